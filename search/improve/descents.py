@@ -138,7 +138,8 @@ class Descents:
         if route.name == TRIPLES:
             on_route(f"{gap.target}: by {route.name}")
             integral, seed = self._updater.over.name != "Z2", self._seed + (tried << 32)
-            annealers = TripleFleet(gap.target, gap.rank - 1, integral, seed=seed, jobs=self._jobs)
+            # The best known rank is reached sooner than ranks between: more inner products leave more to arrange.
+            annealers = TripleFleet(gap.target, gap.known, integral, seed=seed, jobs=self._jobs)
             return self._record(annealers, TRIPLE_STEPS, gap, Choice(TRIPLES, ""), lowest[TRIPLES], seconds, say, stop)
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")

@@ -109,7 +109,7 @@ class Annealer:
         p, n = self._shape
         count, lowest = rank - p * n, least_rank(self.target)
         if rank < lowest:
-            raise PlanError(f"rank {rank} of {self.target} leaves fewer than {n} inner products: ask for {lowest} or more")
+            raise PlanError(f"rank {rank} of {self.target} leaves too few inner products: ask for {lowest} or more")
         self._rows, self._cols = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
         self._ways = np.zeros(count, dtype=np.int64)
         self._restart()

@@ -17,7 +17,7 @@ STEPS = 500_000
 
 
 class TripleFleet:
-    """Annealers of one format, one a thread; each find lowers the rank that all of them aim at.
+    """Annealers of one format, one a thread; after a find all aim below it.
 
     Attributes:
         walkers: number of annealers.
@@ -27,7 +27,7 @@ class TripleFleet:
         launches, seconds: totals.
 
     Args:
-        rank: the rank to aim at first.
+        rank: the rank to aim at.
         integral: whether schemes are over Z, else over Z2.
 
     Raises:
