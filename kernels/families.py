@@ -92,6 +92,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .dense.fp8_scheme import CudaFp8Scheme
     from .dense.int8 import CudaInt8
     from .dense.padded import CudaPadded
+    from .dense.scaled_half import CudaScaledHalf
     from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
     from .kronecker.block_schemes import CudaBlockSchemes
@@ -111,5 +112,5 @@ def _cuda() -> tuple[Strategy, ...]:
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
     eight_bits: tuple[Strategy, ...] = *fp8, CudaFp8Scheme(), CudaInt8()
-    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *eight_bits, CudaScheme()
+    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
     return *dense, *triangular, *kronecker, CudaSplitKronecker(), CudaBlockSchemes(), *low_rank, *exact

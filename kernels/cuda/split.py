@@ -123,25 +123,26 @@ def halves_of(x: Tensor, axis: int, along: Tensor | None = None) -> Halves:
     grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
     across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
     starter(split_halves, grid, x)(
-        *(x, x if along is None else along, largest, shifts, stack[0], stack[1], across),
+        *(x, x if along is None else along, largest, shifts, stack[0], stack[1], across, across),
         *(rows, cols, x.stride(0), x.stride(1), stack.stride(1), largest.shape[0]),
-        **{"AXIS": axis, "SHIFTED": along is not None, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
+        **{"AXIS": axis, "SHIFTED": along is not None, "LOW": True},
+        **{"TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
         num_warps=4,
     )
     return Halves(stack, shifts, largest, across)
 
 
-def largest_of(x: Tensor, axis: int, along: Tensor | None = None) -> Tensor:
+def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LONG) -> Tensor:
     """Return the bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines).
 
-    `along`: see `halves_of`.
+    `along`: see `halves_of`. `span`: elements of a part.
     """
     import torch
 
     from .split_kernel import largest_bits
 
     given, shifted = [x if along is None else along], along is not None
-    (found,) = by_lines(largest_bits, x, axis, given, [torch.int32], SHIFTED=shifted)
+    (found,) = by_lines(largest_bits, x, axis, given, [torch.int32], span, SHIFTED=shifted)
     return found
 
 

@@ -54,8 +54,12 @@ def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr)
     The magnitude is given as bits in `largest` (parts, lines); zero and non-finite lines are not scaled.
     """
     bits = tl.zeros(line.shape, tl.int32)
-    for part in range(parts):
-        bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))
+    # Several parts at a time: their loads do not wait for one another.
+    for first in range(0, parts, 8):
+        part = first + tl.arange(0, 8)
+        inside = (part < parts)[:, None] & (line < lines)[None, :]
+        found = tl.load(largest + part[:, None] * lines + line[None, :], mask=inside, other=0)
+        bits = tl.maximum(bits, tl.max(found, 0))
     shift = tl.minimum(tl.maximum(TOP + 126 - (bits >> 23), -MOST), MOST)
     return tl.where((bits > 0) & (bits < 0x7F800000), shift, 0)
 
@@ -69,6 +73,7 @@ def split_halves(
     high,
     low,
     across,
+    sums,
     rows,
     cols,
     x_row,
@@ -77,6 +82,7 @@ def split_halves(
     parts,
     AXIS: tl.constexpr,
     SHIFTED: tl.constexpr,
+    LOW: tl.constexpr,
     TOP: tl.constexpr,
     MOST: tl.constexpr,
     M: tl.constexpr,
@@ -86,7 +92,8 @@ def split_halves(
 
     SHIFTED: another one is added for each element along a line. Shifts are computed from `largest` (see `shift_of`)
     and stored. Rows of `high` and `low` are `pitch` elements apart. `across` are the sums of the scaled magnitudes of a
-    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1.
+    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1. Without LOW the lower half is not
+    stored, but the sums of a tile along its lines: `sums` (column tiles, rows) for AXIS 0, (row tiles, cols) for 1.
     """
     row = tl.program_id(0) * M + tl.arange(0, M)
     col = tl.program_id(1) * N + tl.arange(0, N)
@@ -101,6 +108,8 @@ def split_halves(
             power = power + tl.load(along_shifts + col, mask=col < cols, other=0)[None, :]
         value = times_power(value, power)
         tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
+        if not LOW:
+            tl.store(sums + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
     else:
         shift = shift_of(largest, col, cols, parts, TOP, MOST)
         tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))
@@ -109,11 +118,14 @@ def split_halves(
             power = power + tl.load(along_shifts + row, mask=row < rows, other=0)[:, None]
         value = times_power(value, power)
         tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
+        if not LOW:
+            tl.store(sums + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
     head = value.to(tl.float16)
-    tail = (value - head.to(tl.float32)).to(tl.float16)
     place = i.to(tl.int64) * pitch + j
     tl.store(high + place, head, mask=inside)
-    tl.store(low + place, tail, mask=inside)
+    if LOW:
+        tail = (value - head.to(tl.float32)).to(tl.float16)
+        tl.store(low + place, tail, mask=inside)
 
 
 @triton.jit

@@ -10,6 +10,7 @@ from ..cuda.dtypes import dense_dtype
 from ..cuda.executor import TensorExecutor, request_of
 from ..cuda.fp8_executor import Fp8Executor
 from ..cuda.machine import index_of, require_device
+from ..cuda.scaled_half_executor import ScaledHalfExecutor
 from ..cuda.vendor import VendorExecutor
 from ..dense.flat_pool import FlatChain
 from ..planning.cache import plan_cache
@@ -20,6 +21,9 @@ from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import Recipe, named
 
 Tensor = Any
+
+PREPARING = TensorExecutor, Fp8Executor, ScaledHalfExecutor
+"""Executors that take a B prepared before."""
 
 
 def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
@@ -59,7 +63,7 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
-    if packed is not None and isinstance(executor, TensorExecutor | Fp8Executor) and executor.fits(packed):
+    if packed is not None and isinstance(executor, PREPARING) and executor.fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
@@ -68,8 +72,8 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
 def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     """Return the recipe to use and B~ of a static operand (k, n), for products of about so many rows.
 
-    The recipe names its schemes, as B~ depends on them. In fp8 the second is the quantised B, which any number of
-    rows may use. None if the vendor's product is best.
+    The recipe names its schemes, as B~ depends on them. Without a scheme the second is the quantised B in fp8, or the
+    scaled B in tf32, which any number of rows may use. None if the vendor's product is best.
 
     Raises:
         PlanError, CatalogError, VerificationError: as `plan_of`.
@@ -80,15 +84,15 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
         dtype = dense_dtype(b, recipe.precision)
         request = request_of(b.new_empty((rows, b.shape[0])), b, dtype, static="B")
         plan = plan_of(recipe, request, index_of(b.device))
-        if isinstance(quantising := plan.build(), Fp8Executor):
-            return recipe, quantising.prepare(b).sums
+        if isinstance(scaling := plan.build(), Fp8Executor | ScaledHalfExecutor):
+            return recipe, scaling.prepare(b).sums
         source = plan.candidate.source
         schemes = [level.scheme for level in source.levels] if isinstance(source, FlatChain) else []
         recipe = replace(recipe, levels=tuple(map(named, schemes)), where_faster=True)
     if not recipe.levels:
         return None
     executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, executor.prepare(b).sums) if isinstance(executor, TensorExecutor | Fp8Executor) else None
+    return (recipe, executor.prepare(b).sums) if isinstance(executor, PREPARING) else None
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

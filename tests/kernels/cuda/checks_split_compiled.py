@@ -66,7 +66,9 @@ def test_the_product_fits_the_registers_and_the_shared_memory(scaled, tmp_path):
 def test_splitting_needs_no_stack(shifted, tmp_path):
     pointers = {"x": "*fp32", "largest": "*i32", "shifts": "*i32", "high": "*fp16", "low": "*fp16", "across": "*fp32"}
     pointers["along_shifts"] = "*i32"
-    constants = {"AXIS": 0, "SHIFTED": shifted, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]}
+    pointers["sums"] = "*fp32"
+    constants = {"AXIS": 0, "SHIFTED": shifted, "LOW": True, "TOP": TOP, "MOST": MOST_SHIFT}
+    constants |= {"M": BLOCK[0], "N": BLOCK[1]}
     made = compiled(split_halves, constants, pointers, {}, {"num_warps": 4})
     assert used(made, tmp_path)[1] == 0
 
