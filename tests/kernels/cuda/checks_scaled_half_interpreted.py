@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from lcma.errors import PlanError
-from lcma.kernels.cuda import scaled_half, scaled_half_naive
+from lcma.kernels.cuda import scaled_half, scaled_half_executor, scaled_half_naive
 from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, scaled_half_product
 from lcma.kernels.cuda.scaled_half_executor import ScaledHalfExecutor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.request import Request
+from lcma.kernels.torch import dispatch
+from lcma.kernels.torch.recipe import Recipe
 
 TILE, PLAIN = Tile(32, 32, 16, 4, 2), Tile(16, 16, 16, 4, 2)
 SIZES = [(40, 72, 56), (33, 47, 61), (1, 5, 1), (64, 64, 64)]
@@ -239,3 +243,26 @@ def test_the_executor_checks_its_tensors_and_writes_over_an_operand():
         patch.setattr(scaled_half_product, "__defaults__", (None, TILE, PLAIN))
         assert executor.run(a, b, out=a) is a
     assert max(errors(a, first, b)) <= 2 * U * FACTOR
+
+
+def test_a_packed_weight_is_scaled_once(monkeypatch):
+    torch.manual_seed(11)
+    a, b = operands(40, 72, 56, "plain")
+    executor = ScaledHalfExecutor(Request(40, 72, 56, "tf32", device="cuda", static="B"), 0)
+    monkeypatch.setattr(scaled_half_product, "__defaults__", (None, TILE, PLAIN))
+    wanted = executor.run(a, b)
+    monkeypatch.setattr(dispatch, "plan_of", lambda *_: SimpleNamespace(build=lambda: executor))
+    monkeypatch.setattr(dispatch, "executor_of", lambda *_: executor)
+    monkeypatch.setattr(dispatch, "index_of", lambda _: 0)
+    recipe, made = dispatch.pack(Recipe(), b, 40)
+    assert recipe == Recipe()
+    monkeypatch.setattr(scaled_half, "packed", None)  # B is not scaled again
+    assert torch.equal(dispatch.run(recipe, a, b, packed=made), wanted)
+
+
+def test_without_an_accelerator_for_tiles_the_product_is_the_vendors(monkeypatch):
+    monkeypatch.setattr(scaled_half_executor, "missing_accelerator", lambda _: "no accelerator")
+    a, b = torch.randn(8, 9), torch.randn(9, 7)
+    executor = ScaledHalfExecutor(Request(8, 9, 7, "tf32", device="cuda"), 0)
+    with pytest.warns(UserWarning, match="no accelerator: the product is the vendor's"):
+        assert torch.equal(executor.run(a, b), a @ b)
