@@ -11,7 +11,7 @@ from ...schemes_db.composition import oriented
 from ..runs.snapshot import Arrays
 from ..seeds import splitmix
 from .arrangement import Arrangement, IntArray
-from .construct import scheme_of
+from .construct import scheme_of, with_smaller_coefficients
 from .signs import signed
 
 LENGTH = 1_000_000
@@ -146,7 +146,8 @@ class Annealer:
             elif reached == p * n:
                 if (scheme := scheme_of(self.arrangement)) is not None:
                     self.lowest = min(self.lowest, scheme.rank)
-                    found.append(oriented(scheme, self.target.shape))
+                    sparse = with_smaller_coefficients(scheme) if self._integral else scheme
+                    found.append(oriented(sparse, self.target.shape))
                 self._restart()
             elif self._step >= LENGTH:
                 self._restart()
