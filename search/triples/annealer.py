@@ -111,7 +111,7 @@ class Annealer:
         if rank < lowest:
             raise PlanError(f"rank {rank} of {self.target} leaves too few inner products: ask for {lowest} or more")
         self._rows, self._cols = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
-        self._ways = np.zeros(count, dtype=np.int64)
+        self._variants = np.zeros(count, dtype=np.int64)
         self._restart()
 
     def _restart(self) -> None:
@@ -129,9 +129,9 @@ class Annealer:
         while left > 0:
             modulo_2 = not self._signed
             if self._step == 0 and modulo_2:
-                randomize(self._state, self._rows, self._cols, self._ways, p, n, modulo_2)
+                randomize(self._state, self._rows, self._cols, self._variants, p, n, modulo_2)
             made, reached = anneal(
-                *(self._state, self._rows, self._cols, self._ways, p, n, modulo_2),
+                *(self._state, self._rows, self._cols, self._variants, p, n, modulo_2),
                 *(self._step, min(left, LENGTH - self._step), LENGTH, HOT if modulo_2 else REPAIR_HOT, COLD),
                 *(table, pivots),
             )
@@ -157,18 +157,20 @@ class Annealer:
     def arrangement(self) -> Arrangement:
         """The inner products now."""
         p, n = self._shape
-        return Arrangement(_entries(self._rows, p, 8), _entries(self._cols, n, 16), self._ways.copy(), not self._signed)
+        return Arrangement(
+            _entries(self._rows, p, 8), _entries(self._cols, n, 16), self._variants.copy(), not self._signed
+        )
 
     def _take_up(self, arrangement: Arrangement) -> None:
         self._rows, self._cols = _words(arrangement.rows, 8), _words(arrangement.cols, 16)
-        self._ways = arrangement.ways.copy()
+        self._variants = arrangement.variants.copy()
 
     def to_arrays(self) -> Arrays:
         """Return the state."""
         numbers = [self._step, int(self._signed), self._number, self.lowest]
         return {
             "random": self._state.copy(),
-            "words": np.stack([self._rows, self._cols, self._ways.astype(np.uint64)]),
+            "words": np.stack([self._rows, self._cols, self._variants.astype(np.uint64)]),
             "numbers": np.array(numbers, dtype=np.int64),
         }
 
@@ -176,7 +178,7 @@ class Annealer:
         """Restore the state of `to_arrays`."""
         self._state = arrays["random"].astype(np.uint64)
         self._rows, self._cols = (np.ascontiguousarray(arrays["words"][i].astype(np.uint64)) for i in (0, 1))
-        self._ways = arrays["words"][2].astype(np.int64)
+        self._variants = arrays["words"][2].astype(np.int64)
         self._step, signed_, self._number, self.lowest = arrays["numbers"].tolist()
         self._signed = bool(signed_)
 

@@ -1,4 +1,4 @@
-"""Inner products of rows of A and columns of B, each with its way, and the triples among them."""
+"""Inner products of rows of A and columns of B, each with its variant, and the triples among them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Triple(NamedTuple):
-    """Inner products of ways 2, 1 and 0 with r_third = +-(r_first + s r_second) and c_third = +-(c_first + u
+    """Inner products of variants 2, 1 and 0 with r_third = +-(r_first + s r_second) and c_third = +-(c_first + u
     c_second)."""
 
     first: int
@@ -31,13 +31,13 @@ class Arrangement:
     Attributes:
         rows: (N, p) the vectors r, entries -1, 0 and 1; modulo 2 entries 0 and 1.
         cols: (N, n) the vectors c.
-        ways: (N,) the way in which each is computed: 0, 1 or 2.
+        variants: (N,) the variant of the two products that compute each: 0, 1 or 2.
         modulo_2: whether vectors add modulo 2.
     """
 
     rows: IntArray
     cols: IntArray
-    ways: IntArray
+    variants: IntArray
     modulo_2: bool = False
 
     @property
@@ -49,16 +49,17 @@ class Arrangement:
     def rank(self) -> int:
         """Rank of its scheme, if it spans all entries of C."""
         p, n = self.shape
-        return p * n + len(self.ways)
+        return p * n + len(self.variants)
 
     def triples(self) -> list[Triple]:
         """Return all triples."""
         known = {
-            (_up_to_sign(self.rows[i]), _up_to_sign(self.cols[i])): i for i in np.flatnonzero(self.ways == 0).tolist()
+            (_up_to_sign(self.rows[i]), _up_to_sign(self.cols[i])): i
+            for i in np.flatnonzero(self.variants == 0).tolist()
         }
         signs = (1,) if self.modulo_2 else (1, -1)
         found = []
-        for first, second in product(*(np.flatnonzero(self.ways == way).tolist() for way in (2, 1))):
+        for first, second in product(*(np.flatnonzero(self.variants == variant).tolist() for variant in (2, 1))):
             for s, u in product(signs, signs):
                 r, c = self.rows[first] + s * self.rows[second], self.cols[first] + u * self.cols[second]
                 if self.modulo_2:
@@ -71,7 +72,7 @@ class Arrangement:
     def forms(self, triples: Sequence[Triple]) -> IntArray:
         """Return (N + T, p n): coefficients r_i c_j of the inner products, then of (r_first A)(B c_second) of
         triples."""
-        pairs = [(i, i) for i in range(len(self.ways))] + [(one.first, one.second) for one in triples]
+        pairs = [(i, i) for i in range(len(self.variants))] + [(one.first, one.second) for one in triples]
         return np.array([np.outer(self.rows[i], self.cols[j]).ravel() for i, j in pairs])
 
 

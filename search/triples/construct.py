@@ -33,9 +33,9 @@ def scheme_of(arrangement: Arrangement, seed: int = 0) -> Scheme | None:
     spanned = len(independent_rows(arrangement.forms(arrangement.triples())))
     if spanned < p * n:
         raise PlanError(f"the inner products and their triples span {spanned} of {p * n} entries")
-    rng, count = np.random.default_rng(seed), len(arrangement.ways)
+    rng, count = np.random.default_rng(seed), len(arrangement.variants)
     rows, cols = (_in_sparse_basis(x, rng, arrangement.modulo_2) for x in (arrangement.rows, arrangement.cols))
-    sparse = Arrangement(rows, cols, arrangement.ways, arrangement.modulo_2)
+    sparse = Arrangement(rows, cols, arrangement.variants, arrangement.modulo_2)
     triples, best = sparse.triples(), None
     for _ in range(CHOICES):
         shuffled = [triples[i] for i in rng.permutation(len(triples)).tolist()]
@@ -75,13 +75,13 @@ def _in_sparse_basis(vectors: IntArray, rng: np.random.Generator, modulo_2: bool
 def _scheme(arrangement: Arrangement, triples: list[Triple]) -> Scheme | None:
     """Return the scheme with these triples, None if the entries of C are no integral combinations of their forms."""
     p, n = arrangement.shape
-    rows, cols, ways = arrangement.rows, arrangement.cols, arrangement.ways.tolist()
-    count = len(ways)
+    rows, cols, variants = arrangement.rows, arrangement.cols, arrangement.variants.tolist()
+    count = len(variants)
     lefts, rights = [], []
     # combinations[f] are the coefficients of the products in form f.
     combinations = np.zeros((count + len(triples), 2 * count + len(triples)), dtype=np.int64)
-    for i, way in enumerate(ways):
-        for row_form, col_form in two_products(way):
+    for i, variant in enumerate(variants):
+        for row_form, col_form in two_products(variant):
             lefts.append(np.outer(rows[i], row_form))
             rights.append(np.outer(col_form, cols[i]))
         combinations[i, [2 * i, 2 * i + 1]] = 1

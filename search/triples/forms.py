@@ -1,8 +1,8 @@
-"""The three ways to compute an inner product by two products, and the seventh product of Strassen's scheme.
+"""The three variants of two products whose sum is an inner product, and the seventh product of Strassen's scheme.
 
-With f1, f2, f3 = x, y, -(x + y) for the entries (x, y) of r A, way 0 computes f1 and f2 times entries of B c, and the
-other ways are its images under the rotation f1 -> f2 -> f3 -> f1, which the entries of B c follow so that the inner
-product stays the same.
+With f1, f2, f3 = x, y, -(x + y) for the entries (x, y) of r A, variant 0 computes f1 and f2 times entries of B c, and
+the other variants are its images under the rotation f1 -> f2 -> f3 -> f1, which the entries of B c follow so that the
+inner product stays the same.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _RIGHT = np.array([[-1, 1], [-1, 0]])
 """Rows are the images of the two entries of B c under the rotation."""
 
 
-def rotated(left: Form, right: Form, way: int) -> tuple[Form, Form]:
-    """Return a form of r A and one of B c after `way` rotations."""
-    turn_left, turn_right = (np.linalg.matrix_power(turn, way) for turn in (_LEFT, _RIGHT))
+def rotated(left: Form, right: Form, variant: int) -> tuple[Form, Form]:
+    """Return a form of r A and one of B c after `variant` rotations."""
+    turn_left, turn_right = (np.linalg.matrix_power(turn, variant) for turn in (_LEFT, _RIGHT))
     (a, b), (c, d) = (np.array(form) @ turn for form, turn in ((left, turn_left), (right, turn_right)))
     return (int(a), int(b)), (int(c), int(d))
 
 
-def two_products(way: int) -> tuple[tuple[Form, Form], tuple[Form, Form]]:
+def two_products(variant: int) -> tuple[tuple[Form, Form], tuple[Form, Form]]:
     """Return the forms of r A and of B c of the two products of an inner product; their sum is the inner product."""
-    return rotated((1, 0), (1, 0), way), rotated((0, 1), (0, 1), way)
+    return rotated((1, 0), (1, 0), variant), rotated((0, 1), (0, 1), variant)
 
 
 class Seventh(NamedTuple):
     """The product that completes a triple, and what follows from it.
 
     The product is (left1(r1 A) + left2(r2 A)) (right1(B c1) + right2(B c2)). (r1 A)(B c2) is `own` times it plus
-    `first` times the first product of the inner product of way 2, `second` times the first product of that of way 1,
-    and `third` times the second product of that of way 0.
+    `first` times the first product of the inner product of variant 2, `second` times the first product of that of
+    variant 1, and `third` times the second product of that of variant 0.
     """
 
     left1: Form
@@ -52,7 +52,8 @@ class Seventh(NamedTuple):
 
 
 def seventh_product(s: int, u: int) -> Seventh:
-    """Return the seventh product of inner products 1, 2, 3 of ways 2, 1, 0: r3 = r1 + s r2, c3 = c1 + u c2, signs s, u.
+    """Return the seventh product of inner products 1, 2, 3 of variants 2, 1, 0: r3 = r1 + s r2, c3 = c1 + u c2, signs
+    s, u.
 
     With s = -1 and u = 1 it is (a11 + a22)(b11 + b22) of Strassen's scheme, where r1 A and r2 A are the rows of A, B c2
     and B c1 the columns of B.

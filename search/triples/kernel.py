@@ -2,7 +2,7 @@
 
 A vector is a word: the low half has the bits of its entries 1, the high half those of its entries -1, and the lowest
 nonzero entry is positive. Modulo 2 the high half is empty. Inner products of one arrangement are in arrays `rows`,
-`cols` and `ways`. Imports a compiler: imported only to anneal.
+`cols` and `variants`. Imports a compiler: imported only to anneal.
 """
 
 from __future__ import annotations
@@ -118,21 +118,21 @@ def place_of(table, key):
 
 
 @njit
-def dimension(rows, cols, ways, p, n, modulo_2, table, pivots):
+def dimension(rows, cols, variants, p, n, modulo_2, table, pivots):
     """Return the dimension modulo 2 that inner products and their triples span, of p n; see `Arrangement.forms`."""
     pivots[:] = 0
     table[:] = _NONE
     found = 0
     for i in range(len(rows)):
         found += insert(pivots, outer(rows[i], cols[i], p, n))
-        if ways[i] == 0:
+        if variants[i] == 0:
             key = (rows[i] << np.uint64(32)) | cols[i]
             table[place_of(table, key)] = key
     for i in range(len(rows)):
-        if ways[i] != 2:
+        if variants[i] != 2:
             continue
         for j in range(len(rows)):
-            if ways[j] != 1:
+            if variants[j] != 1:
                 continue
             triple = False
             for negate in range(1 if modulo_2 else 2):
@@ -152,24 +152,24 @@ def dimension(rows, cols, ways, p, n, modulo_2, table, pivots):
 
 
 @njit
-def randomize(state, rows, cols, ways, p, n, modulo_2):
+def randomize(state, rows, cols, variants, p, n, modulo_2):
     """Set random inner products."""
     for i in range(len(rows)):
         rows[i] = random_vector(state, p, ROW_HALF, modulo_2)
         cols[i] = random_vector(state, n, COL_HALF, modulo_2)
-        ways[i] = below(state, 3)
+        variants[i] = below(state, 3)
 
 
 @njit
-def anneal(state, rows, cols, ways, p, n, modulo_2, first, steps, length, hot, cold, table, pivots):
+def anneal(state, rows, cols, variants, p, n, modulo_2, first, steps, length, hot, cold, table, pivots):
     """Anneal for `steps` steps from step `first` of a schedule of `length`; stop where everything is spanned.
 
     A step replaces an inner product: mostly by the third of a triple with two others, else by a random one or one with
-    another way, r or c. A loss of dimension d is accepted with probability exp(-d / T), T falling from `hot` to `cold`.
-    Returns the steps made and the dimension.
+    another variant, r or c. A loss of dimension d is accepted with probability exp(-d / T), T falling from `hot` to
+    `cold`. Returns the steps made and the dimension.
     """
     count = len(rows)
-    now = dimension(rows, cols, ways, p, n, modulo_2, table, pivots)
+    now = dimension(rows, cols, variants, p, n, modulo_2, table, pivots)
     temperature = hot
     for step in range(steps):
         if now == p * n:
@@ -177,17 +177,17 @@ def anneal(state, rows, cols, ways, p, n, modulo_2, first, steps, length, hot, c
         if step % _COOLING == 0:
             temperature = hot * (cold / hot) ** ((first + step) / length)
         i = below(state, count)
-        row, col, way = rows[i], cols[i], ways[i]
+        row, col, variant = rows[i], cols[i], variants[i]
         kind = below(state, 10)
         if kind < 7:
             a, b = below(state, count), below(state, count)
-            if a == i or b == i or ways[a] == ways[b]:
+            if a == i or b == i or variants[a] == variants[b]:
                 continue
             row = added(rows[a], rows[b], ROW_HALF, below(state, 2) == 1, modulo_2)
             col = added(cols[a], cols[b], COL_HALF, below(state, 2) == 1, modulo_2)
-            way = 3 - ways[a] - ways[b]
+            variant = 3 - variants[a] - variants[b]
         elif kind == 7:
-            way = below(state, 3)
+            variant = below(state, 3)
         elif kind == 8:
             a = below(state, count)
             if below(state, 2):
@@ -197,19 +197,19 @@ def anneal(state, rows, cols, ways, p, n, modulo_2, first, steps, length, hot, c
         else:
             row = random_vector(state, p, ROW_HALF, modulo_2)
             col = random_vector(state, n, COL_HALF, modulo_2)
-            way = below(state, 3)
+            variant = below(state, 3)
         if row == _NONE or col == _NONE:
             continue
         repeated = False
         for a in range(count):
-            repeated |= rows[a] == row and cols[a] == col and ways[a] == way
+            repeated |= rows[a] == row and cols[a] == col and variants[a] == variant
         if repeated:
             continue
-        old_row, old_col, old_way = rows[i], cols[i], ways[i]
-        rows[i], cols[i], ways[i] = row, col, way
-        then = dimension(rows, cols, ways, p, n, modulo_2, table, pivots)
+        old_row, old_col, old_variant = rows[i], cols[i], variants[i]
+        rows[i], cols[i], variants[i] = row, col, variant
+        then = dimension(rows, cols, variants, p, n, modulo_2, table, pivots)
         if then >= now or (draw(state) >> np.uint64(11)) * _SCALE < np.exp((then - now) / temperature):
             now = then
         else:
-            rows[i], cols[i], ways[i] = old_row, old_col, old_way
+            rows[i], cols[i], variants[i] = old_row, old_col, old_variant
     return steps, now

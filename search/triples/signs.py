@@ -67,7 +67,7 @@ def signed(arrangement: Arrangement, seed: int, tries: int = 20) -> Arrangement:
             best, most = equations, added
     values = best.solution()
     rows, cols = ((1 - 2 * _values(array, values, first)) * array for array, first in _variables(arrangement))
-    return Arrangement(rows, cols, arrangement.ways)
+    return Arrangement(rows, cols, arrangement.variants)
 
 
 def _variables(arrangement: Arrangement) -> list[tuple[IntArray, int]]:

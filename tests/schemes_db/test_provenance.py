@@ -295,3 +295,12 @@ def test_searches_that_are_not_repeated(command, message, strassen):
 
     with pytest.raises(CatalogError, match=message):
         searched_again(Step("search", (), (("command", command),)), strassen.digest)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["2x5x7-r55", "2x6x7-r65"])
+def test_shipped_finds_over_z_are_found_again(home, name, capfd):
+    from lcma.workbench.cli import main
+
+    assert main(["show", name, "--reproduce"]) == 0
+    assert "1 step makes the same scheme" in capfd.readouterr().out

@@ -28,9 +28,9 @@ def strassen_arrangement(s=-1, u=1):
     return Arrangement(rows, cols, np.array([2, 1, 0]))
 
 
-@pytest.mark.parametrize("way", range(3))
-def test_two_products_are_an_inner_product(way):
-    forms = sum(np.outer(left, right) for left, right in two_products(way))
+@pytest.mark.parametrize("variant", range(3))
+def test_two_products_are_an_inner_product(variant):
+    forms = sum(np.outer(left, right) for left, right in two_products(variant))
     assert np.array_equal(forms, np.eye(2))
 
 
@@ -62,7 +62,7 @@ def test_a_triple_is_a_scheme_of_rank_seven(s, u):
 
 def test_a_triple_modulo_2_is_a_scheme_over_z2():
     plain = strassen_arrangement(1, 1)
-    scheme = scheme_of(Arrangement(plain.rows, plain.cols, plain.ways, modulo_2=True))
+    scheme = scheme_of(Arrangement(plain.rows, plain.cols, plain.variants, modulo_2=True))
     assert (scheme.rank, scheme.ring) == (7, Z2)
     certify(scheme)
 
@@ -80,21 +80,21 @@ def test_the_kernel_counts_as_the_plain_twin(modulo_2):
     p, n, count = 3, 4, 9
     state = np.array([12345], dtype=np.uint64)
     rows, cols = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
-    ways, table, pivots = np.zeros(count, dtype=np.int64), np.zeros(TABLE, dtype=np.uint64), np.zeros(64, np.uint64)
+    variants, table, pivots = np.zeros(count, dtype=np.int64), np.zeros(TABLE, dtype=np.uint64), np.zeros(64, np.uint64)
     found = set()
     for _ in range(40):
-        randomize(state, rows, cols, ways, p, n, modulo_2)
+        randomize(state, rows, cols, variants, p, n, modulo_2)
         for third, (i, j) in enumerate(((0, 1), (1, 2), (3, 4))):  # random vectors hardly ever are triples
             row = added(rows[i], rows[j], np.uint64(8), True, modulo_2)
             col = added(cols[i], cols[j], np.uint64(16), False, modulo_2)
             if row != np.uint64(0xFFFFFFFFFFFFFFFF) and col != np.uint64(0xFFFFFFFFFFFFFFFF):
                 rows[6 + third], cols[6 + third] = row, col
-                ways[[i, j, 6 + third]] = np.roll((2, 1, 0), third)
-        plain = Arrangement(_entries(rows, p, 8), _entries(cols, n, 16), ways.copy(), modulo_2)
+                variants[[i, j, 6 + third]] = np.roll((2, 1, 0), third)
+        plain = Arrangement(_entries(rows, p, 8), _entries(cols, n, 16), variants.copy(), modulo_2)
         triples = plain.triples()
         found.add(len(triples))
         expected = len(independent_rows(plain.forms(triples)))
-        assert dimension(rows, cols, ways, p, n, modulo_2, table, pivots) == expected
+        assert dimension(rows, cols, variants, p, n, modulo_2, table, pivots) == expected
     assert len(found) > 2
 
 
@@ -110,7 +110,7 @@ def test_vectors_and_words_are_inverse():
 
 def test_signs_of_a_triple_are_found():
     plain = strassen_arrangement(1, 1)
-    again = signed(Arrangement(plain.rows, plain.cols, plain.ways, modulo_2=True), seed=3)
+    again = signed(Arrangement(plain.rows, plain.cols, plain.variants, modulo_2=True), seed=3)
     assert not again.modulo_2
     assert len(again.triples()) == 1
     assert np.array_equal(np.abs(again.rows), plain.rows)
