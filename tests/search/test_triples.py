@@ -186,3 +186,12 @@ def test_sides_and_usual_ranks():
     assert sides(Target.general(5, 2, 3)) == (3, 5)
     ranks = [usual_rank(Target.general(2, p, n)) for p, n in ((2, 2), (2, 3), (3, 3), (4, 4), (8, 8))]
     assert ranks == [7, 11, 15, 26, 100]
+
+
+def test_a_dry_run_says_what_a_round_is(home, capsys):
+    from lcma.workbench.cli import main
+
+    assert main(["search", "2x3x3", "--by", "triples", "--rank", "14", "--dry-run"]) == 0
+    shown = capsys.readouterr()
+    assert "4 annealings of 250000 steps a round" in shown.out
+    assert not shown.err

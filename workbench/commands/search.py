@@ -246,13 +246,14 @@ def _say(config: RunConfig) -> None:
     """A description of what a run would do."""
     stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
+    each = "annealings" if config.method == "triples" else f"walks ({config.walk})"
     click.echo(
         f"{stages} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
-        f"{config.walks or 'as many'} walks ({config.walk}) of {last.steps} steps a round, "
+        f"{config.walks or 'as many'} {each} of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
     )
-    if config.walks:
+    if config.walks and config.method != "triples":
         click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 
