@@ -104,12 +104,14 @@ class Annealer:
         """Begin anew with another rank wanted.
 
         Raises:
-            PlanError: there are fewer inner products than rows or columns.
+            PlanError: there are fewer inner products than rows or columns, or the naive scheme has the rank.
         """
         p, n = self._shape
-        count, lowest = rank - p * n, least_rank(self.target)
+        count, lowest, naive = rank - p * n, least_rank(self.target), len(self.target.terms)
         if rank < lowest:
             raise PlanError(f"rank {rank} of {self.target} leaves too few inner products: ask for {lowest} or more")
+        if rank >= naive:
+            raise PlanError(f"the naive scheme of {self.target} has rank {naive} already: ask for less than that")
         self._rows, self._cols = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
         self._variants = np.zeros(count, dtype=np.int64)
         self._restart()

@@ -182,6 +182,11 @@ def test_a_search_says_what_it_can_not_do(target, settings, message):
         find(target, **{"rank": 14, "seconds": 1.0, "method": "triples", **settings})
 
 
+def test_an_annealer_refuses_the_rank_of_the_naive_scheme():
+    with pytest.raises(PlanError, match="rank 18 already"):
+        Annealer(Target.general(2, 3, 3), 18, True, seed=0, index=0)
+
+
 def test_sides_and_usual_ranks():
     assert sides(Target.general(5, 2, 3)) == (3, 5)
     ranks = [usual_rank(Target.general(2, p, n)) for p, n in ((2, 2), (2, 3), (3, 3), (4, 4), (8, 8))]
