@@ -191,6 +191,21 @@ def _alike(a: Tensor, b: Tensor) -> bool:
     return bool(a.dtype == b.dtype and a.device == b.device)
 
 
+def require_float32(request: Request, a: Tensor, b: Tensor, out: Tensor | None) -> None:
+    """Require float32 operands, and a result if one is given, of the sizes of a request for one product.
+
+    Raises:
+        PlanError: a tensor does not match.
+    """
+    import torch
+
+    m, k, n = request.shape
+    if tuple(a.shape) != (m, k) or tuple(b.shape) != (k, n) or {a.dtype, b.dtype} != {torch.float32}:
+        raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
+    if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
+        raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
+
+
 def shares_storage(x: Tensor, y: Tensor) -> bool:
     """Return whether two tensors share a storage; if they do not overlap in it, this costs at most a copy."""
     return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...errors import PlanError
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .dtypes import vendor_precision
-from .executor import shares_storage
+from .executor import require_float32, shares_storage
 from .scaled_half import packed, packed_bytes, scaled_half_product, unpacked
 from .stack import missing_accelerator
 
@@ -45,10 +44,7 @@ class ScaledHalfExecutor:
 
         m, k, n = self.request.shape
         right = b.b if isinstance(b, PreparedOperand) else b
-        if tuple(a.shape) != (m, k) or tuple(right.shape) != (k, n) or {a.dtype, right.dtype} != {torch.float32}:
-            raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
-        if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
-            raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
+        require_float32(self.request, a, right, out)
         if missing := missing_accelerator(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("tf32"):

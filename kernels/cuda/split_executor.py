@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...errors import PlanError
 from ..request import Request
 from .dtypes import vendor_precision
-from .executor import shares_storage
+from .executor import require_float32, shares_storage
 from .split import split_product
 from .split_level import SplitLevel
 from .stack import missing_accelerator
@@ -28,13 +27,10 @@ class SplitExecutor:
         Raises:
             PlanError: the tensors do not match the request, or `split_product` refuses their entries.
         """
-        m, k, n = self.request.shape
+        m, _, n = self.request.shape
         import torch
 
-        if tuple(a.shape) != (m, k) or tuple(b.shape) != (k, n) or {a.dtype, b.dtype} != {torch.float32}:
-            raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
-        if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
-            raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
+        require_float32(self.request, a, b, out)
         if missing := missing_accelerator(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("float32"):
