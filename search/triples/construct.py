@@ -14,7 +14,7 @@ from .arrangement import Arrangement, IntArray, Triple, independent_rows
 from .forms import seventh_product, two_products
 
 BASES, CHOICES = 400, 20
-"""Bases, and choices of triples, of which the best is taken: half a second in all."""
+"""Numbers of random bases and of random orders of triples, the best of which is used; half a second in all."""
 
 _FIRST, _SECOND = 0, 1
 
@@ -22,7 +22,7 @@ _FIRST, _SECOND = 0, 1
 def scheme_of(arrangement: Arrangement, seed: int = 0) -> Scheme | None:
     """Return the scheme of p x 2 x n, over Z or, for an arrangement modulo 2, over Z2; unchecked.
 
-    Rows and columns are written in a sparse basis. Triples are taken in a random order until all forms are spanned,
+    Rows and columns are written in a sparse basis. Triples are added in a random order until all forms are spanned,
     and over Z the inverse of the matrix of these forms must be integral; of CHOICES such orders the scheme with the
     least sum of coefficients is returned, None if none is integral.
 
