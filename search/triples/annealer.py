@@ -19,7 +19,7 @@ LENGTH = 1_000_000
 
 HOT, COLD = 0.4, 0.05
 """First and last temperature, where a lost dimension is accepted once in 12 and once in 5e8 steps. Of annealings modulo
-2 at 2x8x8, 0.9 to 0.2 reached rank 97 in none of 10 and 0.9 to 0.1 in 6 of 11; rank 96 was reached by 0.9 to 0.1 in none
+2 at 2x8x8, 0.9 to 0.2 reached 97 in none of 10 and 0.9 to 0.1 in 6 of 11; 96 was reached by 0.9 to 0.1 in none
 of 7, by 0.9 to 0.05 in 1 of 5 and by 0.4 to 0.05 in 2 of 9."""
 
 REPAIR_HOT = 0.3
