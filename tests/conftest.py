@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -36,6 +37,13 @@ from lcma import jit  # noqa: E402
 
 # A process looks once where its compiled code is: not in the home of the test that happens to be first.
 jit._cache_root()
+
+
+@pytest.fixture(autouse=True)
+def _same_tensors_in_every_run():
+    """Seed torch where a test has imported it: torch itself starts every process with another seed."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)
 
 
 @pytest.fixture

@@ -60,7 +60,9 @@ def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, d
         executor = decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
         executor.run(executor.prepare(factors), x.T, out)
         truth = full @ x.T.double()
-        assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
+        # The mean norm of such a product: that of one column of rank 1 is far smaller where its single sum cancels.
+        typical = full.norm() * x.double().norm() / structure.cols**0.5
+        assert (out.double() - truth).norm() <= LIMITS[dtype] * typical
         out.fill_(CANARY)
         assert (canvas == CANARY).all()
 
