@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..basis.sparsify_kernel import is_full, ones
-from ..terms.bits import compiled
+from ..terms.bits import below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import total_of, turned
-from .boyar_peralta import Sums, below, share_sums, support_of
+from .boyar_peralta import Sums, share_sums, support_of
 
 IntArray = npt.NDArray[np.int64]
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..terms.bits import ONE, compiled, next_draw
+from ..terms.bits import ONE, below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import total_of, turn_of, turned
 
@@ -99,13 +99,6 @@ def make_sums(rows: int, inputs: int) -> Sums:
         seen=ints(size),
         state=ints(6),
     )
-
-
-@compiled
-def below(rng: Words, limit: int) -> int:
-    """Return a random number in [0, limit)."""
-    rng[0] = next_draw(rng[0])
-    return np.int64(((rng[0] >> _HALF) * np.uint64(limit)) >> _HALF)  # type: ignore[return-value]  # compiled, it is one
 
 
 @compiled(forceinline=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import extending
 from numba.core import types
 
@@ -26,7 +27,7 @@ _TWOS = np.uint64(0x3333333333333333)
 _ODDS = np.uint64(0x5555555555555555)
 _NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _BYTE = np.uint64(0xFF)
-_U1, _U2, _U4, _U7, _U8, _U56 = (np.uint64(n) for n in (1, 2, 4, 7, 8, 56))
+_U1, _U2, _U4, _U7, _U8, _U32, _U56 = (np.uint64(n) for n in (1, 2, 4, 7, 8, 32, 56))
 _A, _B, _C = (np.uint64(n) for n in (13, 7, 17))
 
 
@@ -185,3 +186,10 @@ def next_draw(state: np.uint64) -> np.uint64:
     state ^= state >> _B
     state ^= state << _C
     return state
+
+
+@compiled
+def below(rng: npt.NDArray[np.uint64], limit: int) -> int:
+    """Advance the state rng[0] and return a random number in [0, limit)."""
+    rng[0] = next_draw(rng[0])
+    return np.int64(((rng[0] >> _U32) * np.uint64(limit)) >> _U32)  # type: ignore[return-value]  # compiled, it is one
