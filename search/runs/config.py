@@ -32,7 +32,7 @@ side of 2, annealing of Strassen triples (`triples`)."""
 LNS_WALKS, LNS_STEPS = 6, 160_000
 """Number of walks of a round of `lns`, and their steps."""
 
-TRIPLE_WALKS, TRIPLE_STEPS = 4, 250_000
+TRIPLE_WALKS, TRIPLE_STEPS = 4, 50_000
 """Number of annealings of a round of `triples`, and their steps."""
 
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")

@@ -1,37 +1,43 @@
-"""Annealing of an arrangement until it spans all entries of C, modulo 2 first and then over the integers."""
+"""Annealing of arrangements until they span all entries of C, and the schemes that they yield."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
 from ..runs.snapshot import Arrays
 from ..seeds import splitmix
+from ..terms.packed import Words
 from .arrangement import Arrangement, IntArray
 from .construct import scheme_of, with_smaller_coefficients
-from .signs import signed
 
-LENGTH = 1_000_000
-"""Steps of an annealing, 1 to 3 s. At 2x7x8 all 38 of this length, and all 14 of four times it, reached rank 85."""
+if TYPE_CHECKING:
+    from .kernel import Candidates
+    from .span import Span, Vertices
 
-HOT, COLD = 0.4, 0.05
-"""First and last temperature, where a lost dimension is accepted once in 12 and once in 5e8 steps. Of annealings modulo
-2 at 2x8x8, 0.9 to 0.2 reached 97 in none of 10 and 0.9 to 0.1 in 6 of 11; 96 was reached by 0.9 to 0.1 in none
-of 7, by 0.9 to 0.05 in 1 of 5 and by 0.4 to 0.05 in 2 of 9."""
+STEPS_PER_ENTRY = 3000
+"""Steps of an annealing for every entry of C."""
 
-REPAIR_HOT = 0.3
-"""First temperature over the integers: the signs of the start satisfy all triples but one to four."""
+HOT, COLD = 0.3, 0.08
+"""First and last temperature, where a loss of one dimension is e^(1/T) = 28 and 268,000 times less likely than none."""
 
-CONVERSION = 100_000
-"""Steps that the choice of signs and the construction of a scheme count as: they take about as long."""
+INDEX_STEPS, INDEX_TEMPERATURE = 20_000, 0.5
+"""Steps and temperature of replacements until the determinant is 1. At 2x10x10:152 and 2x8x8:98 it becomes 1 in two
+thirds of all cases, mostly within 2000 steps; temperatures from 0.25 to 4 differ little."""
 
-MOST_ROWS, MOST_COLS, MOST_ENTRIES = 8, 16, 64
-"""Maximum rows of A, columns of B, and entries of C: vectors and bilinear forms are words."""
+CONVERSION = 50_000
+"""Steps that the construction of a scheme counts as: it takes about as long."""
 
-Words = npt.NDArray[np.uint64]
+MOST_ROWS = 16
+"""Maximum rows of A and columns of B: with more, an annealing takes minutes."""
+
+
+_HALF = 32
+"""Bits of half a word, as in `terms.ternary_words`."""
 
 
 def sides(target: Target) -> tuple[int, int]:
@@ -45,11 +51,8 @@ def sides(target: Target) -> tuple[int, int]:
         raise PlanError(f"triples are for full products with a side of 2 and no smaller one, not for {target}")
     shape.remove(2)
     p, n = shape
-    if p > MOST_ROWS or n > MOST_COLS or p * n > MOST_ENTRIES:
-        raise PlanError(
-            f"triples are for 2 x p x n with p up to {MOST_ROWS}, n up to {MOST_COLS} and p n up to {MOST_ENTRIES}, "
-            f"not for {target}"
-        )
+    if n > MOST_ROWS:
+        raise PlanError(f"triples are for 2 x p x n with p and n up to {MOST_ROWS}, not for {target}")
     return p, n
 
 
@@ -77,8 +80,9 @@ def least_rank(target: Target) -> int:
 class Annealer:
     """Anneals arrangements for a rank, one after the other, each from random inner products.
 
-    Over the integers an arrangement that is complete modulo 2 gets signs, and if triples are missing then, it is
-    annealed again with signs at lower temperatures.
+    Over the integers vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so
+    that a complete arrangement has a scheme over the rationals with odd denominators; inner products are replaced until
+    it is over the integers (`unimodular`).
 
     Attributes:
         lowest: the lowest rank of a scheme so far; that of the naive one at first.
@@ -96,7 +100,6 @@ class Annealer:
     def __init__(self, target: Target, rank: int, integral: bool, seed: int, index: int) -> None:
         self.target, self._shape, self._integral = target, sides(target), integral
         self._state = np.array([splitmix(seed, index)], dtype=np.uint64)
-        self._number = 0
         self.lowest = len(target.terms)
         self.aim(rank)
 
@@ -114,66 +117,64 @@ class Annealer:
             raise PlanError(f"the naive scheme of {self.target} has rank {naive} already: ask for less than that")
         self._rows, self._cols = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
         self._variants = np.zeros(count, dtype=np.int64)
-        self._restart()
-
-    def _restart(self) -> None:
-        """Begin the next annealing at the next step."""
-        self._step, self._signed = 0, False
+        self._step = 0
 
     def advance(self, steps: int) -> list[Scheme]:
         """Anneal for about `steps` steps; return the schemes that were found, unchecked and without provenance."""
-        from .kernel import TABLE, anneal, randomize
+        from .kernel import anneal, candidates
+        from .span import Vertices, randomize, work_space
 
         p, n = self._shape
-        table, pivots = np.zeros(TABLE, dtype=np.uint64), np.zeros(64, dtype=np.uint64)
+        length = STEPS_PER_ENTRY * p * n
+        vertices = Vertices(self._rows, self._cols, self._variants, p, n, not self._integral)
+        span, among = work_space(p, n), candidates()
         found = []
         left = steps
         while left > 0:
-            modulo_2 = not self._signed
-            if self._step == 0 and modulo_2:
-                randomize(self._state, self._rows, self._cols, self._variants, p, n, modulo_2)
+            if self._step == 0:
+                randomize(self._state, vertices)
             made, reached = anneal(
-                *(self._state, self._rows, self._cols, self._variants, p, n, modulo_2),
-                *(self._step, min(left, LENGTH - self._step), LENGTH, HOT if modulo_2 else REPAIR_HOT, COLD),
-                *(table, pivots),
+                self._state, vertices, span, among, self._step, min(left, length - self._step), length, HOT, COLD
             )
             self._step += made
             left -= max(made, 1)
             if reached == p * n:
                 left -= CONVERSION
-            if reached == p * n and modulo_2 and self._integral:
-                self._number += 1
-                self._take_up(signed(self.arrangement, self._number))
-                self._step, self._signed = 0, True
-            elif reached == p * n:
-                if (scheme := scheme_of(self.arrangement)) is not None:
-                    self.lowest = min(self.lowest, scheme.rank)
-                    sparse = with_smaller_coefficients(scheme) if self._integral else scheme
-                    found.append(oriented(sparse, self.target.shape))
-                self._restart()
-            elif self._step >= LENGTH:
-                self._restart()
+                if not self._integral or self._has_integral_scheme(vertices, span, among):
+                    found += self._scheme()
+            if reached == p * n or self._step >= length:
+                self._step = 0
         return found
+
+    def _has_integral_scheme(self, vertices: Vertices, span: Span, among: Candidates) -> bool:
+        """Replace inner products until the forms span all integral ones; return whether they do."""
+        from .unimodular import lower_index
+
+        matrix = np.zeros((vertices.p * vertices.n,) * 2)
+        _, index = lower_index(self._state, vertices, span, among, matrix, INDEX_STEPS, INDEX_TEMPERATURE)
+        return bool(np.exp(index) < 2)
+
+    def _scheme(self) -> list[Scheme]:
+        """Return the scheme of the arrangement, if there is one of its rank."""
+        arrangement = self.arrangement
+        scheme = scheme_of(arrangement)
+        if scheme is None or scheme.rank > arrangement.rank:
+            return []
+        self.lowest = min(self.lowest, scheme.rank)
+        return [oriented(with_smaller_coefficients(scheme) if self._integral else scheme, self.target.shape)]
 
     @property
     def arrangement(self) -> Arrangement:
         """The inner products now."""
         p, n = self._shape
-        return Arrangement(
-            _entries(self._rows, p, 8), _entries(self._cols, n, 16), self._variants.copy(), not self._signed
-        )
-
-    def _take_up(self, arrangement: Arrangement) -> None:
-        self._rows, self._cols = _words(arrangement.rows, 8), _words(arrangement.cols, 16)
-        self._variants = arrangement.variants.copy()
+        return Arrangement(_entries(self._rows, p), _entries(self._cols, n), self._variants.copy(), not self._integral)
 
     def to_arrays(self) -> Arrays:
         """Return the state."""
-        numbers = [self._step, int(self._signed), self._number, self.lowest]
         return {
             "random": self._state.copy(),
             "words": np.stack([self._rows, self._cols, self._variants.astype(np.uint64)]),
-            "numbers": np.array(numbers, dtype=np.int64),
+            "numbers": np.array([self._step, self.lowest], dtype=np.int64),
         }
 
     def take_arrays(self, arrays: Arrays) -> None:
@@ -181,21 +182,11 @@ class Annealer:
         self._state = arrays["random"].astype(np.uint64)
         self._rows, self._cols = (np.ascontiguousarray(arrays["words"][i].astype(np.uint64)) for i in (0, 1))
         self._variants = arrays["words"][2].astype(np.int64)
-        self._step, signed_, self._number, self.lowest = arrays["numbers"].tolist()
-        self._signed = bool(signed_)
+        self._step, self.lowest = arrays["numbers"].tolist()
 
 
-def _entries(words: Words, length: int, half: int) -> IntArray:
-    """Return (N, length) entries of vectors in words with `half` bits for the entries 1 and as many for those -1."""
+def _entries(words: Words, length: int) -> IntArray:
+    """Return (N, length) entries of vectors in words, see `span`."""
     places = np.arange(length, dtype=np.uint64)
-    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, half))
+    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, _HALF))
     return plus.astype(np.int64) - minus.astype(np.int64)
-
-
-def _words(entries: IntArray, half: int) -> Words:
-    """Invert `_entries`, with the first nonzero entry of each vector positive."""
-    first = entries[np.arange(len(entries)), (entries != 0).argmax(axis=1)]
-    powers = 1 << np.arange(entries.shape[1])
-    turned = entries * first[:, None]
-    plus, minus = ((turned == sign) @ powers for sign in (1, -1))
-    return (plus | minus << half).astype(np.uint64)

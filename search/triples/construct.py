@@ -9,7 +9,7 @@ from ...schemes_db import Scheme, Target, Z
 from ...schemes_db.ring import Z2
 from ..basis.sparsify import sparsified
 from ..lifting.lift import lift
-from ..terms.packed import PackedTerms
+from ..terms.packed import WORD_BITS, PackedTerms
 from .arrangement import Arrangement, IntArray, Triple, independent_rows
 from .forms import seventh_product, two_products
 
@@ -54,7 +54,7 @@ def with_smaller_coefficients(scheme: Scheme) -> Scheme:
     The nonzeros of a scheme 2x7x7:75 fell from 2008 to 1093, its largest coefficient from 44 to 2.
     """
     modulo_2 = scheme.over_z2()
-    if modulo_2 is None:
+    if modulo_2 is None or max(kinds.size for kinds in scheme.target.kind_arrays) > WORD_BITS:
         return scheme
     lifted = lift(sparsified(PackedTerms.from_scheme(modulo_2)).to_scheme(), ring=Z, tries=4, orders=1).scheme
     return scheme if lifted is None else min(scheme, lifted.replace(provenance=scheme.provenance), key=_weight)

@@ -12,7 +12,7 @@ from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from .annealer import Annealer, least_rank
 
-STEPS = 500_000
+STEPS = 100_000
 """Steps of an annealer in a launch, of about a second."""
 
 

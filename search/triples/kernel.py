@@ -1,215 +1,135 @@
-"""Compiled annealing of arrangements; `arrangement` has the plain twin of what it counts.
-
-A vector is a word: the low half has the bits of its entries 1, the high half those of its entries -1, and the lowest
-nonzero entry is positive. Modulo 2 the high half is empty. Inner products of one arrangement are in arrays `rows`,
-`cols` and `variants`. Imports a compiler: imported only to anneal.
-"""
+"""Compiled annealing of arrangements. Imports a compiler: imported only to anneal."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
-from ...jit import njit
+from ..terms.bits import below, compiled, next_draw
+from ..terms.packed import Words
+from ..terms.rings import ZERO
+from .span import Numbers, Span, Vertices, find, gain, random_vector, span_without, total
 
-ROW_HALF, COL_HALF = np.uint64(8), np.uint64(16)
-"""Bits of half a word of r and of c: the most rows of A and columns of B."""
+CANDIDATES = 16
+"""Number of inner products of which a step chooses one, the present one among them."""
 
-TABLE = 512
-"""Places of the hash table of inner products: more than twice the most of them."""
+_COOLING = 64
+"""Steps of the same temperature."""
 
-_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
-_MIX, _SCALE = np.uint64(0x9E3779B97F4A7C15), 1.0 / (1 << 53)
-_PLACE = np.uint64(TABLE - 1)
-_COOLING = 256
-
-
-@njit
-def draw(state):
-    """Advance a xorshift generator and return 64 random bits."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return x * np.uint64(0x2545F4914F6CDD1D)
+_SCALE = 1.0 / (1 << 53)
+_ELEVEN = np.uint64(11)
 
 
-@njit
-def below(state, bound):
-    """Return a random integer from 0 to bound - 1."""
-    return np.int64(((draw(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+class Candidates(NamedTuple):
+    """Work space of a step: inner products, the score of each, and their weights."""
+
+    rows: Words
+    cols: Words
+    variants: Numbers
+    scores: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
 
 
-@njit
-def added(x, y, half, negate, modulo_2):
-    """Return x + y, or x - y with `negate`, up to sign; _NONE where an entry is beyond -1, 0, 1, or all are 0."""
-    if modulo_2:
-        return x ^ y if x != y else _NONE
-    mask = (_ONE << half) - _ONE
-    plus, minus, more, less = x & mask, x >> half, y & mask, y >> half
-    if negate:
-        more, less = less, more
-    if (plus & more) | (minus & less):
-        return _NONE
-    up, down = (plus | more) & ~(minus | less), (minus | less) & ~(plus | more)
-    if not up | down:
-        return _NONE
-    return first_positive(up, down, half)
+def candidates() -> Candidates:
+    """Return work space for CANDIDATES inner products."""
+    rows, cols = np.zeros((2, CANDIDATES), dtype=np.uint64)
+    scores, weights = np.zeros((2, CANDIDATES))
+    return Candidates(rows, cols, np.zeros(CANDIDATES, dtype=np.int64), scores, weights)
 
 
-@njit
-def first_positive(up, down, half):
-    """Return the word of a vector with these entries 1 and -1, negated if its lowest nonzero entry is negative."""
-    both = up | down
-    if down & both & (~both + _ONE):
-        return down | (up << half)
-    return up | (down << half)
+@compiled
+def draw_candidates(rng: Words, of: Vertices, i: int, span: Span, into: Candidates) -> int:
+    """Draw inner products to replace number i; return how many are distinct and not in the arrangement, i first.
 
-
-@njit
-def random_vector(state, length, half, modulo_2):
-    """Return a random nonzero vector."""
-    while True:
-        up, down = _ZERO, _ZERO
-        for i in range(length):
-            entry = draw(state) >> np.uint64(62)
-            if entry == _ONE or (modulo_2 and entry == np.uint64(2)):
-                up |= _ONE << np.uint64(i)
-            elif entry == np.uint64(2):
-                down |= _ONE << np.uint64(i)
-        if up | down:
-            return first_positive(up, down, half)
-
-
-@njit
-def outer(row, col, p, n):
-    """Return the bits of the bilinear form r_i c_j modulo 2, bit i n + j."""
-    r = (row | (row >> ROW_HALF)) & ((_ONE << ROW_HALF) - _ONE)
-    c = (col | (col >> COL_HALF)) & ((_ONE << COL_HALF) - _ONE)
-    word = _ZERO
-    for i in range(p):
-        if (r >> np.uint64(i)) & _ONE:
-            word |= c << np.uint64(i * n)
-    return word
-
-
-@njit
-def insert(pivots, word):
-    """Reduce a word by the rows of `pivots`, one for each leading bit, and store what is left; return 1 if any is."""
-    place = 63
-    while word:
-        while not (word >> np.uint64(place)) & _ONE:
-            place -= 1
-        if not pivots[place]:
-            pivots[place] = word
-            return 1
-        word ^= pivots[place]
-    return 0
-
-
-@njit
-def place_of(table, key):
-    """Return the place of a key in the hash table, or the free place where it belongs."""
-    place = (key * _MIX) >> np.uint64(40)
-    while table[place & _PLACE] != _NONE and table[place & _PLACE] != key:
-        place += _ONE
-    return place & _PLACE
-
-
-@njit
-def dimension(rows, cols, variants, p, n, modulo_2, table, pivots):
-    """Return the dimension modulo 2 that inner products and their triples span, of p n; see `Arrangement.forms`."""
-    pivots[:] = 0
-    table[:] = _NONE
-    found = 0
-    for i in range(len(rows)):
-        found += insert(pivots, outer(rows[i], cols[i], p, n))
-        if variants[i] == 0:
-            key = (rows[i] << np.uint64(32)) | cols[i]
-            table[place_of(table, key)] = key
-    for i in range(len(rows)):
-        if variants[i] != 2:
-            continue
-        for j in range(len(rows)):
-            if variants[j] != 1:
-                continue
-            triple = False
-            for negate in range(1 if modulo_2 else 2):
-                row = added(rows[i], rows[j], ROW_HALF, negate == 1, modulo_2)
-                if row == _NONE or triple:
-                    continue
-                for other in range(1 if modulo_2 else 2):
-                    col = added(cols[i], cols[j], COL_HALF, other == 1, modulo_2)
-                    if col != _NONE and not triple:
-                        key = (row << np.uint64(32)) | col
-                        triple = table[place_of(table, key)] == key
-            if triple:
-                found += insert(pivots, outer(rows[i], cols[j], p, n))
-                if found == p * n:
-                    return found
-    return found
-
-
-@njit
-def randomize(state, rows, cols, variants, p, n, modulo_2):
-    """Set random inner products."""
-    for i in range(len(rows)):
-        rows[i] = random_vector(state, p, ROW_HALF, modulo_2)
-        cols[i] = random_vector(state, n, COL_HALF, modulo_2)
-        variants[i] = below(state, 3)
-
-
-@njit
-def anneal(state, rows, cols, variants, p, n, modulo_2, first, steps, length, hot, cold, table, pivots):
-    """Anneal for `steps` steps from step `first` of a schedule of `length`; stop where everything is spanned.
-
-    A step replaces an inner product: mostly by the third of a triple with two others, else by a random one or one with
-    another variant, r or c. A loss of dimension d is accepted with probability exp(-d / T), T falling from `hot` to
-    `cold`. Returns the steps made and the dimension.
+    Most are the third of a triple with two others; the rest differ from i in the variant, in r or in c, or are random.
     """
-    count = len(rows)
-    now = dimension(rows, cols, variants, p, n, modulo_2, table, pivots)
-    temperature = hot
-    for step in range(steps):
-        if now == p * n:
-            return step, now
-        if step % _COOLING == 0:
-            temperature = hot * (cold / hot) ** ((first + step) / length)
-        i = below(state, count)
-        row, col, variant = rows[i], cols[i], variants[i]
-        kind = below(state, 10)
+    into.rows[0], into.cols[0], into.variants[0] = of.rows[i], of.cols[i], of.variants[i]
+    count, drawn = len(of.rows), 1
+    for _ in range(1, CANDIDATES):
+        row, col, variant = of.rows[i], of.cols[i], of.variants[i]
+        kind = below(rng, 10)
         if kind < 7:
-            a, b = below(state, count), below(state, count)
-            if a == i or b == i or variants[a] == variants[b]:
+            a, b = below(rng, count), below(rng, count)
+            if a == i or b == i or of.variants[a] == of.variants[b]:
                 continue
-            row = added(rows[a], rows[b], ROW_HALF, below(state, 2) == 1, modulo_2)
-            col = added(cols[a], cols[b], COL_HALF, below(state, 2) == 1, modulo_2)
-            variant = 3 - variants[a] - variants[b]
+            row = total(of.rows[a], of.rows[b], below(rng, 2) == 1, of.modulo_2)
+            col = total(of.cols[a], of.cols[b], below(rng, 2) == 1, of.modulo_2)
+            variant = 3 - of.variants[a] - of.variants[b]
         elif kind == 7:
-            variant = below(state, 3)
+            variant = below(rng, 3)
         elif kind == 8:
-            a = below(state, count)
-            if below(state, 2):
-                row = added(row, rows[a], ROW_HALF, below(state, 2) == 1, modulo_2)
+            a = below(rng, count)
+            if below(rng, 2):
+                row = total(row, of.rows[a], below(rng, 2) == 1, of.modulo_2)
             else:
-                col = added(col, cols[a], COL_HALF, below(state, 2) == 1, modulo_2)
+                col = total(col, of.cols[a], below(rng, 2) == 1, of.modulo_2)
         else:
-            row = random_vector(state, p, ROW_HALF, modulo_2)
-            col = random_vector(state, n, COL_HALF, modulo_2)
-            variant = below(state, 3)
-        if row == _NONE or col == _NONE:
+            row = random_vector(rng, of.p, of.modulo_2)
+            col = random_vector(rng, of.n, of.modulo_2)
+            variant = below(rng, 3)
+        if row == ZERO or col == ZERO or find(span, of, row, col, variant) >= 0:
             continue
         repeated = False
-        for a in range(count):
-            repeated |= rows[a] == row and cols[a] == col and variants[a] == variant
-        if repeated:
-            continue
-        old_row, old_col, old_variant = rows[i], cols[i], variants[i]
-        rows[i], cols[i], variants[i] = row, col, variant
-        then = dimension(rows, cols, variants, p, n, modulo_2, table, pivots)
-        if then >= now or (draw(state) >> np.uint64(11)) * _SCALE < np.exp((then - now) / temperature):
-            now = then
-        else:
-            rows[i], cols[i], variants[i] = old_row, old_col, old_variant
-    return steps, now
+        for c in range(drawn):
+            repeated |= into.rows[c] == row and into.cols[c] == col and into.variants[c] == variant
+        if not repeated:
+            into.rows[drawn], into.cols[drawn], into.variants[drawn] = row, col, variant
+            drawn += 1
+    return drawn
+
+
+@compiled
+def choose(rng: Words, among: Candidates, drawn: int, temperature: float) -> int:
+    """Return the number of a candidate, with probability proportional to exp(score / temperature)."""
+    most, whole = among.scores[0], 0.0
+    for c in range(drawn):
+        most = max(most, among.scores[c])
+    for c in range(drawn):
+        among.weights[c] = np.exp((among.scores[c] - most) / temperature)
+        whole += among.weights[c]
+    rng[0] = next_draw(rng[0])
+    rest = (rng[0] >> _ELEVEN) * _SCALE * whole
+    for c in range(drawn):
+        rest -= among.weights[c]
+        if rest < 0:
+            return c
+    return drawn - 1
+
+
+@compiled
+def anneal(
+    rng: Words,
+    of: Vertices,
+    span: Span,
+    among: Candidates,
+    first: int,
+    steps: int,
+    length: int,
+    hot: float,
+    cold: float,
+) -> tuple[int, int]:
+    """Anneal for `steps` steps from step `first` of a schedule of `length`; stop where everything is spanned.
+
+    A step takes out an inner product and chooses among CANDIDATES for it by heat bath: one that leads to dimension d
+    with probability proportional to exp(d / T), T falling from `hot` to `cold`. So what the others span is computed
+    once for all candidates. Returns the steps made and the dimension.
+    """
+    dimension = span_without(span, of, -1)
+    if dimension == of.p * of.n:
+        return 0, dimension
+    for step in range(steps):
+        schedule = (first + step) // _COOLING * _COOLING
+        temperature = hot * (cold / hot) ** (schedule / length)
+        i = below(rng, len(of.rows))
+        others = span_without(span, of, i)
+        drawn = draw_candidates(rng, of, i, span, among)
+        for c in range(drawn):
+            among.scores[c] = gain(span, of, i, among.rows[c], among.cols[c], among.variants[c])
+        chosen = choose(rng, among, drawn, temperature)
+        of.rows[i], of.cols[i], of.variants[i] = among.rows[chosen], among.cols[chosen], among.variants[chosen]
+        dimension = others + np.int64(among.scores[chosen])
+        if dimension == of.p * of.n:
+            return step + 1, dimension
+    return steps, dimension

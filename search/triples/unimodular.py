@@ -1,0 +1,97 @@
+"""Compiled annealing of a complete arrangement until its forms span the entries of C over the integers, too.
+
+Forms that are independent modulo 2 have an odd determinant. Schemes are over Z if it is 1 or -1.
+Imports a compiler: imported only to anneal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..terms.bits import below, compiled
+from ..terms.packed import Words
+from .kernel import Candidates, choose, draw_candidates
+from .span import Span, Vertices, gain, span_without
+
+Matrix = npt.NDArray[np.float64]
+
+_ONE, _HALF, _LOG_2 = np.uint64(1), np.uint64(32), np.log(2.0)
+
+
+@compiled
+def entry(word: np.uint64, i: int) -> float:
+    """Return entry i of a vector."""
+    plus = (word >> np.uint64(i)) & _ONE
+    minus = (word >> (np.uint64(i) + _HALF)) & _ONE
+    return np.float64(plus) - np.float64(minus)
+
+
+@compiled
+def log_determinant(matrix: Matrix) -> float:
+    """Return log |det|, by elimination with partial pivoting, which overwrites the matrix."""
+    size = len(matrix)
+    logarithm = 0.0
+    for k in range(size):
+        best = k
+        for i in range(k + 1, size):
+            if abs(matrix[i, k]) > abs(matrix[best, k]):
+                best = i
+        pivot = matrix[best, k]
+        if pivot == 0:
+            return np.inf
+        logarithm += np.log(abs(pivot))
+        if best != k:
+            for j in range(k, size):
+                matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
+        for i in range(k + 1, size):
+            if matrix[i, k] != 0:
+                factor = matrix[i, k] / pivot
+                for j in range(k + 1, size):
+                    matrix[i, j] -= factor * matrix[k, j]
+    return logarithm
+
+
+@compiled
+def log_index(of: Vertices, span: Span, matrix: Matrix) -> float:
+    """Return log |det| of the first forms that are independent modulo 2; infinite if they do not span everything."""
+    if span_without(span, of, -1) < len(matrix):
+        return np.inf
+    for k in range(len(matrix)):
+        row, col = of.rows[span.firsts[k]], of.cols[span.seconds[k]]
+        for i in range(of.p):
+            for j in range(of.n):
+                matrix[k, i * of.n + j] = entry(row, i) * entry(col, j)
+    return log_determinant(matrix)
+
+
+@compiled
+def lower_index(
+    rng: Words, of: Vertices, span: Span, among: Candidates, matrix: Matrix, steps: int, temperature: float
+) -> tuple[int, float]:
+    """Replace inner products by heat bath with log |det| as energy, all forms spanned throughout, until it is 0.
+
+    Returns the steps made and log |det|.
+    """
+    now = log_index(of, span, matrix)
+    for step in range(steps):
+        if now < _LOG_2:
+            return step, now
+        i = below(rng, len(of.rows))
+        needed = of.p * of.n - span_without(span, of, i)
+        drawn = draw_candidates(rng, of, i, span, among)
+        kept = 0
+        for c in range(drawn):
+            if gain(span, of, i, among.rows[c], among.cols[c], among.variants[c]) == needed:
+                among.rows[kept], among.cols[kept] = among.rows[c], among.cols[c]
+                among.variants[kept] = among.variants[c]
+                kept += 1
+        if kept < 2:
+            continue
+        for c in range(kept):
+            of.rows[i], of.cols[i], of.variants[i] = among.rows[c], among.cols[c], among.variants[c]
+            among.scores[c] = -now if c == 0 else -log_index(of, span, matrix)
+        chosen = choose(rng, among, kept, temperature)
+        of.rows[i], of.cols[i], of.variants[i] = among.rows[chosen], among.cols[chosen], among.variants[chosen]
+        now = -among.scores[chosen]
+    return steps, now
