@@ -29,7 +29,7 @@ from ..triples.fleet import TripleFleet
 from .catalogue import in_order
 from .collect import TurnFleet, collect_below
 from .cpu_fleet import CpuFleet
-from .gaps import BLOCKS, Gap, Shape
+from .gaps import BLOCKS, Gap, Shape, is_walkable
 from .history import SELECTING, TRIPLES, VARIANTS, Choice, History, symmetric_walks, varied, walk_of
 from .islands import Islands
 from .neighbours import Route, routes
@@ -113,19 +113,10 @@ class Descents:
         Raises:
             DeviceLostError: a GPU stopped responding; all earlier finds are stored.
         """
-        shape = in_order(gap.target.shape)
         on_gpu = self._device != "cpu"
-        beside = {
-            in_order([side + by * (n == axis) for n, side in enumerate(shape)]) for axis in range(3) for by in (-1, 1)
-        }
-        for near in [*sorted(one for one in beside if one[0] > 1), shape] if on_gpu else ():
-            self._widen(near, shape, seconds * MOMENT)
-        rng = np.random.default_rng([self._seed, tried])
-        found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
-        if not self._ternary:
-            found += self._symmetric_routes(gap.target)
-            if has_triples(gap.target):
-                found.insert(0, Route(TRIPLES, [naive(gap.target)]))
+        found = self._walking_routes(gap, tried, seconds) if is_walkable(gap.target) else []
+        if not self._ternary and has_triples(gap.target):
+            found.insert(0, Route(TRIPLES, [naive(gap.target)]))
         if not found:
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
@@ -197,6 +188,18 @@ class Descents:
             rank=gap.rank,
             reached=min([int(fleet.score.min()), *found_ranks]),
         )
+
+    def _walking_routes(self, gap: Gap, tried: int, seconds: float) -> list[Route]:
+        """Return all routes by walks; on a GPU a part of `seconds` is spent on finding starts."""
+        shape = in_order(gap.target.shape)
+        if self._device != "cpu":
+            steps = [(axis, by) for axis in range(3) for by in (-1, 1)]
+            beside = {in_order([side + by * (n == axis) for n, side in enumerate(shape)]) for axis, by in steps}
+            for near in [*sorted(one for one in beside if one[0] > 1), shape]:
+                self._widen(near, shape, seconds * MOMENT)
+        rng = np.random.default_rng([self._seed, tried])
+        found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
+        return found if self._ternary else found + self._symmetric_routes(gap.target)
 
     def _symmetric_routes(self, target: Target) -> list[Route]:
         """Return the routes by symmetric walks that a format has."""

@@ -16,6 +16,12 @@ BLOCKS = 64
 """Maximum number of blocks of a factor in a walk: the bits of a word."""
 
 
+def is_walkable(target: Target) -> bool:
+    """Return whether walks hold the factors of a target."""
+    m, k, n = target.shape
+    return max(m * k, k * n, m * n) <= BLOCKS
+
+
 @dataclass(frozen=True)
 class Gap:
     """A format for which the lowest rank of stored schemes and their compositions is above the best known one."""

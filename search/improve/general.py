@@ -12,10 +12,11 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...schemes_db.run_record import RunRecord
 from ..cluster.connection import Cluster
+from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater, in_order
 from .cluster_turns import ClusterTurns, Turns
 from .events import Exhausted, OnEvent, TurnBegun, Walking
-from .gaps import BLOCKS, Gap, formats_up_to, gaps
+from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable
 from .history import History
 
 
@@ -78,9 +79,9 @@ class GeneralImprovement:
         with Catalog.open() as catalog:
             known = [] if retry else catalog.runs()
         self._history = History(run for run in known if run.route and self._mine(run))
-        if formats and all(one.shape[1] * one.shape[2] > BLOCKS for one in formats):
+        self.formats = [one for one in formats if is_walkable(one) or (ring != "ZT" and has_triples(one))]
+        if formats and not self.formats:
             raise PlanError(f"{formats[0]} has a factor of more than {BLOCKS} blocks: no walk holds it")
-        self.formats = [one for one in formats if one.shape[1] * one.shape[2] <= BLOCKS]
         self.turns: Counter[str] = Counter()
         self.exhausted: dict[str, int] = {}
         self._at_once = 1

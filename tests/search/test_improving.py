@@ -238,6 +238,26 @@ def test_a_turn_by_triples_keeps_integral_schemes(home):
     assert (found.rank, found.ring, found.provenance.relation) == (26, Z, "annealing of Strassen triples")
 
 
+def test_a_format_that_no_walk_holds_is_improved_by_triples(home):
+    kept_events, said = [], []
+    with CatalogueUpdater(Z, 1, kept_events.append) as updater:
+        for ranks in updater.ranks.values():
+            ranks.pop((2, 9, 9), None)
+        gap = Gap(Target.general(2, 9, 9), 131, 126)
+        walks = Descents(updater, "Z", 1, "cpu", "a command")
+        record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
+    assert said == ["2x9x9: by triples"]
+    assert record.reached == 126
+    assert [event.scheme.rank for event in kept_events] == [126]
+
+
+def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):
+    from lcma.workbench.cli import main
+
+    assert main(["improve", "2x9x9", "--ring", "ZT", "--time", "1s"]) == 3
+    assert "2x9x9 has a factor of more than 64 blocks: no walk holds it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
     kept_events = []

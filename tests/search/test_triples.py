@@ -165,7 +165,7 @@ def test_inner_products_are_replaced_until_the_scheme_is_integral():
     before = []
     for _ in range(8):
         randomize(rng, vertices)
-        while anneal(rng, vertices, span, among, 50_000, 1000, 100_000, 0.3, 0.08)[1] < p * n:
+        while anneal(rng, vertices, span, among, 50_000, 1000, 100_000, 0.14, 0.06)[1] < p * n:
             pass
         before.append(log_index(vertices, span, matrix))
         _, index = lower_index(rng, vertices, span, among, matrix, 20_000, 0.5)
