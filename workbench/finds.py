@@ -93,8 +93,8 @@ def print_result(result: Result, kept: Iterable[bool], start: Scheme | None = No
     if not result.target.is_general:
         click.echo(saving(result, start))
     ranks = ", ".join(f"{rank} ({walks} walks)" for rank, walks in sorted(result.ranks.items()))
+    flips = f", {result.flips / 1e6:.2f} M flips ({result.flips_per_second / 1e6:.1f} M/s)" if result.flips else ""
     click.echo(
-        f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "
-        f"{result.flips / 1e6:.2f} M flips "
-        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks or 'the target was not reached'}"
+        f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds{flips}; "
+        f"lowest ranks: {ranks or 'the target was not reached'}"
     )

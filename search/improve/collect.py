@@ -69,7 +69,8 @@ def collect_below(
     while time.perf_counter() - begin < seconds and not enough():
         fleet.launch(steps)
         low = int(fleet.score.min())
-        say(f"{fleet.target}: lowest rank {low}, {fleet.flips_per_second / 1e6:.0f} M flips/s")
+        rate = f", {fleet.flips_per_second / 1e6:.0f} M flips/s" if fleet.flips else ""
+        say(f"{fleet.target}: lowest rank {low}{rate}")
         if low > highest:
             continue
         fresh = np.flatnonzero(fleet.score < looked)

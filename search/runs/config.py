@@ -137,6 +137,16 @@ class RunConfig:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
         if self.naive_too and (self.start is None or self.ladder or self.method != "walks"):
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
+        walks = self.method != "triples"
+        if walks:
+            self._check_terms()
+        rank = self.start_rank
+        kept = not walks or not broken(self.terms, self.target_policy)
+        if not self.ladder and self.rank is not None and rank <= self.rank and kept:
+            raise PlanError(f"the start has rank {rank} already: ask for less than that")
+
+    def _check_terms(self) -> None:
+        """Raise a PlanError if the walks do not lead to the ring from the start, or bounds do not fit it."""
         if self.ring == "ZT" and not isinstance(self.terms, TernaryTerms):
             raise PlanError(f"walk {self.walk!r} does not stay in -1, 0, 1: take flip-zt, or ring Z")
         if isinstance(self.terms, TermsModulo3) and self.ring not in ("Z3", "Z", "Q"):
@@ -144,14 +154,6 @@ class RunConfig:
         if self.ring == "Z3" and not isinstance(self.terms, TermsModulo3):
             raise PlanError(f"walk {self.walk!r} does not lead to Z3: only flip-z3 does")
         refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
-        rank = self.start_rank
-        if (
-            not self.ladder
-            and self.rank is not None
-            and rank <= self.rank
-            and not broken(self.terms, self.target_policy)
-        ):
-            raise PlanError(f"the start has rank {rank} already: ask for less than that")
 
     def _be_lns(self) -> None:
         """Set the fields that a large neighbourhood search determines; raise a PlanError if they are set otherwise."""
@@ -300,7 +302,8 @@ class RunConfig:
 
     @property
     def start_rank(self) -> int:
-        return self.terms.rank
+        """Rank that the run starts from: a search by triples has no start, and is to beat the naive scheme."""
+        return len(self.final_target.terms) if self.method == "triples" else self.terms.rank
 
     @property
     def target_policy(self) -> Policy:

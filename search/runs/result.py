@@ -63,7 +63,7 @@ class Progress:
         parts = [
             f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
             f"round {self.round}",
-            self.rate,
+            *([self.rate] if self.flips else []),
             f"last gain {self.seconds_since_gain:.0f} s ago",
             *([f"pools {pools}"] if pools else []),
             f"{self.finds} found",

@@ -221,6 +221,7 @@ def test_a_run_resumes_and_its_finds_do_not_depend_on_the_threads(tmp_path):
         ("3x3x3", {}, "a side of 2"),
         ("2x2x2:tri-left", {}, "a side of 2"),
         ("1x2x3", {}, "no smaller one"),
+        ("2x9x9", {"rank": 162}, "rank 162 already"),
         ("2x4x17", {}, "n up to 16"),
         ("2x3x3", {"rank": 11}, "ask for 12 or more"),
         ("2x3x3", {"ring": "Z3"}, "over Z or Z2"),
@@ -246,6 +247,15 @@ def test_sides_and_usual_ranks():
     assert sides(Target.general(5, 2, 3)) == (3, 5)
     ranks = [usual_rank(Target.general(2, p, n)) for p, n in ((2, 2), (2, 3), (3, 3), (4, 4), (8, 8))]
     assert ranks == [7, 11, 15, 26, 100]
+
+
+def test_formats_that_no_walk_holds_are_searched_and_no_flips_are_printed(home, capsys):
+    from lcma.workbench.cli import main
+
+    assert main(["search", "9x2x9", "--by", "triples", "--rank", "128", "--seed", "1", "--rounds", "20"]) == 0
+    shown = capsys.readouterr()
+    assert "found <9x2x9:128 over Z>" in shown.out
+    assert "flips" not in shown.out + shown.err
 
 
 def test_a_dry_run_says_what_a_round_is(home, capsys):
