@@ -31,6 +31,10 @@ INDEX_STEPS, INDEX_TEMPERATURE = 20_000, 0.5
 """Steps and temperature of replacements until the determinant is 1. At 2x10x10:152 and 2x8x8:98 it becomes 1 in two
 thirds of all cases, mostly within 2000 steps; temperatures from 0.25 to 4 differ little."""
 
+WEIGHT_STEPS, WEIGHT_TEMPERATURE = 100_000, 0.1
+"""Steps and temperature of replacements that make the inverse small. Of a scheme 2x8x8:98 the largest coefficient fell
+from 210 to 30 in 3000 steps, to 16 in 20,000 and to 6 in 60,000, which take a second."""
+
 CONVERSION = 50_000
 """Steps that the construction of a scheme counts as: it takes about as long."""
 
@@ -150,11 +154,15 @@ class Annealer:
 
     def _has_integral_scheme(self, vertices: Vertices, span: Span, among: Candidates) -> bool:
         """Replace inner products until the forms span all integral ones; return whether they do."""
-        from .unimodular import lower_index
+        from .unimodular import lower
 
         matrix = np.zeros((vertices.p * vertices.n,) * 2)
-        _, index = lower_index(self._state, vertices, span, among, matrix, INDEX_STEPS, INDEX_TEMPERATURE)
-        return bool(np.exp(index) < 2)
+        work = (self._state, vertices, span, among, matrix)
+        _, index = lower(*work, False, INDEX_STEPS, INDEX_TEMPERATURE, np.log(2.0))
+        if np.exp(index) > 2:
+            return False
+        lower(*work, True, WEIGHT_STEPS, WEIGHT_TEMPERATURE, 0.0)
+        return True
 
     def _scheme(self) -> list[Scheme]:
         """Return the scheme of the arrangement, if there is one of its rank."""

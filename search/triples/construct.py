@@ -56,7 +56,7 @@ def with_smaller_coefficients(scheme: Scheme) -> Scheme:
     modulo_2 = scheme.over_z2()
     if modulo_2 is None or max(kinds.size for kinds in scheme.target.kind_arrays) > WORD_BITS:
         return scheme
-    lifted = lift(sparsified(PackedTerms.from_scheme(modulo_2)).to_scheme(), ring=Z, tries=4, orders=1).scheme
+    lifted = lift(sparsified(PackedTerms.from_scheme(modulo_2)).to_scheme(), ring=Z, tries=2, orders=1).scheme
     return scheme if lifted is None else min(scheme, lifted.replace(provenance=scheme.provenance), key=_weight)
 
 

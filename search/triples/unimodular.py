@@ -1,7 +1,7 @@
 """Compiled annealing of a complete arrangement until its forms span the entries of C over the integers, too.
 
-Forms that are independent modulo 2 have an odd determinant. Schemes are over Z if it is 1 or -1.
-Imports a compiler: imported only to anneal.
+Forms that are independent modulo 2 have an odd determinant. Schemes are over Z if it is 1 or -1, and have small
+coefficients if the inverse of the matrix of the forms has. Imports a compiler: imported only to anneal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .span import Span, Vertices, gain, span_without
 
 Matrix = npt.NDArray[np.float64]
 
-_ONE, _HALF, _LOG_2 = np.uint64(1), np.uint64(32), np.log(2.0)
+_ONE, _HALF = np.uint64(1), np.uint64(32)
+_ROUNDING = 1e-3
 
 
 @compiled
@@ -53,8 +54,48 @@ def log_determinant(matrix: Matrix) -> float:
 
 
 @compiled
-def log_index(of: Vertices, span: Span, matrix: Matrix) -> float:
-    """Return log |det| of the first forms that are independent modulo 2; infinite if they do not span everything."""
+def log_inverse(matrix: Matrix) -> float:
+    """Return the logarithm of the sum of |entries| of the inverse, which overwrites the matrix.
+
+    It is infinite if |det| is not 1.
+    """
+    size = len(matrix)
+    determinant, entries = 0.0, 0.0
+    for k in range(size):
+        best = k
+        for i in range(k + 1, size):
+            if abs(matrix[i, k]) > abs(matrix[best, k]):
+                best = i
+        pivot = matrix[best, k]
+        if pivot == 0:
+            return np.inf
+        determinant += np.log(abs(pivot))
+        matrix[best, k] = matrix[k, k]
+        matrix[k, k] = 1.0
+        for j in range(size):
+            if best != k and j != k:
+                matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
+            matrix[k, j] /= pivot
+        for i in range(size):
+            factor = matrix[i, k]
+            if i != k and factor != 0:
+                matrix[i, k] = 0.0
+                for j in range(size):
+                    matrix[i, j] -= factor * matrix[k, j]
+    if abs(determinant) > _ROUNDING:
+        return np.inf
+    for i in range(size):
+        for j in range(size):
+            entries += abs(matrix[i, j])
+    return np.log(entries)
+
+
+@compiled
+def energy(of: Vertices, span: Span, matrix: Matrix, of_inverse: bool) -> float:
+    """Return `log_inverse` or `log_determinant` of the first forms that are independent modulo 2.
+
+    It is infinite if they do not span everything.
+    """
     if span_without(span, of, -1) < len(matrix):
         return np.inf
     for k in range(len(matrix)):
@@ -62,20 +103,28 @@ def log_index(of: Vertices, span: Span, matrix: Matrix) -> float:
         for i in range(of.p):
             for j in range(of.n):
                 matrix[k, i * of.n + j] = entry(row, i) * entry(col, j)
-    return log_determinant(matrix)
+    return log_inverse(matrix) if of_inverse else log_determinant(matrix)
 
 
 @compiled
-def lower_index(
-    rng: Words, of: Vertices, span: Span, among: Candidates, matrix: Matrix, steps: int, temperature: float
+def lower(
+    rng: Words,
+    of: Vertices,
+    span: Span,
+    among: Candidates,
+    matrix: Matrix,
+    of_inverse: bool,
+    steps: int,
+    temperature: float,
+    goal: float,
 ) -> tuple[int, float]:
-    """Replace inner products by heat bath with log |det| as energy, all forms spanned throughout, until it is 0.
+    """Replace inner products by heat bath, all forms spanned throughout, until the energy is below `goal`.
 
-    Returns the steps made and log |det|.
+    Returns the steps made and the energy. `matrix` (p n, p n) is work space.
     """
-    now = log_index(of, span, matrix)
+    now = energy(of, span, matrix, of_inverse)
     for step in range(steps):
-        if now < _LOG_2:
+        if now < goal:
             return step, now
         i = below(rng, len(of.rows))
         needed = of.p * of.n - span_without(span, of, i)
@@ -90,7 +139,7 @@ def lower_index(
             continue
         for c in range(kept):
             of.rows[i], of.cols[i], of.variants[i] = among.rows[c], among.cols[c], among.variants[c]
-            among.scores[c] = -now if c == 0 else -log_index(of, span, matrix)
+            among.scores[c] = -now if c == 0 else -energy(of, span, matrix, of_inverse)
         chosen = choose(rng, among, kept, temperature)
         of.rows[i], of.cols[i], of.variants[i] = among.rows[chosen], among.cols[chosen], among.variants[chosen]
         now = -among.scores[chosen]
