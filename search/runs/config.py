@@ -137,12 +137,12 @@ class RunConfig:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
         if self.naive_too and (self.start is None or self.ladder or self.method != "walks"):
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
-        walks = self.method != "triples"
-        if walks:
+        has_start = self.method != "triples"
+        if has_start:
             self._check_terms()
         rank = self.start_rank
-        kept = not walks or not broken(self.terms, self.target_policy)
-        if not self.ladder and self.rank is not None and rank <= self.rank and kept:
+        within_bounds = not has_start or not broken(self.terms, self.target_policy)
+        if not self.ladder and self.rank is not None and rank <= self.rank and within_bounds:
             raise PlanError(f"the start has rank {rank} already: ask for less than that")
 
     def _check_terms(self) -> None:

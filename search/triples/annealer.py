@@ -17,14 +17,14 @@ from .construct import scheme_of, with_smaller_coefficients
 
 if TYPE_CHECKING:
     from .kernel import Candidates
-    from .span import Span, Vertices
+    from .span import InnerProducts, Span
 
 STEPS_PER_ENTRY = 16_000
 """Steps of an annealing for every entry of C: 10 s at 2x8x8."""
 
 HOT, COLD = 0.14, 0.06
 """First and last temperature, where a loss of one dimension is e^(1/T) = 1300 and 2e7 times less likely than none. Of
-annealings at 2x8x8:97, 14 of 16 arrived, after 4.5 s in the average; at a constant 0.05, 0.07, 0.085 and 0.1 it took
+annealings at 2x8x8:97, 14 of 16 arrived, after 4.5 s on average; at a constant 0.05, 0.07, 0.085 and 0.1 it took
 5 to 7 s. At 2x8x8:98 temperatures from 0.3 to 0.08 took four times as long as a constant 0.1 or 0.12."""
 
 INDEX_STEPS, INDEX_TEMPERATURE = 20_000, 0.5
@@ -128,36 +128,36 @@ class Annealer:
     def advance(self, steps: int) -> list[Scheme]:
         """Anneal for about `steps` steps; return the schemes that were found, unchecked and without provenance."""
         from .kernel import anneal, candidates
-        from .span import Vertices, randomize, work_space
+        from .span import InnerProducts, randomize, work_space
 
         p, n = self._shape
         length = STEPS_PER_ENTRY * p * n
-        vertices = Vertices(self._rows, self._cols, self._variants, p, n, not self._integral)
+        products = InnerProducts(self._rows, self._cols, self._variants, p, n, not self._integral)
         span, among = work_space(p, n), candidates()
         found = []
         left = steps
         while left > 0:
             if self._step == 0:
-                randomize(self._state, vertices)
+                randomize(self._state, products)
             made, reached = anneal(
-                self._state, vertices, span, among, self._step, min(left, length - self._step), length, HOT, COLD
+                self._state, products, span, among, self._step, min(left, length - self._step), length, HOT, COLD
             )
             self._step += made
             left -= max(made, 1)
             if reached == p * n:
                 left -= CONVERSION
-                if not self._integral or self._has_integral_scheme(vertices, span, among):
+                if not self._integral or self._make_integral(products, span, among):
                     found += self._scheme()
             if reached == p * n or self._step >= length:
                 self._step = 0
         return found
 
-    def _has_integral_scheme(self, vertices: Vertices, span: Span, among: Candidates) -> bool:
+    def _make_integral(self, products: InnerProducts, span: Span, among: Candidates) -> bool:
         """Replace inner products until the forms span all integral ones; return whether they do."""
         from .unimodular import lower
 
-        matrix = np.zeros((vertices.p * vertices.n,) * 2)
-        work = (self._state, vertices, span, among, matrix)
+        matrix = np.zeros((products.p * products.n,) * 2)
+        work = (self._state, products, span, among, matrix)
         _, index = lower(*work, False, INDEX_STEPS, INDEX_TEMPERATURE, np.log(2.0))
         if np.exp(index) > 2:
             return False

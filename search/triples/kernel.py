@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..terms.bits import below, compiled, next_draw
 from ..terms.packed import Words
 from ..terms.rings import ZERO
-from .span import Numbers, Span, Vertices, find, gain, random_vector, span_without, total
+from .span import InnerProducts, Numbers, Span, find, gain, random_vector, span_without, total
 
 CANDIDATES = 16
 """Number of inner products of which a step chooses one, the present one among them."""
@@ -40,7 +40,7 @@ def candidates() -> Candidates:
 
 
 @compiled
-def draw_candidates(rng: Words, of: Vertices, i: int, span: Span, into: Candidates) -> int:
+def draw_candidates(rng: Words, of: InnerProducts, i: int, span: Span, into: Candidates) -> int:
     """Draw inner products to replace number i; return how many are distinct and not in the arrangement, i first.
 
     Most are the third of a triple with two others; the rest differ from i in the variant, in r or in c, or are random.
@@ -101,7 +101,7 @@ def choose(rng: Words, among: Candidates, drawn: int, temperature: float) -> int
 @compiled
 def anneal(
     rng: Words,
-    of: Vertices,
+    of: InnerProducts,
     span: Span,
     among: Candidates,
     first: int,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..terms.bits import below, compiled, first_bit, next_draw
 from ..terms.packed import Words
 from ..terms.rings import ZERO
-from ..terms.ternary_words import total_of, turn_of, turned
+from ..terms.ternary_words import HALF_BITS, total_of, turn_of, turned
 
 Numbers = npt.NDArray[np.int64]
 
@@ -23,13 +23,13 @@ _TABLE = 1024
 """Places of the hash table of inner products: four times the most of them."""
 
 _EMPTY = -1
-_HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
+_HALF, _LOW = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1)
 _MIX, _SHIFT, _PLACE = np.uint64(0x9E3779B97F4A7C15), np.uint64(54), np.uint64(_TABLE - 1)
 _ONE, _WORD, _BITS = np.uint64(1), np.uint64(6), np.uint64(63)
 _PLUS, _MINUS = np.uint64(1), np.uint64(2)
 
 
-class Vertices(NamedTuple):
+class InnerProducts(NamedTuple):
     """Inner products of an arrangement.
 
     Attributes:
@@ -53,7 +53,7 @@ class Span(NamedTuple):
     Attributes:
         pivots: (p n, words) the form whose lowest bit is that of the row.
         present: (p n,) whether there is one.
-        form: (words,) a form on its way.
+        form: (words,) the form that is being reduced.
         fresh: (p n,) lowest bits of forms that are to be removed again.
         firsts, seconds: (p n,) the forms r_firsts c_seconds that `span_without` found to be independent, in order.
         keys: (TABLE,) supports of r and c of an inner product.
@@ -101,7 +101,7 @@ def total(x: np.uint64, y: np.uint64, negate: bool, modulo_2: bool) -> np.uint64
 
 @compiled
 def random_vector(rng: Words, length: int, modulo_2: bool) -> np.uint64:
-    """Return a random nonzero vector: half of the entries are zero, in the average."""
+    """Return a random nonzero vector: half of the entries are zero on average."""
     while True:
         word = ZERO
         for i in range(length):
@@ -166,7 +166,7 @@ def key_of(row: np.uint64, col: np.uint64) -> np.uint64:
 
 
 @compiled
-def find(span: Span, of: Vertices, row: np.uint64, col: np.uint64, variant: int) -> int:
+def find(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant: int) -> int:
     """Return the number of an inner product in the space, -1 if it is not there."""
     key = key_of(row, col)
     place = hashed(key)
@@ -179,7 +179,7 @@ def find(span: Span, of: Vertices, row: np.uint64, col: np.uint64, variant: int)
 
 
 @compiled
-def find_third(span: Span, of: Vertices, row: np.uint64, col: np.uint64, a: int, variant: int) -> int:
+def find_third(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, a: int, variant: int) -> int:
     """Return the number of an inner product that is a triple with (row, col) and number `a`, -1 if there is none."""
     key = key_of(row, col) ^ key_of(of.rows[a], of.cols[a])
     if not key & _LOW or not key >> _HALF:
@@ -199,7 +199,7 @@ def find_third(span: Span, of: Vertices, row: np.uint64, col: np.uint64, a: int,
 
 
 @compiled
-def add_form(span: Span, of: Vertices, first: int, second: int, dimension: int) -> int:
+def add_form(span: Span, of: InnerProducts, first: int, second: int, dimension: int) -> int:
     """Add r_first c_second to a space; return its dimension then."""
     set_form(span, of.rows[first], of.cols[second], of.n)
     if insert(span) < 0:
@@ -209,7 +209,7 @@ def add_form(span: Span, of: Vertices, first: int, second: int, dimension: int) 
 
 
 @compiled
-def span_without(span: Span, of: Vertices, left_out: int) -> int:
+def span_without(span: Span, of: InnerProducts, left_out: int) -> int:
     """Set the space to what all inner products but one (-1: all) and their triples span; return its dimension."""
     span.present[:] = False
     span.places[:] = _EMPTY
@@ -230,7 +230,7 @@ def span_without(span: Span, of: Vertices, left_out: int) -> int:
 
 
 @compiled
-def gain(span: Span, of: Vertices, left_out: int, row: np.uint64, col: np.uint64, variant: int) -> int:
+def gain(span: Span, of: InnerProducts, left_out: int, row: np.uint64, col: np.uint64, variant: int) -> int:
     """Return by how much the dimension rises with an inner product for the one left out; the space stays as it is.
 
     Modulo 2 and the three inner products of a triple, (r_a A)(B c_b) is the same form for any two of them.
@@ -257,7 +257,7 @@ def gain(span: Span, of: Vertices, left_out: int, row: np.uint64, col: np.uint64
 
 
 @compiled
-def randomize(rng: Words, of: Vertices) -> None:
+def randomize(rng: Words, of: InnerProducts) -> None:
     """Set random inner products."""
     for i in range(len(of.rows)):
         of.rows[i] = random_vector(rng, of.p, of.modulo_2)

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from ..terms.bits import below, compiled
 from ..terms.packed import Words
+from ..terms.ternary_words import HALF_BITS
 from .kernel import Candidates, choose, draw_candidates
-from .span import Span, Vertices, gain, span_without
+from .span import InnerProducts, Span, gain, span_without
 
 Matrix = npt.NDArray[np.float64]
 
-_ONE, _HALF = np.uint64(1), np.uint64(32)
+_ONE, _HALF = np.uint64(1), np.uint64(HALF_BITS)
 _ROUNDING = 1e-3
 
 
@@ -29,15 +30,22 @@ def entry(word: np.uint64, i: int) -> float:
 
 
 @compiled
+def pivot_row(matrix: Matrix, k: int) -> int:
+    """Return the row from k on with the largest entry in column k."""
+    best = k
+    for i in range(k + 1, len(matrix)):
+        if abs(matrix[i, k]) > abs(matrix[best, k]):
+            best = i
+    return best
+
+
+@compiled
 def log_determinant(matrix: Matrix) -> float:
     """Return log |det|, by elimination with partial pivoting, which overwrites the matrix."""
     size = len(matrix)
     logarithm = 0.0
     for k in range(size):
-        best = k
-        for i in range(k + 1, size):
-            if abs(matrix[i, k]) > abs(matrix[best, k]):
-                best = i
+        best = pivot_row(matrix, k)
         pivot = matrix[best, k]
         if pivot == 0:
             return np.inf
@@ -62,10 +70,7 @@ def log_inverse(matrix: Matrix) -> float:
     size = len(matrix)
     determinant, entries = 0.0, 0.0
     for k in range(size):
-        best = k
-        for i in range(k + 1, size):
-            if abs(matrix[i, k]) > abs(matrix[best, k]):
-                best = i
+        best = pivot_row(matrix, k)
         pivot = matrix[best, k]
         if pivot == 0:
             return np.inf
@@ -91,7 +96,7 @@ def log_inverse(matrix: Matrix) -> float:
 
 
 @compiled
-def energy(of: Vertices, span: Span, matrix: Matrix, of_inverse: bool) -> float:
+def energy(of: InnerProducts, span: Span, matrix: Matrix, of_inverse: bool) -> float:
     """Return `log_inverse` or `log_determinant` of the first forms that are independent modulo 2.
 
     It is infinite if they do not span everything.
@@ -109,7 +114,7 @@ def energy(of: Vertices, span: Span, matrix: Matrix, of_inverse: bool) -> float:
 @compiled
 def lower(
     rng: Words,
-    of: Vertices,
+    of: InnerProducts,
     span: Span,
     among: Candidates,
     matrix: Matrix,
@@ -120,7 +125,8 @@ def lower(
 ) -> tuple[int, float]:
     """Replace inner products by heat bath, all forms spanned throughout, until the energy is below `goal`.
 
-    Returns the steps made and the energy. `matrix` (p n, p n) is work space.
+    The energy is the logarithm of the determinant of the forms or, with `of_inverse`, that of the sum of the entries of
+    their inverse (`energy`). Returns the steps made and the energy. `matrix` (p n, p n) is work space.
     """
     now = energy(of, span, matrix, of_inverse)
     for step in range(steps):

@@ -73,12 +73,12 @@ def test_inner_products_without_enough_triples_are_no_scheme():
 
 
 def arrangements(p, n, count, modulo_2):
-    """Yield random arrangements with some triples, as `Vertices` and as the plain twin."""
-    from lcma.search.triples.span import Vertices, randomize, total
+    """Yield random arrangements with some triples, as `InnerProducts` and as the plain twin."""
+    from lcma.search.triples.span import InnerProducts, randomize, total
 
     rng = np.array([12345], dtype=np.uint64)
     rows, cols, variants = (np.zeros(count, dtype=dtype) for dtype in (np.uint64, np.uint64, np.int64))
-    vertices = Vertices(rows, cols, variants, p, n, modulo_2)
+    vertices = InnerProducts(rows, cols, variants, p, n, modulo_2)
     for number in range(40):
         randomize(rng, vertices)
         for third, (i, j) in enumerate(((0, 1), (1, 2), (3, 4))):  # random vectors hardly ever are triples
@@ -159,12 +159,12 @@ def test_determinant_and_inverse_of_the_forms():
 
 def test_inner_products_are_replaced_until_the_scheme_is_integral():
     from lcma.search.triples.kernel import anneal, candidates
-    from lcma.search.triples.span import Vertices, randomize, span_without, work_space
+    from lcma.search.triples.span import InnerProducts, randomize, span_without, work_space
     from lcma.search.triples.unimodular import energy, lower
 
     p, n, count = 7, 8, 32
     words = np.zeros((2, count), dtype=np.uint64)
-    vertices = Vertices(words[0], words[1], np.zeros(count, dtype=np.int64), p, n, False)
+    vertices = InnerProducts(words[0], words[1], np.zeros(count, dtype=np.int64), p, n, False)
     span, among, matrix, rng = work_space(p, n), candidates(), np.zeros((p * n, p * n)), np.array([1], dtype=np.uint64)
     before = []
     for _ in range(8):
