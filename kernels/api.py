@@ -12,7 +12,7 @@ from numpy import matmul as numpy_matmul
 from numpy import ndarray
 
 from ..errors import PlanError
-from .array_product import IS_VENDORS, SMALL, multiply
+from .array_product import SMALL, multiply
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
 from .planning.cache import plan_cache
@@ -129,9 +129,12 @@ def matmul(
 def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
     """Return whether two float matrices are multiplied by numpy: they are small, or their plan is numpy's product."""
     (m, k), (rows, n) = (a.shape, b.shape) if a.ndim == 2 == b.ndim else ((0, 0), (1, 0))
-    small = m * k * n < SMALL or plan_cache.get((m, k, n, a.dtype, thread_count())) is IS_VENDORS
-    if k != rows or not small:
+    if k != rows:
         return False
+    if m * k * n >= SMALL:
+        known = plan_cache.get((m, k, n, a.dtype, thread_count()))
+        if known is None or not known.left_to("numpy"):
+            return False
     fits = type(out) is ndarray and out.dtype == a.dtype and out.shape == (m, n) and out.flags.writeable
     return out is None or fits
 

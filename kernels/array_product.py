@@ -12,7 +12,7 @@ from ..errors import PlanError
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
 from .planning.cache import plan_cache
-from .plans import AUTO, PREDICT, is_one, planned, replan_with_less_memory
+from .plans import AUTO, PREDICT, is_one, learning_executor, learns, planned, replan_with_less_memory
 from .request import DTYPES, Request
 
 if TYPE_CHECKING:
@@ -28,8 +28,15 @@ SMALL = 1 << 28
 At 200 Gflop/s such a product takes less than 2.7 ms.
 """
 
-IS_VENDORS = object()
-"""The cache entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
+class IsVendors:
+    """The cache entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
+
+    def left_to(self, library: str) -> bool:
+        """See `LearningExecutor.left_to`."""
+        return True
+
+
+IS_VENDORS = IsVendors()
 
 
 def multiply(
@@ -60,9 +67,15 @@ def multiply(
         other = b.reshape(b.shape[-2:])
         product = multiply(joined, other, scheme, levels, strategy=strategy, effort=effort, **cast(Any, limits))
         return product.reshape(*a.shape[:-1], b.shape[-1])
+    if automatic and effort == PREDICT and learns(request):
+        learning = learning_executor(request, wait=False)
+        if learning is None:
+            return _by_numpy(a, b, out)
+        if a.dtype in FLOATS and a.ndim == b.ndim == 2:
+            plan_cache.put((*request.shape, a.dtype, thread_count()), learning)
+        return cast(Matrix, learning.run(a, b, out))
     plan, executor = planned(request, scheme, levels, strategy, effort)
-    free = isinstance(scheme, str) and scheme == AUTO and max_error is None and max_workspace is None
-    if free and strategy is None and _is_numpys(plan, a, b):
+    if automatic and max_error is None and max_workspace is None and _is_numpys(plan, a, b):
         plan_cache.put((*request.shape, a.dtype, thread_count()), IS_VENDORS)
     while True:
         try:

@@ -13,12 +13,13 @@ from ..schemes_db.scheme import Scheme
 from .codegen.certified import SchemeLike, certified
 from .cpu.threads import thread_count
 from .planning.cache import plan_cache
-from .request import Request
+from .request import INT8, Request
 
 if TYPE_CHECKING:
     from .planning.machine import Machine
     from .planning.planner import Decision
     from .planning.strategy import Executor, Plan
+    from .planning.trials.lesson import LearningExecutor
 
 AUTO = "auto"
 
@@ -123,6 +124,35 @@ def class_request(request: Request) -> Request:
     return replace(request, m=-(-request.m // step) * step)
 
 
+def learns(request: Request) -> bool:
+    """Return whether `auto` learns from the calls of such a request now."""
+    if request.ring is not None or request.static or request.dtype == INT8 or 0 in (*request.shape, request.items):
+        return False
+    from .learning import allowed
+
+    return allowed()
+
+
+def learning_executor(request: Request, wait: bool = True) -> LearningExecutor | None:
+    """Return the executor that learns from the calls of a request.
+
+    Without `wait`, None while the class is prepared in the background: the vendor's product is to be run.
+
+    Raises:
+        PlanError: nothing can run the request.
+    """
+    threads = thread_count() if request.device == "cpu" else _device_index()
+    key = ("learning", request, threads)
+    found: LearningExecutor | None = plan_cache.get(key)
+    if found is None:
+        from .learning import learner
+
+        found = learner.executor(request, (class_request(request), threads), wait)
+        if found is not None:
+            plan_cache.put(key, found)
+    return found
+
+
 def planned(
     request: Request,
     scheme: SchemeLike | Sequence[Any] = AUTO,
@@ -130,7 +160,14 @@ def planned(
     strategy: str | None = None,
     effort: str = PREDICT,
 ) -> tuple[Plan, Executor]:
-    """Return the plan of a request and its executor, from the cache if available."""
+    """Return the plan of a request and its executor, from the cache if available.
+
+    Where `auto` learns from calls, the plan is the current leader's.
+    """
+    free = isinstance(scheme, str) and scheme == AUTO and strategy is None and effort == PREDICT
+    if free and learns(request):
+        learning = cast("LearningExecutor", learning_executor(request))
+        return learning.lesson.plan, learning
     key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
     found = plan_cache.get(key)
     if found is None:

@@ -32,6 +32,9 @@ else:
     Path(_HOME.name, "cache", "numba").symlink_to(_COMPILED)
 os.environ["LCMA_HOME"] = _HOME.name
 
+# No test times products behind its back; those of learning switch it on.
+os.environ["LCMA_LEARN"] = "0"
+
 import lcma  # noqa: E402
 from lcma import jit  # noqa: E402
 
@@ -60,13 +63,13 @@ def strassen() -> lcma.Scheme:
 
 @pytest.fixture
 def flat_rates(monkeypatch):
-    """This machine is not measured: that takes seconds, minutes beside another process, and depends on the load."""
+    """This machine has fixed rates, whatever it is."""
     from lcma.kernels.cpu import machine
     from lcma.kernels.exact import rates
     from lcma.kernels.planning.profile import GemmRate, Profile
 
-    def flat(request):
-        return Profile("flat", "test", (), (GemmRate(request.dtype, 64, 64, 64, 1e11),), 5e10, 5e10)
+    def flat(dtype):
+        return Profile("flat", "test", (), (GemmRate(dtype, 64, 64, 64, 1e11),), 5e10, 5e10)
 
     bits = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
     monkeypatch.setattr(machine, "profile_for", flat)

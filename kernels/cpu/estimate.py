@@ -1,96 +1,135 @@
-"""The profile used for planning: the stored one, or a first estimate measured on demand."""
+"""The profile used for planning: the stored one, or an estimate from what the system says of the processor.
+
+An estimate orders candidates; it never puts one in the place of the vendor's product (`planner.NOTHING_TIMED`).
+"""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 
-from ..planning.profile import GemmRate, Profile
-from ..planning.profiles import keep_profile
-from ..request import Request
-from .hardware import machine_profile
-from .others import BUSY_SHARE, CpuLoadMonitor
+from ..dtypes import dtype_of
+from ..planning.profile import ESTIMATED, GemmRate, Profile
+from ..planning.profiles import stored_profile
+from .hardware import caches, hardware, machine_id, versions
+from .threads import thread_count
 
-ATTEMPTS, PATIENCE = 3, 5.0
-"""A disturbed estimate is repeated so often before it is accepted, unless all have taken so many seconds."""
+FLOPS_PER_CYCLE = (("avx512f", 64), ("avx2", 32), ("asimd", 16))
+"""Operations in float32 a cycle and core, by the widest vector instructions: two fused multiply-adds a cycle."""
 
-_ESTIMATES: dict[tuple[str, str], Profile] = {}
+FLOPS_PER_CYCLE_SCALAR = 8
+
+HERTZ = 2.5e9
+"""The clock where the system reports none."""
+
+SIZES = (128, 256, 512, 1024, 2048, 4096)
+"""Square sizes of the estimated rates."""
+
+HALF_WHOLE, HALF_ALONE = 160, 48
+"""Size at which a product reaches half of the best rate: per doubling of the threads, and on one thread."""
+
+INTEGER_RATE = 1.5e9
+"""Flops per second of numpy's own loops, which multiply integers on one thread."""
+
+BYTES_PER_CORE, MOST_BYTES = 20e9, 120e9
+"""Bandwidth in bytes per second, read and written, of one core, and of all together."""
+
+CALL_OVERHEAD = 2e-5
+"""Seconds to hand a task to another thread."""
 
 
-def profile_for(request: Request) -> Profile:
-    """Return this machine's profile with rates of the request's dtype.
+def profile_for(dtype: str = "float32") -> Profile:
+    """Return this machine's stored profile if it has rates of the dtype, else with estimated ones; takes milliseconds.
 
-    Where nothing was measured yet (or the file is damaged) two seconds are spent on a first estimate,
-    which is kept: `lcma doctor --profile` measures better. An estimate that other processes
-    disturbed serves this process only.
+    `lcma doctor --profile` measures one.
     """
-    known = machine_profile()
-    if known.rates(request.dtype) is not None or request.dtype == "int8":  # int8 needs no rates
-        return known
-    if (known.id, request.dtype) not in _ESTIMATES:
-        from .measure import measure
-
-        found, disturbed = undisturbed(lambda: measure((request.dtype,), quick=True))
-        if known.source == "measured":
-            found = replace(known, gemm=known.gemm + found.gemm)
-        if not disturbed:
-            with contextlib.suppress(OSError):  # an unwritable home costs one measurement per process
-                keep_profile(found)
-        _ESTIMATES[known.id, request.dtype] = found
-        _ESTIMATES[found.id, request.dtype] = found
-    return _ESTIMATES[known.id, request.dtype]
+    threads = thread_count()
+    known = stored_profile(machine_id(threads))
+    if known is None:
+        return estimated(threads)
+    return known if known.rates(dtype) is not None else replace(known, gemm=known.gemm + _rates(threads, dtype))
 
 
-def undisturbed(measured: Callable[[], Profile]) -> tuple[Profile, bool]:
-    """Return the first undisturbed measurement and False; if there is none, `cautious` of all and True."""
-    found: list[Profile] = []
-    shares: list[float] = []
-    began = time.perf_counter()
-    for _ in range(ATTEMPTS):
-        if found and time.perf_counter() - began > PATIENCE:
-            break
-        monitor = CpuLoadMonitor()
-        found.append(measured())
-        shares.append(monitor.share())
-        if shares[-1] <= BUSY_SHARE:
-            return found[-1], False
-    return cautious(found, min(shares)), True
-
-
-def cautious(found: list[Profile], share: float) -> Profile:
-    """Merge several disturbed profiles into one that does not overestimate the gain of a scheme.
-
-    Disturbances only add time, so the best of every GEMM rate is the most accurate. They slow a product
-    by all threads more than one product per thread: "whole" rates are raised to the best rate of either mode,
-    at this and all smaller sizes, or the library would seem easy to beat. For sums and memory the slowest rate is used.
-    """
-    best: dict[tuple[str, int, int, int, str, str], GemmRate] = {}
-    for row in (row for profile in found for row in profile.gemm):
-        key = row.dtype, row.m, row.k, row.n, row.mode, row.backend
-        best[key] = max(best.get(key, row), row, key=lambda one: one.rate)
-
-    def held(row: GemmRate) -> float:
-        size = row.m * row.k * row.n
-        return max(
-            other.rate for other in best.values() if other.dtype == row.dtype and other.m * other.k * other.n <= size
-        )
-
-    rates = tuple(replace(row, rate=held(row)) if row.mode == "whole" else row for row in best.values())
-    notes = (
-        f"a cautious estimate, not stored: other processes used {share:.0%} of the processors; "
-        "run lcma doctor --profile when they are idle"
+@lru_cache(maxsize=8)
+def estimated(threads: int) -> Profile:
+    """Return the profile that the processor's instructions, clock and number of threads suggest."""
+    dtypes = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bfloat16")
+    bandwidth = min(BYTES_PER_CORE * threads, MOST_BYTES)
+    return Profile(
+        machine_id(threads),
+        f"{hardware()}, {threads} threads",
+        versions(),
+        tuple(rate for dtype in dtypes for rate in _rates(threads, dtype)),
+        bandwidth,
+        bandwidth,
+        caches(),
+        CALL_OVERHEAD,
+        ESTIMATED,
+        None,
+        "estimated from the processor's description; lcma doctor --profile measures",
     )
 
-    def slowest(values: Iterable[float | None]) -> float | None:
-        return min((value for value in values if value is not None), default=None)
 
-    return replace(
-        found[0],
-        gemm=rates,
-        combine_rate=slowest(profile.combine_rate for profile in found),
-        bandwidth=slowest(profile.bandwidth for profile in found),
-        add_rate=slowest(profile.add_rate for profile in found),
-        notes=notes,
-    )
+def calibrated(profile: Profile, timed: Sequence[GemmRate]) -> Profile:
+    """Return an estimated profile whose rates of a dtype are scaled to those of timed whole products, by library."""
+    if profile.source != ESTIMATED or not timed:
+        return profile
+    rows = list(profile.gemm)
+    for number, row in enumerate(timed):
+        guess = profile.gemm_rate(row.dtype, row.m, row.k, row.n)
+        if guess is None:
+            continue
+        alike = [replace(one, rate=one.rate * row.rate / guess) for one in profile.gemm if one.dtype == row.dtype]
+        if number == 0:
+            rows = [one for one in rows if one.dtype != row.dtype]
+            rows += [replace(one, backend=row.backend) for one in alike]
+        else:
+            rows += [replace(one, backend=row.backend) for one in alike if one.mode == "whole"]
+    return replace(profile, gemm=tuple(rows))
+
+
+def _rates(threads: int, dtype: str) -> tuple[GemmRate, ...]:
+    """Return rates of whole products and of one product a thread, which smaller sizes slow less."""
+    kind = dtype_of(dtype)
+    if kind.exact:
+        return (GemmRate(dtype, 256, 256, 256, INTEGER_RATE), GemmRate(dtype, 256, 256, 256, INTEGER_RATE, "tasks"))
+    wide = next((flops for name, flops in FLOPS_PER_CYCLE if name in _flags()), FLOPS_PER_CYCLE_SCALAR)
+    best = threads * wide * _hertz() * 4 / kind.numpy.itemsize
+    found = []
+    for size in SIZES:
+        whole, alone = HALF_WHOLE * max(1, threads).bit_length() / 2, HALF_ALONE
+        found.append(GemmRate(dtype, size, size, size, best * size / (size + whole)))
+        found.append(GemmRate(dtype, size, size, size, best * size / (size + alone), "tasks"))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def _flags() -> frozenset[str]:
+    """Return the processor's features as the system names them; none if it does not."""
+    names = ("flags", "Features")
+    return frozenset(word for line in _described() if line.startswith(names) for word in line.split(":", 1)[1].split())
+
+
+@lru_cache(maxsize=1)
+def _hertz() -> float:
+    """Return the highest clock that the system reports."""
+    folder = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+    try:
+        return 1e3 * int((folder / "cpuinfo_max_freq").read_text())
+    except (OSError, ValueError):
+        clocks = [line.split(":", 1)[1] for line in _described() if line.startswith("cpu MHz")]
+    try:
+        return 1e6 * max(map(float, clocks), default=HERTZ / 1e6)
+    except ValueError:
+        return HERTZ
+
+
+@lru_cache(maxsize=1)
+def _described() -> tuple[str, ...]:
+    """Return the system's description of the first processor."""
+    try:
+        return tuple(Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines())
+    except OSError:
+        return ()

@@ -9,10 +9,6 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from ..planning.profile import Profile, unmeasured
-from ..planning.profiles import stored_profile
-from .threads import thread_count
-
 _LIBRARIES = ("numpy", "numba", "torch")
 
 
@@ -50,6 +46,15 @@ def machine_id(threads: int) -> str:
     return f"cpu-{threads}t-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def machine_profile() -> Profile:
-    """Return the stored profile of this machine with the current number of threads, else the unmeasured one."""
-    return stored_profile(machine_id(thread_count())) or unmeasured()
+@lru_cache(maxsize=1)
+def caches() -> tuple[int, ...]:
+    """Return the sizes in bytes of the first processor's data caches, nearest first."""
+    sizes = []
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, size = (folder / "type").read_text().strip(), (folder / "size").read_text().strip()
+        except OSError:
+            continue
+        if kind != "Instruction" and size.endswith("K"):
+            sizes.append(int(size[:-1]) << 10)
+    return tuple(sizes)

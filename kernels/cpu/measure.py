@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..dtypes import dtype_of
 from ..planning.profile import GemmRate, Profile
 from .blas import NUMPY, Backend, backends
 from .blocks import leading_dimension, stack_blocks
-from .hardware import hardware, machine_id, versions
+from .hardware import caches, hardware, machine_id, versions
 from .mapping import BoundMap
 from .partition import Partition, spare_rows
 from .threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
@@ -31,10 +31,7 @@ CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 RECTANGLES = ((512, 1024, 2752), (1024, 2048, 5504), (256, 1024, 1024), (128, 1024, 4096), (1024, 512, 2048))
 """Blocks of neural-network layer shapes: few rows, many columns."""
 
-QUICK = (128, 256, 512, 1024)
-"""The cubes of a first estimate, which takes one to two seconds a dtype."""
-
-MATRICES_FLOPS, MATRICES_FLOPS_EXACT = 2e10, 3e8
+MATRICES_FLOPS, MATRICES_FLOPS_EXACT = 1e10, 3e8
 """Maximum operations of a pass over the cycled products; numpy's own loops for integers are a hundred times slower."""
 
 TIMES_THE_CACHE, MATRICES_BYTES = 2, 1 << 29
@@ -44,56 +41,72 @@ The products of a scheme read their operands where the sums stored them: in memo
 cores: 226 Gflop/s from the caches, 209 from memory, 212 within a scheme on 4096; at 512 the three are the same.
 """
 
-QUICK_FLOPS, QUICK_BYTES = 6e9, 1 << 27
-"""The same limits for a first estimate."""
+LEAST_SECONDS = 0.02
+"""The rate of a pass is the best over at least this long, and at least two runs: disturbances only add time."""
 
-LEAST_SECONDS = 0.06
-"""A rate is the best over at least this long, and at least two runs: disturbances only add time."""
+PASSES = 3
+"""Passes over all sizes and libraries."""
+
+ALIKE = 1.05
+"""Ratio up to which the rates of two passes agree."""
 
 
 def measure(
     dtypes: tuple[str, ...] = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bfloat16"),
-    quick: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Profile:
-    """Measure the profile of this machine with the current number of threads.
+    """Measure the profile of this machine with the current number of threads, in most of a minute.
 
-    Without `quick` it takes most of a minute, and should run on an idle machine.
+    The libraries take turns at every size, and all of it is repeated in PASSES passes, of which the best rate counts:
+    a slow phase of a shared machine falls on all contenders of a size, and on one pass only.
     """
     threads = thread_count()
-    rows: list[GemmRate] = []
-    for dtype in dtypes:
-        sizes = [(size, size, size) for size in (QUICK if quick else CUBES)]
-        main = dtype in ("float32", "float64")
-        if dtype_of(dtype).exact:
-            sizes = [(96, 96, 96), (256, 256, 256)]  # numpy's own loops: a hundred times slower than a BLAS
-        elif not main:
-            sizes = [size for size in sizes if size[0] in (256, 512, 1024)]
-        elif not quick:
-            sizes += RECTANGLES
-        # A first estimate does not import a library only to measure it.
-        installed = [backend for backend in backends() if not quick or backend.loaded or not NUMPY.supports(dtype)]
-        for backend in installed:
-            if backend.supports(dtype):
-                say(f"{dtype} products by {backend.name}")
-                rows += _rates(backend, dtype, sizes, threads, main and backend is NUMPY, quick)
+    rates: dict[GemmRate, list[float]] = {}
+    for number in range(PASSES):
+        for dtype in dtypes:
+            say(f"{dtype} products, pass {number + 1} of {PASSES}")
+            for row in _pass(dtype, threads):
+                rates.setdefault(replace(row, rate=0.0), []).append(row.rate)
     say("sums")
-    combine = _sums(threads, 2048 if quick else 4096)
+    combine = _sums(threads, 4096)
     say("memory")
-    copy = _copy_rate(threads, 1 << (25 if quick else 27))
+    copy = _copy_rate(threads, 1 << 27)
     return Profile(
         machine_id(threads),
         f"{hardware()}, {threads} threads",
         versions(),
-        tuple(rows),
+        tuple(replace(row, rate=max(found)) for row, found in rates.items()),
         combine,
         copy,
-        _caches(),
+        caches(),
         _call_overhead(),
         "measured",
         None,  # these sums are bound by memory, not by additions
-        "a first estimate; lcma doctor --profile measures more" if quick else "",
+        _doubt(rates),
     )
+
+
+def _doubt(rates: Mapping[GemmRate, Sequence[float]]) -> str:
+    """Return a note on rates whose two best passes differ, or ""."""
+    best = [sorted(found)[-2:] for found in rates.values() if len(found) > 1]
+    apart = sum(second > ALIKE * first for first, second in best)
+    return f"{apart} of {len(best)} rates differ between passes by more than {ALIKE - 1:.0%}" if apart else ""
+
+
+def _pass(dtype: str, threads: int) -> Iterator[GemmRate]:
+    """Measure the rates of all libraries at all sizes of a dtype once."""
+    sizes = [(size, size, size) for size in CUBES]
+    main = dtype in ("float32", "float64")
+    if dtype_of(dtype).exact:
+        sizes = [(96, 96, 96), (256, 256, 256)]  # numpy's own loops: a hundred times slower than a BLAS
+    elif main:
+        sizes += RECTANGLES
+    else:
+        sizes = [size for size in sizes if size[0] in (256, 512, 1024)]
+    able = [backend for backend in backends() if backend.supports(dtype)]
+    for size in sizes:
+        for backend in able:
+            yield from _rates(backend, dtype, size, threads, main and backend is NUMPY)
 
 
 def _best(call: Callable[[], object], least: float = LEAST_SECONDS) -> float:
@@ -117,33 +130,31 @@ def _allowed(backend: Backend, threads: int) -> Iterator[None]:
 
 
 def _rates(
-    backend: Backend, dtype: str, sizes: list[tuple[int, int, int]], threads: int, tasks: bool, quick: bool
+    backend: Backend, dtype: str, size: tuple[int, int, int], threads: int, tasks: bool
 ) -> Iterator[GemmRate]:
-    kind = dtype_of(dtype)
-    for m, k, n in sizes:
-        flops = 2.0 * kind.parts**2 * m * k * n
-        count = _turns(kind.numpy.itemsize * (m * k + k * n + m * n), flops, kind.exact, quick)
-        shapes = ((count, m, k), (count, k, n), (count, m, n))
-        a, b, out = (_numbers(shape, dtype) for shape in shapes)
+    kind, (m, k, n) = dtype_of(dtype), size
+    flops = 2.0 * kind.parts**2 * m * k * n
+    count = _turns(kind.numpy.itemsize * (m * k + k * n + m * n), flops, kind.exact)
+    shapes = ((count, m, k), (count, k, n), (count, m, n))
+    a, b, out = (_numbers(shape, dtype) for shape in shapes)
 
-        def one(i: int, _: int = 0, a: Any = a, b: Any = b, out: Any = out, count: int = count) -> None:
-            backend.multiply(a[i % count], b[i % count], out[i % count], dtype)
+    def one(i: int, _: int = 0) -> None:
+        backend.multiply(a[i % count], b[i % count], out[i % count], dtype)
 
-        with _allowed(backend, threads):
-            seconds = _best(partial(parallel_tasks, one, count, 1))
-            yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
-        if tasks and threads > 1 and blas_is_limited():
-            many = -(-count // threads) * threads  # as many for each thread
-            with single_threaded_blas():
-                seconds = _best(partial(parallel_tasks, one, many, threads))
-            yield GemmRate(dtype, m, k, n, flops * many / seconds, "tasks", backend.name)
+    with _allowed(backend, threads):
+        seconds = _best(partial(parallel_tasks, one, count, 1))
+        yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
+    if tasks and threads > 1 and blas_is_limited():
+        many = -(-count // threads) * threads  # as many for each thread
+        with single_threaded_blas():
+            seconds = _best(partial(parallel_tasks, one, many, threads))
+        yield GemmRate(dtype, m, k, n, flops * many / seconds, "tasks", backend.name)
 
 
-def _turns(nbytes: int, flops: float, exact: bool, quick: bool) -> int:
+def _turns(nbytes: int, flops: float, exact: bool) -> int:
     """Return the number of distinct products to cycle through, given the bytes and operations of one."""
-    limit_bytes, limit_flops = (QUICK_BYTES, QUICK_FLOPS) if quick else (MATRICES_BYTES, MATRICES_FLOPS)
-    wanted = min(TIMES_THE_CACHE * max(_caches(), default=1 << 25), limit_bytes)
-    most = int((MATRICES_FLOPS_EXACT if exact else limit_flops) / flops)
+    wanted = min(TIMES_THE_CACHE * max(caches(), default=1 << 25), MATRICES_BYTES)
+    most = int((MATRICES_FLOPS_EXACT if exact else MATRICES_FLOPS) / flops)
     return max(1, min(-(-wanted // nbytes), most))
 
 
@@ -194,19 +205,6 @@ def _copy_rate(threads: int, nbytes: int) -> float:
         target[first:last] = source[first:last]
 
     return 2 * nbytes / _best(lambda: parallel_rows(part, len(source), threads))
-
-
-def _caches() -> tuple[int, ...]:
-    """Return the sizes in bytes of the first processor's data caches, nearest first."""
-    sizes = []
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, size = (folder / "type").read_text().strip(), (folder / "size").read_text().strip()
-        except OSError:
-            continue
-        if kind != "Instruction" and size.endswith("K"):
-            sizes.append(int(size[:-1]) << 10)
-    return tuple(sizes)
 
 
 def _call_overhead() -> float:

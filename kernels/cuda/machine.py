@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..planning.machine import Machine
 from ..planning.profile import Profile
 from ..planning.profiles import stored_profile
 from ..planning.wisdom import stored_wisdom
+from . import estimate
 from .cost_model import CudaCostModel
 from .h200 import h200
 
@@ -61,21 +63,24 @@ def device_id(index: int) -> str:
     return f"cuda-{name.lower().replace(' ', '-')}-{digest}"
 
 
-def device_profile(index: int) -> Profile | None:
-    """Return the stored profile of a GPU, else the shipped one of its kind; None if there is neither."""
+def device_profile(index: int) -> Profile:
+    """Return the stored profile of a GPU, else the shipped one of its kind, else an estimate."""
+    return stored_profile(device_id(index)) or _unmeasured(index)
+
+
+@lru_cache(maxsize=16)
+def _unmeasured(index: int) -> Profile:
     import torch
 
-    if (stored := stored_profile(device_id(index))) is not None:
-        return stored
-    shipped = h200()
-    return shipped if torch.cuda.get_device_name(index) == shipped.hardware else None
+    found = estimate.device_profile(torch.cuda.get_device_name(index), torch.cuda.get_device_properties(index))
+    return replace(found, id=device_id(index))  # wisdom belongs to this GPU and these versions
 
 
 def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Machine:
     """Return GPU number `index` as a planning target; a `profile` replaces its own.
 
-    If no GPU is present, or it was never measured, plans are based on the shipped profile of an NVIDIA H200 or
-    on none: then the vendor's product is chosen.
+    If no GPU is present, plans are based on the shipped profile of an NVIDIA H200. A GPU that was never measured has
+    an estimated profile, by which the vendor's product is chosen until calls have shown a faster one.
     """
     here = device_reason(index) is None
     if profile is None:
@@ -84,15 +89,8 @@ def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Ma
         else:
             import torch
 
-            number = torch.cuda.current_device() if index is None else index
-            profile = device_profile(number) or _unmeasured(number)
+            profile = device_profile(torch.cuda.current_device() if index is None else index)
     return Machine("cuda", profile, CudaCostModel(profile), index=index or 0, wisdom=stored_wisdom(profile.id))
-
-
-def _unmeasured(index: int) -> Profile:
-    import torch
-
-    return Profile(id=f"unmeasured {device_id(index)}", hardware=torch.cuda.get_device_name(index))
 
 
 def index_of(device: Any) -> int:

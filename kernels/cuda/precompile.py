@@ -167,7 +167,7 @@ def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
     from triton.compiler import ASTSource, make_backend
     from triton.runtime.cache import get_cache_key, get_cache_manager
 
-    backend = make_backend(_target())
+    backend = make_backend(target())
     options = json.loads(asked["specialization_data"])["options"]
     # JSON has no tuples, and the text of options is part of the key.
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
@@ -177,7 +177,8 @@ def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
     return bool(kept.get_group(f"{source.name[:150]}.json"))
 
 
-def _target() -> Any:
+def target() -> Any:
+    """Return Triton's current target: backend, architecture and warp size."""
     from triton.runtime.driver import driver
 
     return driver.active.get_current_target()
@@ -204,7 +205,7 @@ def _work(waiting: PriorityQueue[tuple[int, int, Kernel | None]], finished: Call
 
 
 def _started() -> subprocess.Popen[str]:
-    target = _target()
+    where = target()
     # The child must find the modules of this process, and no others in its working directory.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
@@ -215,7 +216,7 @@ def _started() -> subprocess.Popen[str]:
         text=True,
         env=environment,
     )
-    _send(process, [target.backend, target.arch, target.warp_size])
+    _send(process, [where.backend, where.arch, where.warp_size])
     return process
 
 

@@ -22,6 +22,13 @@ class Target:
 
         self._target = GPUTarget(backend, arch, warp_size)
 
+    @classmethod
+    def activate(cls, backend: str, arch: Any, warp_size: int) -> None:
+        """Compile for this target from now on."""
+        from triton.runtime.driver import driver
+
+        driver.set_active(cls(backend, arch, warp_size))
+
     def get_current_target(self) -> Any:
         return self._target
 
@@ -40,12 +47,10 @@ def compile_kernel(module: str, text: str | None, kernel: str, asked: str) -> No
 
 def main() -> None:
     """Process lines [module, text, kernel, asked] until the input ends; the first line is the target."""
-    from triton.runtime.driver import driver
-
     # The compiler may print: answers are written to the original standard output, all else to standard error.
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
-        driver.set_active(Target(*json.loads(sys.stdin.readline())))
+        Target.activate(*json.loads(sys.stdin.readline()))
         for line in sys.stdin:
             try:
                 compile_kernel(*json.loads(line))

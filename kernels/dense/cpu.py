@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
-from ..cpu.blas import NUMPY
+from ..cpu.blas import NUMPY, Backend, backend_of, backends
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.int8 import Int8Leaf, Int8Level
@@ -26,7 +26,7 @@ from ..dtypes import dtype_of
 from ..identity import IdentityKey
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
-from ..request import Request
+from ..request import INT8, Request
 from .chains import (
     DEPTH_FIRST,
     LOOP,
@@ -59,15 +59,20 @@ ALL_LEVELS = 8
 
 @dataclass(frozen=True)
 class CpuVendor(CpuStrategy):
-    """The library's own product: the baseline."""
+    """The library's own product: the baseline. A parameter names the library; by default the profile selects it."""
 
     name: str = "vendor"
     family: str = FAMILY
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
-        return [Proposal(0.0, Candidate(FAMILY, self.name))] if request.is_dense else []
+        """See `Strategy.propose`: the default, then every library of this process by its name."""
+        if not request.is_dense:
+            return []
+        loaded = () if request.dtype == INT8 else backends()
+        able = [one for one in loaded if one.loaded and one.supports(request.dtype)]
+        named = [(("library", one.name),) for one in able]
+        return [Proposal(0.0, Candidate(FAMILY, self.name, None, parameters)) for parameters in ((), *named)]
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
@@ -80,9 +85,15 @@ class CpuVendor(CpuStrategy):
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
-        if request.dtype == "int8":
+        if request.dtype == INT8:
             return Int8Leaf(request.shape)
-        return Leaf(request.shape, request.dtype, library_for(request, machine.profile))
+        return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
+
+
+def _library(candidate: Candidate, request: Request, machine: Machine) -> Backend:
+    """Return the library that a candidate names, else the one that is fastest by the profile."""
+    named = dict(candidate.parameters).get("library")
+    return library_for(request, machine.profile) if named is None else backend_of(request.dtype, str(named))
 
 
 def is_classical(program: Program) -> bool:
@@ -109,7 +120,7 @@ class CpuScheme(CpuStrategy):
         """See `Strategy.propose`: the best chains of every depth and method within the limits."""
         if not request.is_dense or is_empty(request):
             return []
-        if request.dtype == "int8":
+        if request.dtype == INT8:
             return "int8 is multiplied by the schemes that are named"
         bound = compute_bound(machine.profile, request.dtype, *request.shape)
         if bound is None:
@@ -162,7 +173,7 @@ class CpuScheme(CpuStrategy):
         if reason := basic_reason(program, request):
             return reason
         how, method = _method(candidate, request, machine), candidate.method
-        if request.dtype == "int8" and how.loops < (ALL_LEVELS if program.inner else 1):
+        if request.dtype == INT8 and how.loops < (ALL_LEVELS if program.inner else 1):
             return "int8 products are computed one at a time on every level"
         if method == TASKS and machine.threads == 1:
             return "there is one thread: the same as batched"
@@ -182,7 +193,7 @@ class CpuScheme(CpuStrategy):
             return []
         assert isinstance(machine.costs, CpuCostModel)
         assert isinstance(candidate.source, Chain | GivenProgram)
-        known = request.dtype != "int8" and machine.costs.knows(request.dtype)
+        known = request.dtype != INT8 and machine.costs.knows(request.dtype)
         if known and (levels := _levels(candidate.source, request.dtype)) is not None:
             labels = [
                 f"{m:.0f}x{k:.0f}x{n:.0f}:{rank:.0f}"
@@ -222,13 +233,13 @@ def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:
 
 def _method(candidate: Candidate, request: Request, machine: Machine) -> Method:
     loops = {LOOP: 1, DEPTH_FIRST: ALL_LEVELS}.get(candidate.method, 0)
-    return Method(candidate.method == TASKS, loops, library_for(request, machine.profile))
+    return Method(candidate.method == TASKS, loops, _library(candidate, request, machine))
 
 
 @lru_cache(maxsize=64)
 def _core(program: IdentityKey, request: Request, method: Method) -> Level | Int8Level:
     """Return the core, which predicting, sizing and building share."""
-    if request.dtype == "int8":
+    if request.dtype == INT8:
         return Int8Level(program.held, request.shape)
     return core_of(program.held, request, method)
 

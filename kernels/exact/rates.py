@@ -31,8 +31,7 @@ def exact_machine(request: Request, measure: bool = True) -> Machine:
         from ..cuda.machine import cuda_machine
 
         return cuda_machine()
-    plain = Request(request.m, request.k, request.n, "float64")
-    machine = cpu_machine(plain if measure else None)
+    machine = cpu_machine("float64")
     if request.dtype != BITS or not measure or machine.profile.rates(BITS) is not None:
         return machine
     profile = replace(machine.profile, gemm=machine.profile.gemm + measured_rates(machine.threads))

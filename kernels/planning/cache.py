@@ -31,6 +31,8 @@ class PlanCache:
         self._stamps: list[Callable[[], object]] = []
         self._seen: list[object] = []
         self._checked = 0.0
+        self.generation = 0
+        """Counts how often all entries were dropped."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -65,6 +67,13 @@ class PlanCache:
         """Drop all plans, because a profile, wisdom, a strategy or the catalogue has changed."""
         with self._lock:
             self._entries.clear()
+            self.generation += 1
+
+    def accept(self) -> None:
+        """Take the current values of all stamps as seen: this process has changed a file, and no plan depends on it."""
+        found = [stamp() for stamp in self._stamps]
+        with self._lock:
+            self._seen = found
 
     def _check(self, now: float) -> None:
         found = [stamp() for stamp in self._stamps]
@@ -72,6 +81,7 @@ class PlanCache:
             self._checked = now
             if self._seen and found != self._seen:
                 self._entries.clear()
+                self.generation += 1
             self._seen = found
 
 

@@ -11,10 +11,16 @@ from ...errors import PlanError
 from ..request import Request
 from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal, smallness
 from .machine import Machine
+from .profile import ESTIMATED
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
 MOST_PRICED = 64
 """Maximum number of proposals that are priced and checked, in order of their bounds, before the baseline is chosen."""
+
+NOTHING_TIMED = (
+    "nothing was timed on this machine yet: auto runs the baseline, and learns from the calls whether another is faster"
+)
+"""The reason for the baseline where rates are only estimated: such predictions order candidates, and choose none."""
 
 Strategies = Mapping[tuple[str, str], Strategy]
 """The strategies of a device by family and name."""
@@ -77,7 +83,7 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     if strategy is not None:
         return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
     baseline = baseline_plan(request, machine, strategies)
-    if machine.wisdom is not None and (known := _measured(request, machine, strategies, baseline)):
+    if machine.wisdom is not None and (known := _measured(request, machine, strategies)):
         return known
     if reason := smallness(baseline.candidate.family, request):
         return Decision(request, machine, baseline, baseline, (), (), reason)
@@ -87,10 +93,9 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
         # Retry as if the caller had limited the memory: then methods with little memory are proposed, too.
         most = int(min(search.free_bytes(), machine.kept_bytes))
         best = search.best(replace(request, max_workspace=most))
-    if best is None:
-        return Decision(
-            request, machine, baseline, baseline, search.proposals, tuple(search.refused), search.reason_for_baseline()
-        )
+    if best is None or machine.profile.source == ESTIMATED:
+        reason = NOTHING_TIMED if best else search.reason_for_baseline()
+        return Decision(request, machine, baseline, baseline, search.proposals, tuple(search.refused), reason)
     return Decision(request, machine, best, baseline, search.proposals, tuple(search.refused), "fastest by prediction")
 
 
@@ -153,17 +158,36 @@ def baseline_plan(request: Request, machine: Machine, strategies: Strategies) ->
     Raises:
         PlanError: it cannot run the request within its limits.
     """
-    refused = []
+    return baseline_plans(request, machine, strategies)[0]
+
+
+def baseline_plans(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
+    """Return the plans of the baseline of the request's family: one, and one more for each library, if several can run.
+
+    Raises:
+        PlanError: none can run the request within its limits.
+    """
+    refused: list[str] = []
     for strategy in strategies.values():
         if strategy.baseline:
             proposed = strategy.propose(request, machine)
-            for proposal in () if isinstance(proposed, str) else proposed:
-                found = plan_candidate(strategy, proposal.candidate, request, machine, machine.free_bytes)
-                if isinstance(found, Plan):
-                    return found
-                refused.append(found)
+            candidates = () if isinstance(proposed, str) else [proposal.candidate for proposal in proposed]
+            found = [plan_candidate(strategy, one, request, machine, machine.free_bytes) for one in candidates]
+            if plans := [plan for plan in found if isinstance(plan, Plan)]:
+                return plans
+            refused += [reason for reason in found if isinstance(reason, str)]
     reasons = "; ".join(dict.fromkeys(refused)) or f"no strategy takes it on {request.device}"
     raise PlanError(f"{request} cannot be run: {reasons}")
+
+
+def vendor_plans(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
+    """Return the baseline's plans to measure: one for each library, or the only one.
+
+    Raises:
+        PlanError: as `baseline_plans`.
+    """
+    first, *named = baseline_plans(request, machine, strategies)
+    return named or [first]
 
 
 def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
@@ -294,19 +318,24 @@ def plan_candidate(
     return Plan(request, candidate, strategy, machine, stages, workspace)
 
 
-def _measured(request: Request, machine: Machine, strategies: Strategies, baseline: Plan) -> Decision | None:
+def _measured(request: Request, machine: Machine, strategies: Strategies) -> Decision | None:
     """Return the decision by wisdom, or None if no times near this request were measured."""
     assert machine.wisdom is not None
-    plans = [baseline]
     refused: list[tuple[str, str]] = []
     known = machine.wisdom.near(request)
     if known is None:
         return None
+    # Of the vendor's libraries the fastest is the baseline. One that was not measured is not compared with.
+    measured = [plan for plan in baseline_plans(request, machine, strategies) if not math.isnan(known.seconds(plan))]
+    if not measured:
+        return None
+    baseline = min(measured, key=known.seconds)
+    plans = [baseline, *(plan for plan in measured if plan is not baseline)]
     free = cache(machine.free_bytes)
     for entry in known.entries:
         strategy = strategies.get((entry.family, entry.strategy))
         candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters, request)
-        if strategy is None or candidate is None or candidate == baseline.candidate:
+        if strategy is None or candidate is None or any(candidate == plan.candidate for plan in plans):
             continue
         found = plan_candidate(strategy, candidate, request, machine, free)
         if isinstance(found, Plan):
@@ -316,8 +345,6 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
     if not known.exact and (guess := _predicted(request, machine, strategies, plans)) is not None:
         plans.append(guess)
     times = {id(plan): known.seconds(plan) for plan in plans}
-    if any(math.isnan(times[id(plan)]) for plan in plans[:1]):
-        return None
     best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
     if not times[id(best)] < known.part * times[id(baseline)]:
         best = baseline

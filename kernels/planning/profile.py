@@ -14,7 +14,10 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 
-SOURCES = ("measured", "published", "unmeasured")
+ESTIMATED = "estimated"
+"""The source of figures that were derived from what the machine reports of itself."""
+
+SOURCES = ("measured", "published", ESTIMATED, "unmeasured")
 
 
 @dataclass(frozen=True)

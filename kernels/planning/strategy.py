@@ -227,6 +227,12 @@ class Plan:
     def label(self) -> str:
         return self.candidate.label
 
+    @property
+    def library(self) -> str:
+        """The library whose own product this plan is, "vendor" if it has no other name; "" for any other plan."""
+        vendors = self.candidate.strategy == "vendor" and not self.workspace
+        return str(dict(self.candidate.parameters).get("library", "vendor")) if vendors else ""
+
     @cached_property
     def digest(self) -> str:
         """The sha256 (hex) of candidate, version of the strategy, request and profile."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ...errors import PlanError, VerificationError
 from ..request import Request
 from .machine import Machine
-from .planner import Strategies, baseline_plan, decide
+from .planner import Strategies, decide, vendor_plans
 from .strategy import Plan
 from .wisdom import Entry, Record, class_of, keep_record, sizes_of
 
@@ -41,7 +41,7 @@ class Bench(Protocol):
 
 @dataclass(frozen=True)
 class Tuned:
-    """One measured candidate: its plan, median seconds and ratio to the baseline (above 1: faster)."""
+    """One measured candidate: its plan, median seconds and ratio to the fastest library (above 1: faster)."""
 
     plan: Plan
     seconds: float
@@ -51,13 +51,14 @@ class Tuned:
 
 
 def candidates(request: Request, machine: Machine, strategies: Strategies, top: int = TOP) -> list[Plan]:
-    """Return the baseline's plan, and the plans of the `top` best candidates by prediction that can run."""
+    """Return the baseline's plans, one a library, and those of the `top` best candidates by prediction that can run."""
     unwise = replace(machine, wisdom=None)
-    baseline = baseline_plan(request, unwise, strategies)
-    plans = [baseline]
+    plans = vendor_plans(request, unwise, strategies)
+    most = len(plans) + top
     decision = decide(request, unwise, strategies)
+    baseline = decision.baseline
     for proposal in decision.proposals:
-        if len(plans) > top or (baseline.seconds and proposal.bound > WITHIN * baseline.seconds):
+        if len(plans) >= most or (baseline.seconds and proposal.bound > WITHIN * baseline.seconds):
             break
         strategy = strategies[proposal.candidate.family, proposal.candidate.strategy]
         candidate = proposal.candidate
@@ -110,16 +111,17 @@ def tune(
                 left = executor.prepare(a)
             calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
             built[name] = plan
-    base = str(plans[0].candidate)
-    if base not in calls:
+    vendors = [name for name, plan in built.items() if plan.strategy.baseline]
+    if not vendors:
         raise PlanError(f"{request} cannot be run: there is too little memory for its baseline")
-    limit = 64 * max(errors[base], 1e-16)
+    limit = 64 * max(min(errors[name] for name in vendors), 1e-16)
     for name, error in errors.items():
         if not error <= max(limit, 1e-12):
             raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was stored")
     on_event(f"timing {len(calls)} candidates")
     samples = bench.interleaved(calls, rounds)
     medians = {name: _median(seconds) for name, seconds in samples.items()}
+    base = min(vendors, key=medians.__getitem__)
     found = [
         Tuned(built[name], medians[name], medians[base] / medians[name], _quartiles(samples[name]), errors[name])
         for name in calls

@@ -14,7 +14,7 @@ import contextlib
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -186,12 +186,38 @@ def wisdom_stamp() -> object:
 plan_cache.watch(wisdom_stamp)
 
 
-def keep_record(profile: str, record: Record) -> Path:
-    """Store a record atomically, and drop the plans that it may change.
+def keep_record(profile: str, record: Record, drop_plans: bool = True) -> Path:
+    """Store a record atomically, and drop the plans that it may change, unless the caller replaces them.
 
     Raises:
         OSError: the folder cannot be written.
     """
+    path = _path(profile)
+    with _alone(path):
+        _write(path, profile, record)
+    _read.cache_clear()
+    if drop_plans:
+        plan_cache.clear()
+    else:
+        plan_cache.accept()
+    return path
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Exclude other processes from changing a file, where files can be locked: none loses another's record."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            lock = held.enter_context(path.with_suffix(".lock").open("a"))
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(path: Path, profile: str, record: Record) -> None:
     wisdom = (stored_wisdom(profile) or Wisdom()).with_record(record)
     data = {
         "format": FORMAT,
@@ -216,11 +242,7 @@ def keep_record(profile: str, record: Record) -> Path:
             for one in wisdom.records
         ],
     }
-    path = _path(profile)
     write_atomic(path, json.dumps(data, indent=1))
-    _read.cache_clear()
-    plan_cache.clear()
-    return path
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ...errors import PlanError
+from ..learning import paused
 
 LIBRARY = torch.library.Library("lcma", "FRAGMENT")
 
@@ -58,7 +59,8 @@ def define_bilinear(
         @staticmethod
         def forward(a: Tensor, b: Tensor, options: Options, keys: Any) -> Any:
             # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
-            with torch._C._AutoDispatchBelowAutograd(), torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+            below = torch._C._AutoDispatchBelowAutograd()
+            with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
                 return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
 
         @staticmethod
@@ -70,7 +72,8 @@ def define_bilinear(
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             a, b = ctx.saved_tensors
-            return *gradients(a, b, ctx.options, grad, ctx.needs_input_grad[:2]), None, None
+            with paused():  # a step of training runs the same products in every pass
+                return *gradients(a, b, ctx.options, grad, ctx.needs_input_grad[:2]), None, None
 
         @staticmethod
         def jvp(ctx: Any, tangent_a: Tensor | None, tangent_b: Tensor | None, *_: None) -> Any:

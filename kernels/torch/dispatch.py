@@ -13,9 +13,10 @@ from ..cuda.machine import index_of, require_device
 from ..cuda.scaled_half_executor import ScaledHalfExecutor
 from ..cuda.vendor import VendorExecutor
 from ..dense.flat_pool import FlatChain
+from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
-from ..plans import AUTO, plan_for
+from ..plans import AUTO, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import Recipe, named
@@ -49,6 +50,8 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
     dtype, index = dense_dtype(a, recipe.precision), index_of(a.device)
+    if recipe.is_free and packed is None and allowed() and (found := _learning(recipe, a, b, dtype)) is not None:
+        return found
     key = (recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, b.dtype, a.device, b.device, dtype, packed is None)
     found = plan_cache.get(key)
     if found is None:
@@ -56,6 +59,25 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
         found = plan_cache.put(key, plan_of(recipe, request, index).build())
     executor: Executor = found
     return executor
+
+
+def _learning(recipe: Recipe, a: Tensor, b: Tensor, dtype: str) -> Executor | None:
+    """Return the executor that learns from the calls of these tensors, the vendor's until their class is prepared.
+
+    None if nothing is learned of such products.
+    """
+    key = ("learning", recipe, a.shape, b.shape, _order(a), _order(b), a.device, dtype)
+    found: Executor | None = plan_cache.get(key)
+    if found is None:
+        request = request_of(a, b, dtype, max_abs=recipe.max_abs)
+        request = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
+        if not learns(request):
+            return None
+        found = learning_executor(request, wait=False)
+        if found is None:
+            return VendorExecutor(strict=dtype != request.plain_dtype == "float32")
+        plan_cache.put(key, found)
+    return found
 
 
 def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:

@@ -17,10 +17,11 @@ from torch.utils.flop_counter import register_flop_formula
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import EIGHT_BITS, dense_dtype
-from ..plans import planned
+from ..planning.trials.lesson import LearningExecutor
+from ..plans import learning_executor, learns, planned
 from ..request import Layout, Request
 from . import dispatch
-from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_sharded, sum_to
+from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_plain, is_sharded, sum_to
 from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
 
@@ -73,6 +74,8 @@ def matmul(
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
         return torch.matmul(a, b)  # avoids the operator's own microseconds
+    if is_plain(a, b) and a.is_cuda and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cuda"):
+        return _run(a, b, recipe, None, None)
     return bilinear_mm(a, b, recipe)
 
 
@@ -256,7 +259,10 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
         return False
     if a.dim() > 2 and b.dim() == 2:
         a = a.detach().reshape(-1, a.shape[-1])
-    return isinstance(dispatch.executor_of(_AUTO, a, b), dispatch.VendorExecutor)
+    executor = dispatch.executor_of(_AUTO, a, b)
+    if isinstance(executor, LearningExecutor):
+        return executor.left_to("vendor")
+    return isinstance(executor, dispatch.VendorExecutor)
 
 
 def _is_processors(a: Tensor, b: Tensor) -> bool:
@@ -267,8 +273,11 @@ def _is_processors(a: Tensor, b: Tensor) -> bool:
     if rows * k * n < SMALL or a.shape[-1] != k:
         return True  # torch reports misfits
     layouts = (Layout.ROWS if a.stride(-1) == 1 else Layout.SCATTERED, _layout(b), Layout.ROWS)
-    plan, _ = planned(Request(rows, k, n, str(a.dtype).removeprefix("torch."), layouts=layouts))
-    return plan.candidate.strategy == "vendor"
+    request = Request(rows, k, n, str(a.dtype).removeprefix("torch."), layouts=layouts)
+    if learns(request):
+        learning = learning_executor(request, wait=False)
+        return learning is None or learning.left_to("torch")
+    return planned(request)[0].candidate.strategy == "vendor"
 
 
 def _layout(matrix: Tensor) -> Layout:

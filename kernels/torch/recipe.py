@@ -43,6 +43,11 @@ class Recipe:
         return _parsed(text)
 
     @cached_property
+    def is_free(self) -> bool:
+        """Whether the planner chooses among all strategies."""
+        return not self.levels and self.strategy is None
+
+    @cached_property
     def _hash(self) -> int:
         limits = self.max_error, self.max_workspace, self.max_abs, self.precision
         return hash((self.levels, self.where_faster, self.strategy, limits))

@@ -76,8 +76,8 @@ def check(rank):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    machine.profile_for = lambda request: Profile(  # nothing is measured
-        "flat", "test", (), (GemmRate(request.dtype, 64, 64, 64, 1e11),), 5e10, 5e10
+    machine.profile_for = lambda dtype: Profile(  # nothing is measured
+        "flat", "test", (), (GemmRate(dtype, 64, 64, 64, 1e11),), 5e10, 5e10
     )
     store, rank = Path(sys.argv[1]), int(sys.argv[2])
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)

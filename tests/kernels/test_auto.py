@@ -13,10 +13,12 @@ import pytest
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
+from lcma.kernels.array_product import IS_VENDORS
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu.cost_model import CpuCostModel
-from lcma.kernels.cpu.hardware import machine_id, machine_profile
+from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.dense.chains import BATCHED, chain_stages, cost_table, level_costs, smallest
 from lcma.kernels.dense.pool import SchemePool
@@ -99,22 +101,22 @@ def test_the_error_bound_is_respected(decide):
 def test_profiles_are_stored_and_a_damaged_one_counts_as_none(home, profile, monkeypatch):
     monkeypatch.setenv("LCMA_NUM_THREADS", "1")
     mine = Profile(machine_id(1), "test", gemm=profile.gemm, source="measured")
-    assert machine_profile().source == "unmeasured"
+    assert profile_for().source == "estimated"
     path = keep_profile(mine)
     assert path.parent == profiles_folder()
-    assert machine_profile() == mine
+    assert profile_for() == mine
     path.write_text("{")
     with pytest.raises(SchemeFormatError, match="not a machine profile"):
         find_profile(str(path))
     forget_profiles()
-    assert machine_profile().source == "unmeasured"
+    assert profile_for().source == "estimated"
     keep_profile(mine)
-    assert machine_profile() == mine
+    assert profile_for() == mine
 
 
 def test_published_machines_are_marked(decide):
     papers = {"nvidia-h20", "nvidia-a100-40gb", "intel-8255c", "amd-epyc-9k84", "arm-neoverse-v1"}
-    assert papers | {"nvidia-h200"} == set(published())
+    assert papers | {"nvidia-h100", "nvidia-h200"} == set(published())
     assert all(one.source == "published" and one.notes for one in published().values())
     assert find_profile("nvidia-h20").bandwidth == 4.0e12
     found = decide(Request(8192, 8192, 8192), find_profile("amd-epyc-9k84"))
@@ -155,11 +157,11 @@ def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
     np.testing.assert_array_equal(matmul(a, a.T), expected)
     threads = thread_count()
     assert threads >= 1
-    assert plan_cache.get((60, 40, 60, np.dtype(np.float32), threads)) is api.IS_VENDORS
+    assert plan_cache.get((60, 40, 60, np.dtype(np.float32), threads)) is IS_VENDORS
     monkeypatch.setattr(api, "planned", None)
     np.testing.assert_array_equal(matmul(a, a.T), expected)
     square = expected.copy()
-    plan_cache.put((60, 60, 60, np.dtype(np.float32), threads), api.IS_VENDORS)
+    plan_cache.put((60, 60, 60, np.dtype(np.float32), threads), IS_VENDORS)
     np.testing.assert_allclose(matmul(square, square, out=square), expected @ expected, rtol=1e-5)
     plan_cache.clear()
 
@@ -304,11 +306,10 @@ def test_code_for_a_plain_processor(home):
 def test_products_that_are_measured_find_their_operands_in_memory(monkeypatch):
     from lcma.kernels.cpu import measure
 
-    monkeypatch.setattr(measure, "_caches", lambda: (1 << 15, 1 << 25))
-    assert measure._turns(1 << 20, 1e8, False, False) == 64  # twice the last cache
-    assert measure._turns(1 << 20, 1e9, False, False) == 20
-    assert measure._turns(1 << 20, 1e9, False, True) == 6  # a first estimate waits for less
-    assert measure._turns(1 << 30, 1e11, False, False) == 1
-    assert measure._turns(1 << 16, 1e8, True, False) == 3  # numpy's own loops would take a second a turn
-    monkeypatch.setattr(measure, "_caches", lambda: ())
-    assert measure._turns(1 << 20, 1e8, False, False) == 64
+    monkeypatch.setattr(measure, "caches", lambda: (1 << 15, 1 << 25))
+    assert measure._turns(1 << 20, 1e8, False) == 64  # twice the last cache
+    assert measure._turns(1 << 20, 1e9, False) == 10
+    assert measure._turns(1 << 30, 1e11, False) == 1
+    assert measure._turns(1 << 16, 1e8, True) == 3  # numpy's own loops would take a second a turn
+    monkeypatch.setattr(measure, "caches", lambda: ())
+    assert measure._turns(1 << 20, 1e8, False) == 64

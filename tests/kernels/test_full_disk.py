@@ -17,7 +17,7 @@ from lcma.kernels.cpu import machine
 from lcma.kernels.planning.profile import GemmRate
 
 rates = (GemmRate("float64", 64, 64, 64, 1e8),)  # so slow that a scheme is chosen
-machine.profile_for = lambda request: Profile("slow", "test", (), rates, 5e10, 5e10, add_rate=1e12)
+machine.profile_for = lambda dtype: Profile("slow", "test", (), rates, 5e10, 5e10, add_rate=1e12)
 api.SMALL = 0
 if "full" in sys.argv:
     import resource

@@ -1,4 +1,4 @@
-"""Files for the next process: programs, the table of schemes; and estimates that were disturbed."""
+"""Files for the next process: programs, the table of schemes; and the load of other processes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Request, decision_for
 from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
-from lcma.kernels.cpu import estimate
 from lcma.kernels.dense import pool, pool_table
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
 from lcma.kernels.dense.scheme_costs import costs_of
-from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import kept_program, shipped
 from lcma.schemes_db.straightline import program_of
@@ -115,53 +112,6 @@ def test_costs_of_two_levels_are_those_of_their_tensor_product(strassen):
     among = SchemePool.of([strassen])
     both = next(entry for entry in among.entries if entry.is_flattened)
     np.testing.assert_array_equal(among.costs.packed()[:, -1], costs_of(both.scheme).packed())
-
-
-def rates(whole: float, tasks: float) -> Profile:
-    rows = tuple(
-        GemmRate("float32", size, size, size, rate, mode, "numpy")
-        for size, slow in ((128, 0.5), (1024, 1.0))
-        for rate, mode in ((slow * whole, "whole"), (slow * tasks, "tasks"))
-    )
-    return Profile("mine", "test", (), rows, 4e10, 5e10, (), None, "measured", 1e11)
-
-
-def test_a_disturbed_estimate_is_made_again(monkeypatch):
-    shares = iter([0.3, 0.0])
-    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: next(shares))
-    profiles = iter([rates(1e10, 9e10), rates(1e11, 1e11)])
-    found, disturbed = estimate.undisturbed(lambda: next(profiles))
-    assert (found, disturbed) == (rates(1e11, 1e11), False)
-
-
-def test_a_slow_estimate_is_not_made_again(monkeypatch):
-    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.3)
-    monkeypatch.setattr(estimate, "PATIENCE", 0.0)
-    made = []
-    found, disturbed = estimate.undisturbed(lambda: made.append(1) or rates(1e11, 1e11))
-    assert (len(made), disturbed) == (1, True)
-    assert "cautious estimate" in found.notes
-
-
-def test_an_estimate_that_stays_disturbed_is_cautious_said_and_not_kept(home, machine_of, monkeypatch):
-    from lcma.kernels.cpu import measure
-    from lcma.kernels.planning.profiles import profiles_folder
-
-    monkeypatch.setattr(estimate, "_ESTIMATES", {})
-    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.4)
-    monkeypatch.setattr(measure, "measure", lambda dtypes, quick: rates(4e10, 2e11))
-    found = estimate.profile_for(Request(4096, 4096, 4096))
-    assert "cautious estimate" in found.notes
-    assert "40%" in found.notes
-    assert not list(profiles_folder().glob("*.json"))
-    # Undoubted, these rates would promise a scheme six times the library's speed.
-    among = SchemePool.of([shipped("strassen").scheme])
-    naive_reading, careful = (
-        decision_for(Request(4096, 4096, 4096), machine=machine_of(profile, 2, schemes=among))
-        for profile in (rates(4e10, 2e11), found)
-    )
-    assert naive_reading.gain > 3
-    assert 1 <= careful.gain < (8 / 7) ** 3
 
 
 def test_others_are_seen(monkeypatch):

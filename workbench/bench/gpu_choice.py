@@ -70,11 +70,12 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     from ...kernels.cuda.executor import request_of
     from ...kernels.cuda.machine import device_profile, require_device
     from ...kernels.dense.flat_pool import FlatChain
+    from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import AUTO, Recipe, named
 
     require_device()
-    if device_profile(0) is None:
+    if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     request = request_of(*blank(dtype, sizes), dtype)
     chosen = plan_of(Recipe(), request).candidate

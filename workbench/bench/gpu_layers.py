@@ -38,11 +38,12 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
     """
     from ...kernels.cuda.executor import request_of
     from ...kernels.cuda.machine import device_profile, require_device
+    from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import Recipe
 
     require_device()
-    if device_profile(0) is None:
+    if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     a, b = operands(dtype, sizes, seed)
     return Contest(a, b, dtype, plan_of(Recipe(), request_of(a, b, dtype)))

@@ -11,6 +11,7 @@ from lcma.errors import PlanError
 from lcma.kernels import Machine, Request, decision_for
 from lcma.kernels.cuda import machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.estimate import device_profile
 from lcma.kernels.cuda.h200 import NAME, h200
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.planning.profiles import find_profile
@@ -53,20 +54,48 @@ def test_profiles_come_from_a_file_the_gpu_or_the_h200(tmp_path, monkeypatch):
     assert find_profile(str(path)) == h200()
     with pytest.raises(PlanError, match="nvidia-h200"):
         find_profile(str(tmp_path / "none.json"))
-    # A GPU that was never measured: nothing is predicted, and the vendor's product is taken.
+
+
+class Properties:
+    """What torch reports of a GPU with half the multiprocessors of an H200, at its clock and bandwidth."""
+
+    multi_processor_count = 66
+    clock_rate = 1_980_000
+    memory_clock_rate = 3_125_000
+    memory_bus_width = 6144
+
+
+def test_a_gpu_that_was_never_measured_has_an_estimate_that_chooses_nothing(monkeypatch):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(machine, "device_reason", lambda index=None: None)
-    monkeypatch.setattr(machine, "device_profile", lambda index: None)
     monkeypatch.setattr(machine, "device_id", lambda index: "cuda-mine")
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "mine")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties)
+    machine._unmeasured.cache_clear()
     unknown = cuda_machine()
-    assert (unknown.profile.id, unknown.profile.hardware) == ("unmeasured cuda-mine", "mine")
-    found = decision_for(Request(8192, 8192, 8192, device="cuda"), machine=unknown)
+    machine._unmeasured.cache_clear()
+    profile = unknown.profile
+    assert (profile.id, profile.hardware, profile.source) == ("cuda-mine", "mine", "estimated")
+    assert profile.gemm[0].rate == pytest.approx(h200().gemm[0].rate / 2)
+    assert profile.bandwidth == pytest.approx(h200().bandwidth, rel=0.01)
+    request = Request(8192, 8192, 8192, device="cuda")
+    found = decision_for(request, machine=unknown)
     assert found.is_baseline
-    assert "has no rates of float32 products" in found.reason
-    with pytest.raises(PlanError, match="has no rates of float32 products: run lcma doctor"):
-        require_prices(Request(8192, 8192, 8192, device="cuda"), unknown)
+    assert "nothing was timed on this machine yet" in found.reason
+    assert found.proposals[0].candidate.source is not None
+    require_prices(request, unknown)
+
+
+def test_a_gpu_of_a_shipped_kind_has_its_rates():
+    found = device_profile("NVIDIA H100 80GB HBM3", Properties)
+    assert (found.id, found.source) == ("nvidia-h100", "published")
+    assert decide_on(found).plan.candidate.source is not None
+
+
+def decide_on(profile):
+    costs = CudaCostModel(profile)
+    return decision_for(Request(8192, 8192, 8192, device="cuda"), machine=Machine("cuda", profile, costs))
 
 
 def test_products_without_rates_of_their_own_can_be_tuned():

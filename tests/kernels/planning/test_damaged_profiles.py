@@ -1,4 +1,4 @@
-"""A profile on disk that cannot be true is measured again, and never breaks a product."""
+"""A profile on disk that cannot be true counts as none, and never breaks a product; estimates in its place."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Profile, Request, api
-from lcma.kernels.cpu import estimate, machine, measure
-from lcma.kernels.cpu.hardware import machine_id, machine_profile
+from lcma.kernels import Profile, api
+from lcma.kernels.cpu.estimate import calibrated, estimated, profile_for
+from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile
 
@@ -42,44 +42,64 @@ GOOD = (GemmRate("float32", 64, 64, 64, 1e11, "whole", "numpy"),)
 
 
 @pytest.fixture
-def asked(home, monkeypatch):
-    """The dtypes that were measured, by a measurement that takes no time; one thread."""
+def alone(home, monkeypatch):
     monkeypatch.setenv("LCMA_NUM_THREADS", "1")
-    found = []
-
-    def measured(dtypes, quick):
-        found.append(dtypes)
-        return Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured", notes="again")
-
-    monkeypatch.setattr(estimate, "_ESTIMATES", {})
-    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.0)
-    monkeypatch.setattr(measure, "measure", measured)
-    monkeypatch.setattr(machine, "profile_for", estimate.profile_for)
-    return found
 
 
 def damaged(damage):
     """This machine's profile on disk, with one thing wrong."""
     path = keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
+    assert profile_for().source == "measured"
     data = json.loads(path.read_text())
     DAMAGES[damage](data)
     path.write_text(json.dumps(data))
     forget_profiles()
-    assert machine_profile().source == "unmeasured"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_profile_is_measured_again(asked, damage):
+def test_a_damaged_profile_counts_as_none(alone, damage):
     damaged(damage)
-    assert estimate.profile_for(Request(8, 8, 8)).notes == "again"
-    assert asked == [("float32",)]
-    assert machine_profile().notes == "again"
+    assert profile_for().source == "estimated"
+    assert profile_for() == estimated(1)
 
 
-def test_a_damaged_profile_breaks_no_product(asked, monkeypatch):
+def test_a_damaged_profile_breaks_no_product(alone, monkeypatch):
     damaged("a rate of 0")
     monkeypatch.setattr(api, "SMALL", 0)
     a = np.random.default_rng(0).standard_normal((30, 31)).astype(np.float32)
     np.testing.assert_allclose(lcma.matmul(a, a.T), a @ a.T, rtol=1e-5)
-    assert asked == [("float32",)]
-    assert machine_profile().notes == "again"
+
+
+def test_a_profile_without_the_dtype_has_estimated_rates_of_it(alone):
+    keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
+    found = profile_for("float64")
+    assert found.source == "measured"
+    assert found.rates("float64") is not None
+    assert found.gemm[0] == GOOD[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16, 128])
+def test_estimated_rates_grow_with_size_and_threads_and_are_finite(threads):
+    profile = estimated(threads)
+    for dtype in ("float32", "float64", "complex64", "bfloat16"):
+        rates = [profile.gemm_rate(dtype, size, size, size) for size in (128, 512, 2048)]
+        assert rates == sorted(rates)
+        assert all(1e9 < rate < 1e15 for rate in rates)
+        assert profile.gemm_rate(dtype, 256, 256, 256, "tasks") >= profile.gemm_rate(dtype, 256, 256, 256)
+    assert profile.gemm_rate("float32", 2048, 2048, 2048) > profile.gemm_rate("float64", 2048, 2048, 2048)
+
+
+def test_estimated_rates_are_scaled_to_what_calls_took():
+    before = estimated(2)
+    slow, fast = 2e9, 8e9
+    timed = [GemmRate("float32", 1000, 1000, 1000, slow, "whole", "numpy")]
+    timed.append(GemmRate("float32", 1000, 1000, 1000, fast, "whole", "torch"))
+    after = calibrated(before, timed)
+    assert after.backend("float32", 1000, 1000, 1000) == "torch"
+    assert after.gemm_rate("float32", 1000, 1000, 1000) == pytest.approx(fast, rel=1e-6)
+    scale = slow / before.gemm_rate("float32", 1000, 1000, 1000)
+    tasks = [profile.gemm_rate("float32", 512, 512, 512, "tasks") for profile in (before, after)]
+    assert tasks[1] == pytest.approx(scale * tasks[0], rel=1e-6)
+    assert after.gemm_rate("float64", 64, 64, 64) == before.gemm_rate("float64", 64, 64, 64)
+    measured = Profile("m", "test", (), GOOD, 5e10, 5e10, source="measured")
+    assert calibrated(measured, timed) is measured

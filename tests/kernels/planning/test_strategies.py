@@ -81,7 +81,7 @@ def registered():
         unregister_strategy(strategy)
 
 
-def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(registered, monkeypatch):
+def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(registered, flat_rates, monkeypatch):
     monkeypatch.setattr(api, "SMALL", 0)
     a = np.random.default_rng(0).standard_normal((20, 20))
     np.testing.assert_array_equal(lcma.matmul(a, a), a @ a)

@@ -118,9 +118,10 @@ def _ready(options: Options, dtype: str) -> None:
         raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
     if options.device == "cuda":
         from ....kernels.cuda.machine import device_profile, require_device
+        from ....kernels.planning.profile import ESTIMATED
 
         require_device()
-        if device_profile(0) is None:
+        if device_profile(0).source == ESTIMATED:
             raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = False

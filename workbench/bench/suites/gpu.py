@@ -329,11 +329,12 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
 
     from ....kernels.cuda.executor import request_of
     from ....kernels.cuda.machine import device_profile
+    from ....kernels.planning.profile import ESTIMATED
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import matmul
     from ....kernels.torch.recipe import Recipe
 
-    if device_profile(0) is None:
+    if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     a, b = operands(dtype, _square(size), seed)
     plan = plan_of(Recipe(), request_of(a, b, dtype))

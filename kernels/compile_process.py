@@ -1,0 +1,209 @@
+"""A process of low priority that finds the best candidates of a request, and compiles them into the caches.
+
+Messages are pickled, over pipes between a process and its own child.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+from .planning.machine import Machine
+from .planning.profile import ESTIMATED, Profile
+from .planning.strategy import Parameters, Plan
+from .request import Request
+
+CONTENDERS = 3
+"""Candidates of a request that are compiled."""
+
+LISTED = 24
+"""Best candidates by prediction, of which those that are compiled are chosen."""
+
+ALIKE = 1.06
+"""Of the candidates within this ratio of the best predicted seconds the one with the least code is compiled first."""
+
+
+NICENESS = 15
+"""Beside products on all processors the process gets about 3% of one: so much may learning cost. A thread of the same
+kind would hold Python's lock while it waits for a processor."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The key of a candidate, and its predicted seconds."""
+
+    key: tuple[str, str, str, Parameters]
+    predicted: float | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A request, and what candidates are predicted by; `target` is that of Triton for a GPU."""
+
+    request: Request
+    profile: Profile
+    threads: int
+    index: int
+    free: float
+    target: tuple[str, Any, int] | None
+
+
+class CompileProcess:
+    """Starts the process when it is first asked, and again if it has ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def candidates(self, request: Request, machine: Machine) -> Iterator[Found]:
+        """Yield the candidates of a request one by one, as soon as each is compiled; none if the process ends."""
+        target = None
+        if request.device == "cuda":
+            from .cuda.precompile import target as current
+
+            target = (now := current()).backend, now.arch, now.warp_size
+        task = Task(request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target)
+        try:
+            process = self._process = self._process or _started()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            _send(process.stdin, task)
+            while (found := _receive(process.stdout)) is not None:
+                yield found
+        except (OSError, EOFError, pickle.UnpicklingError, subprocess.SubprocessError):
+            self.close()
+
+    def close(self) -> None:
+        """End the process; what it has compiled stays in the caches."""
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def _started() -> subprocess.Popen[bytes]:
+    # The child must find the modules of this process, and no others in its working directory.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "LCMA_LEARN": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", __spec__.name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    atexit.register(process.kill)
+    return process
+
+
+def _send(stream: BinaryIO | Any, message: object) -> None:
+    data = pickle.dumps(message)
+    stream.write(struct.pack("<q", len(data)) + data)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO | Any) -> Any:
+    head = stream.read(8)
+    if len(head) < 8:
+        raise EOFError
+    return pickle.loads(stream.read(struct.unpack("<q", head)[0]))
+
+
+def best_plans(task: Task) -> list[Plan]:
+    """Return the plans of the candidates to try: one that is soon compiled, then the best by prediction.
+
+    Each differs from those before it in its strategy and method, or in its levels.
+    """
+    from .families import strategies
+    from .planning.tune import candidates
+
+    plans = candidates(task.request, _machine(task), strategies(task.request.device), LISTED)
+    others = [plan for plan in plans if not plan.strategy.baseline]
+    best = min((plan.seconds for plan in others if plan.seconds), default=0.0)
+    most = CONTENDERS if best < (plans[0].seconds or 0.0) else 1
+    near = [plan for plan in others if plan.seconds and plan.seconds < ALIKE * best]
+    chosen = [min(near, key=_code)] if near else []
+    for plan in others:
+        settings = {(one.candidate.strategy, one.candidate.method) for one in chosen}
+        new = (plan.candidate.strategy, plan.candidate.method) not in settings
+        if len(chosen) < most and (new or all(plan.label != one.label for one in chosen)):
+            chosen.append(plan)
+    return chosen
+
+
+def _code(plan: Plan) -> int:
+    """Return the products of the schemes whose sums are to be compiled, each scheme once."""
+    levels = {(str(one.target), one.rank) for one in _programs(plan.candidate.program)}
+    return sum(rank for _, rank in levels)
+
+
+def _programs(program: Any) -> Iterator[Any]:
+    if program is not None:
+        yield program
+        for _, inner in program.inner:
+            yield from _programs(inner)
+
+
+def _machine(task: Task) -> Machine:
+    """Return the machine of a task. Where rates are estimated the schemes are those of the compact pool."""
+    from .dense.pool import compact_pool
+
+    schemes = compact_pool() if task.profile.source == ESTIMATED else None
+    if task.request.device == "cpu":
+        from .cpu.machine import cpu_machine
+
+        return replace(cpu_machine(profile=task.profile, threads=task.threads), wisdom=None, schemes=schemes)
+    from .cuda.cost_model import CudaCostModel
+
+    costs = CudaCostModel(task.profile)
+    return Machine("cuda", task.profile, costs, index=task.index, free_bytes=lambda: task.free, schemes=schemes)
+
+
+def _compile(plan: Plan) -> None:
+    if plan.request.device == "cpu":
+        plan.build()
+        return
+    from .cuda.bench import CudaBench
+
+    CudaBench().precompile([plan], lambda line: None)
+
+
+def _found(plan: Plan) -> Found:
+    family, strategy, source, parameters = plan.candidate.key
+    if plan.request.device == "cpu" and dict(parameters).get("method", "tasks") != "tasks":
+        name = plan.machine.profile.backend(plan.request.dtype, *plan.request.shape)
+        parameters = tuple(sorted({**dict(parameters), "library": name}.items())) if name == "torch" else parameters
+    return Found((family, strategy, source, parameters), plan.seconds)
+
+
+def main() -> None:
+    """Answer tasks until the input ends: for each the candidates, each when it is compiled, then None."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(NICENESS)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # the compiler may print
+    with contextlib.suppress(EOFError):
+        while True:
+            task: Task = _receive(sys.stdin.buffer)
+            if task.target is not None:
+                from .cuda.precompile_worker import Target
+
+                Target.activate(*task.target)
+            with contextlib.suppress(Exception):  # a task that fails has no more candidates; the parent goes on
+                for plan in best_plans(task):
+                    _compile(plan)
+                    _send(answers, _found(plan))
+            _send(answers, None)
+
+
+if __name__ == "__main__":
+    from .compile_process import main as run_main  # so that messages are of classes that the parent can import
+
+    run_main()

@@ -1,0 +1,269 @@
+"""Learning in use: `auto` runs the vendor's product, times real calls, and keeps what was faster as wisdom.
+
+The calling thread runs products and nothing else. A background thread prepares lessons, asks another process, of low
+priority, for the best candidates by prediction, whose code that process compiles into the disk caches, and stores
+decisions. Nothing is learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch,
+in an initialised process group, and while a CUDA graph is captured: there what is known is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import statistics
+import sys
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..errors import LcmaError
+from .compile_process import CompileProcess, Found
+from .planning.cache import plan_cache
+from .planning.machine import Machine
+from .planning.planner import Strategies, plan_candidate, vendor_plans
+from .planning.profile import GemmRate
+from .planning.strategy import Plan
+from .planning.trials.clock import Clock, HostClock
+from .planning.trials.lesson import LearningExecutor, Lesson
+from .planning.trials.trial import Trial, begun, decided_by
+from .planning.wisdom import Entry, Known, Record, class_of, keep_record, sizes_of
+from .request import Request
+
+MOST_CLASSES = 1024
+"""Classes that are remembered; the least recently used ones are dropped."""
+
+LEARN = "LCMA_LEARN"
+"""The environment variable that switches learning off with 0."""
+
+Key = tuple[Request, int]
+"""The class of a request, and the number of threads or the GPU's index."""
+
+_local = threading.local()
+
+
+def _pauses() -> int:
+    """Return the number of `paused` blocks that this thread is in."""
+    found: int = getattr(_local, "pauses", 0)
+    return found
+
+
+def allowed() -> bool:
+    """Return whether the current thread may learn from its calls now."""
+    if os.environ.get(LEARN) == "0" or _pauses():
+        return False
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return True
+    if torch.are_deterministic_algorithms_enabled():
+        return False
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return False
+    return not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Within a with block, products of this thread use what is known, and nothing is tried."""
+    _local.pauses = _pauses() + 1
+    try:
+        yield
+    finally:
+        _local.pauses -= 1
+
+
+class Learner:
+    """The lessons of a process."""
+
+    def __init__(self) -> None:
+        self._lessons: OrderedDict[Key, Lesson | None] = OrderedDict()
+        self._waiting: list[Lesson] = []
+        self._jobs: list[Any] = []
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._process = CompileProcess()
+        self._generation = plan_cache.generation
+        self._warned = False
+
+    def executor(self, request: Request, key: Key, wait: bool = True) -> LearningExecutor | None:
+        """Return the executor of a request whose class has this key.
+
+        Without `wait`, None while the class is prepared in the background: the vendor's product is to be run.
+
+        Raises:
+            PlanError: nothing can run the request.
+        """
+        with self._condition:
+            if self._generation != plan_cache.generation:  # a profile, wisdom, a strategy or the catalogue has changed
+                self._generation = plan_cache.generation
+                self._lessons = OrderedDict((k, v) for k, v in self._lessons.items() if v and not v.trial.decided)
+            lesson = self._lessons.get(key)
+            if lesson is None and not wait:
+                if key not in self._lessons:
+                    self._lessons[key] = None
+                    self._enqueue(partial(self._prepare, key))
+                return None
+            if lesson is not None:
+                self._lessons.move_to_end(key)
+        return LearningExecutor(request, self._prepare(key) if lesson is None else lesson)
+
+    def _enqueue(self, job: Any) -> None:
+        """Append a job of the background thread, and start the thread with the first one; the lock is held."""
+        self._jobs.append(job)
+        self._condition.notify()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="lcma-learning", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                while not (self._jobs or self._waiting):
+                    self._condition.wait()
+                if self._jobs:
+                    job = self._jobs.pop(0)
+                else:  # of the classes that need contenders, the one that has taken most time
+                    lesson = max(self._waiting, key=lambda one: one.trial.spent)
+                    self._waiting.remove(lesson)
+                    job = partial(self._supply, lesson)
+            with contextlib.suppress(LcmaError):  # nothing can run the request: its call gives the reason
+                job()
+
+    def _prepare(self, key: Key) -> Lesson:
+        """Return the lesson of a class, with what wisdom has stored of it."""
+        from .families import machine_for, strategies
+
+        request, _ = key
+        machine, known = machine_for(request, measure=False), strategies(request.device)
+        plans = vendor_plans(request, machine, known)
+        trial = begun(len(plans))
+        if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
+            plans, trial = _remembered(plans, near, request, machine, known)
+        lesson = Lesson(request, plans, trial, _clock(request), self._decided, self._wanted)
+        with self._condition:
+            found = self._lessons.get(key)
+            if found is None:
+                self._lessons[key] = found = lesson
+            while len(self._lessons) > MOST_CLASSES:
+                self._lessons.popitem(last=False)
+        return found
+
+    def _wanted(self, lesson: Lesson) -> None:
+        with self._condition:
+            self._waiting.append(lesson)
+            self._enqueue(lambda: None)
+
+    def _supply(self, lesson: Lesson) -> None:
+        """Add the contenders of a class whose code another process has compiled."""
+        from .families import machine_for, strategies
+
+        request = lesson.request
+        machine, known = machine_for(request, measure=False), strategies(request.device)
+        machine = _calibrated(machine, lesson)
+        try:
+            for found in self._process.candidates(request, machine):
+                if (plan := _restored(found, request, machine, known)) is not None:
+                    with contextlib.suppress(LcmaError, MemoryError):
+                        plan.build()  # loads compiled code here, not in a call
+                        lesson.add([plan], complete=False)
+        finally:
+            lesson.add([], complete=True)
+
+    def _decided(self, lesson: Lesson) -> None:
+        with self._condition:
+            self._enqueue(partial(self._keep, lesson))
+
+    def _keep(self, lesson: Lesson) -> None:
+        """Store the medians of a decided class as wisdom."""
+        seconds = lesson.trial.seconds()
+        entries = tuple(
+            Entry(*lesson.plans[i].candidate.key, each, lesson.plans[i].seconds)
+            for i, each in sorted(seconds.items(), key=lambda pair: pair[1])
+        )
+        request, today = lesson.request, datetime.date.today().isoformat()
+        if not entries or request.max_error is not None or request.max_workspace is not None:
+            return  # records have no limits: what was found within them is this process's alone
+        record = Record(class_of(request), sizes_of(request), today, entries)
+        try:
+            keep_record(lesson.plan.machine.profile.id, record, drop_plans=False)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(f"what was learned can't be stored: {error}; set LCMA_HOME to a folder", stacklevel=2)
+
+
+def _clock(request: Request) -> Clock:
+    if request.device == "cpu":
+        return HostClock()
+    from .cuda.event_clock import EventClock
+
+    return EventClock()
+
+
+def _remembered(
+    plans: list[Plan], known: Known, request: Request, machine: Machine, strategies: Strategies
+) -> tuple[list[Plan], Trial]:
+    """Return the vendor's plans and the best other one of a record, and the trial that they decide.
+
+    A library that was not measured then is still to be tried.
+    """
+    vendors = len(plans)
+    others = [entry for entry in known.entries if not any(entry.key == plan.candidate.key for plan in plans)]
+    for entry in sorted(others, key=lambda one: one.seconds):
+        found = Found(entry.key, entry.predicted)
+        if (plan := _restored(found, request, machine, strategies)) is not None and not plan.strategy.baseline:
+            plans = [*plans, plan]
+            break
+    times = tuple(known.seconds(plan) for plan in plans)
+    if any(seconds != seconds for seconds in times):  # NaN: not measured
+        return plans, begun(vendors, len(plans), open=False)
+    return plans, decided_by(vendors, times)
+
+
+def _restored(found: Found, request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
+    """Return the plan of a candidate that another process found; None if it cannot run here."""
+    family, name, source, parameters = found.key
+    strategy = strategies.get((family, name))
+    candidate = None if strategy is None else strategy.restore(source, parameters, request)
+    if strategy is None or candidate is None:
+        return None
+    plan = plan_candidate(strategy, candidate, request, machine)
+    return plan if isinstance(plan, Plan) else None
+
+
+def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
+    """Return the machine with estimated rates scaled to what the vendor's products took in calls."""
+    trial, request = lesson.trial, lesson.request
+    if not trial.led or request.device != "cpu" or not request.is_dense:
+        return machine
+    from .cpu.cost_model import CpuCostModel
+    from .cpu.estimate import calibrated
+    from .dtypes import dtype_of
+
+    seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * request.m * request.k * request.n * request.items
+    timed = [
+        GemmRate(request.dtype, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
+        for i in range(trial.vendors)
+        if i in seconds
+    ]
+    profile = calibrated(machine.profile, timed)
+    return replace(machine, profile=profile, costs=CpuCostModel(profile, machine.threads))
+
+
+learner = Learner()
+"""The learner of the process."""
+
+
+def _start_anew() -> None:
+    learner.__init__()  # type: ignore[misc]  # a forked child has none of the parent's threads
+    plan_cache.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)

@@ -1,0 +1,169 @@
+"""The lesson of one request class: its trial, the plans of its contenders, and the executor that runs its calls.
+
+The learner supplies contenders from the background; calls choose among those that are there. No lock is held while a
+product is computed. One call at a time is timed: calls that overlap with it run the leader untimed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ....errors import PlanError
+from ...request import Request
+from ..strategy import Executor, Operand, Plan
+from .clock import Clock, Reading
+from .trial import Trial, admit, choose, fail, issue, observe
+
+Event = Callable[["Lesson"], None]
+
+MOST_UNREAD = 64
+"""Calls whose times are not known yet; further calls are not timed."""
+
+
+WATCHED = 8
+"""Of the calls of a decided class that are not timed anyway, one in so many is."""
+
+ASKED = 2
+"""The call of a class at which its contenders are asked for: what is multiplied once has nothing to learn."""
+
+
+class Lesson:
+    """What one class has shown, shared by all threads.
+
+    `on_decided` is called with the lesson at every decision, `on_wanted` when it needs contenders.
+    """
+
+    def __init__(
+        self, request: Request, plans: Sequence[Plan], trial: Trial, clock: Clock, on_decided: Event, on_wanted: Event
+    ) -> None:
+        self.request, self.clock, self.trial = request, clock, trial
+        self.plans: list[Plan] = list(plans)
+        self.calls = 0
+        self._on_decided, self._on_wanted = on_decided, on_wanted
+        self._wanted = False
+        self._unread: deque[tuple[int, Reading, bool]] = deque()
+        self._lock = threading.Lock()
+        self._timing = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the leader."""
+        return self.plans[self.trial.leader]
+
+    def add(self, plans: Sequence[Plan], complete: bool) -> None:
+        """Add contenders whose code is compiled; `complete`: no others will come."""
+        with self._lock:
+            self.plans += [plan for plan in plans if all(plan.candidate != one.candidate for one in self.plans)]
+            self._become(admit(self.trial, len(self.plans), complete))
+
+    def begin(self) -> tuple[int, bool | None]:
+        """Return the contender of a call that begins, and whether its time counts; None: the call is not timed."""
+        with self._lock:
+            self.calls += 1
+            if self.calls >= ASKED and self.trial.open and not self._wanted:
+                self._wanted = True
+                self._on_wanted(self)
+            self._read()
+            rare = self.trial.decided and self.calls % self.clock.watched
+            if self._timing or rare or len(self._unread) >= MOST_UNREAD:
+                return self.trial.leader, None
+            contender = choose(self.trial)
+            self.trial, counts = issue(self.trial, contender)
+            self._timing = True
+        return contender, counts
+
+    def end(self, contender: int, reading: Reading, counts: bool) -> None:
+        """Record the reading of a timed call."""
+        with self._lock:
+            self._timing = False
+            self._unread.append((contender, reading, counts))
+            self._read()
+
+    def abandon(self) -> None:
+        """Record that a timed call was interrupted."""
+        with self._lock:
+            self._timing = False
+
+    def refuse(self, contender: int) -> None:
+        """Record that a contender cannot run."""
+        with self._lock:
+            self._become(fail(self.trial, contender))
+
+    def skip(self, calls: int) -> None:
+        """Record calls of the decided leader that were made elsewhere."""
+        with self._lock:
+            self.calls += calls
+            self.trial = replace(self.trial, since=self.trial.since + calls)
+
+    def _read(self) -> None:
+        while self._unread:
+            contender, reading, counts = self._unread[0]
+            seconds = self.clock.seconds(reading)
+            if seconds is None:
+                return
+            self._unread.popleft()
+            self._become(observe(self.trial, contender, seconds, counts, self.clock.watched))
+
+    def _become(self, trial: Trial) -> None:
+        before, self.trial = self.trial, trial
+        if trial.decided and trial.median is not None and (before.median is None or not before.decided):
+            self._on_decided(self)
+        if before.decided and before.median is not None and trial.median is None and not self._wanted:
+            # Compared again: of the contenders only those that wisdom names are known here.
+            self.trial = replace(trial, open=True)
+
+
+class LearningExecutor:
+    """Runs the calls of one request by its lesson's contenders. See `Executor`; one executor a contender."""
+
+    def __init__(self, request: Request, lesson: Lesson) -> None:
+        self.request, self.lesson = request, lesson
+        self._executors: dict[int, Executor] = {}
+        self._left = 0
+
+    @property
+    def workspace(self) -> int:
+        """Bytes that the leader allocates during one run."""
+        return self._executor(self.lesson.trial.leader).workspace
+
+    def left_to(self, library: str) -> bool:
+        """Return whether the caller may call a vendor's library itself: the class is decided for its product.
+
+        One call in WATCHED is to be run here, so that a change is noticed.
+        """
+        lesson = self.lesson
+        if not lesson.trial.decided or lesson.plan.library != library or self._left + 1 >= WATCHED:
+            if self._left:
+                lesson.skip(self._left)
+                self._left = 0
+            return False
+        self._left += 1
+        return True
+
+    def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
+        """Compute C = A B in `out`, or in a new array, by the contender whose turn it is."""
+        lesson = self.lesson
+        contender, counts = lesson.begin()
+        try:
+            executor = self._executors.get(contender) or self._executor(contender)
+            if counts is None:
+                return executor.run(a, b, out)
+            began = lesson.clock.begin()
+            result = executor.run(a, b, out)
+            reading = lesson.clock.end(began)
+        except BaseException as error:
+            if counts is not None:
+                lesson.abandon()
+            if contender == 0 or not isinstance(error, PlanError | MemoryError | RuntimeError):
+                raise
+            lesson.refuse(contender)
+            return self._executor(lesson.trial.leader).run(a, b, out)
+        lesson.end(contender, reading, counts)
+        return result
+
+    def _executor(self, contender: int) -> Executor:
+        found = self.lesson.plans[contender].for_request(self.request).build()
+        return self._executors.setdefault(contender, found)

@@ -1,0 +1,277 @@
+"""The trial of one request class: which contender the next call runs, and when the class is decided.
+
+A trial is a sequence of duels. The leader, at first the vendor's default library, and one challenger alternate in
+blocks of consecutive calls; the first call of a block is not counted, since it depends on the call before it (caches,
+threads that still spin). A duel ends when the medians differ by more than their scatter, or after MOST_COUNTED
+counted calls each. Ties go to the vendor. What the challengers cost is bounded: they run only while the seconds lost
+stay below REGRET_PART of the seconds spent in the class, plus REGRET_SECONDS.
+
+All functions are pure: no clock, no randomness.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+
+BLOCK = 3
+"""Consecutive calls of one contender; all but the first are counted."""
+
+LEAST_COUNTED, MOST_COUNTED = 4, 16
+"""Counted calls of each side after which a duel may end, and must end."""
+
+REGRET_PART, REGRET_SECONDS = 0.02, 0.05
+"""Bound of the net seconds that challengers may lose: a part of all seconds spent in the class, and a constant."""
+
+VENDOR_PART = 0.99
+"""Fraction of a vendor's median that a scheme must stay below; the vendor needs to come within its inverse."""
+
+SPREAD = 2.5
+"""Standard errors of the ratio of two medians by which a duel is decided."""
+
+LEAST_ERROR = 0.003
+"""Least relative standard error of a median: few samples may agree by chance."""
+
+ABSURD, ABSURD_SECONDS = 4.0, 0.5
+"""A challenger loses with a first call that takes so many times as long, if it lost so many seconds."""
+
+HOPELESS, SLOW = 1.6, 1.12
+"""Ratios at which a challenger loses after one counted call, and after two that are all slower than the leader's."""
+
+AGAIN = 800
+"""Calls after which a decided class is compared again: what was measured may be wrong, or the machine has changed."""
+
+DRIFT, DRIFTED = 1.3, 40
+"""Ratio to the decided median, or its inverse, and number of consecutive calls beyond it, that start a comparison."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A finished duel: the loser, the winner, and the loser's median over the winner's."""
+
+    loser: int
+    winner: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The state of one class. Contenders are numbered in the order of their trial, the vendor's libraries first.
+
+    `vendors` is the number of the vendor's libraries, `contenders` that of all contenders so far; `open` states that
+    more may come. `led` and `tried` are the counted seconds of the leader and of the challenger in this duel. `last`
+    is the contender of the latest call, `streak` the number of its consecutive calls. `spent` and `regret` are
+    seconds; `outstanding` counts calls of the challenger that were issued and not yet timed. `median` is the decided
+    leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls since the decision.
+    """
+
+    vendors: int = 1
+    contenders: int = 1
+    open: bool = True
+    leader: int = 0
+    challenger: int | None = None
+    led: tuple[float, ...] = ()
+    tried: tuple[float, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    failed: frozenset[int] = frozenset()
+    last: int = 0
+    streak: int = 0
+    outstanding: int = 0
+    spent: float = 0.0
+    regret: float = 0.0
+    median: float | None = None
+    since: int = 0
+    drifted: int = 0
+
+    @property
+    def decided(self) -> bool:
+        """Whether no contender is left to be tried, and none may come."""
+        return not self.open and self.challenger is None
+
+    def beaten(self) -> frozenset[int]:
+        """Return the contenders that have lost a duel or failed."""
+        return self.failed | {loss.loser for loss in self.losses}
+
+    def seconds(self) -> dict[int, float]:
+        """Return a median for each contender of a finished duel, in terms of the leader's latest one; {} if unknown."""
+        known = {self.leader: self.median or (statistics.median(self.led) if self.led else 0.0)}
+        if not known[self.leader]:
+            return {}
+        for loss in reversed(self.losses):
+            if loss.winner in known and loss.loser not in known:
+                known[loss.loser] = loss.ratio * known[loss.winner]
+        return known
+
+
+def begun(vendors: int, contenders: int | None = None, open: bool = True) -> Trial:
+    """Return the trial of a class of which no call was timed; `open` as in `Trial`."""
+    return _matched(Trial(vendors, contenders or vendors, open))
+
+
+def admit(trial: Trial, contenders: int, complete: bool) -> Trial:
+    """Return the trial with more contenders (in total), and, if `complete`, with no others to come."""
+    return _matched(replace(trial, contenders=max(trial.contenders, contenders), open=trial.open and not complete))
+
+
+def choose(trial: Trial) -> int:
+    """Return the contender that the next call runs."""
+    rival = trial.challenger
+    if rival is None:
+        return trial.leader
+    if trial.last == rival:
+        # A second call of a block is always made: without a counted one the block would have been for nothing.
+        goes_on = trial.streak < BLOCK and (trial.streak == 1 or _affordable(trial))
+    else:
+        goes_on = (trial.streak >= BLOCK or trial.last != trial.leader) and _affordable(trial)
+    return rival if goes_on and trial.outstanding < BLOCK else trial.leader
+
+
+def issue(trial: Trial, contender: int) -> tuple[Trial, bool]:
+    """Record that a call runs a contender; return also whether its time counts in the duel."""
+    same = contender == trial.last
+    streak = trial.streak + 1 if same else 1
+    outstanding = trial.outstanding + (contender == trial.challenger)
+    return replace(trial, last=contender, streak=streak, outstanding=outstanding), streak > 1
+
+
+def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: int = 1) -> Trial:
+    """Record the seconds of a call. Times that no clock can have measured are ignored.
+
+    In a decided class the call may stand for several `calls`, of which only it was timed.
+    """
+    rival = contender == trial.challenger
+    if rival and trial.outstanding:
+        trial = replace(trial, outstanding=trial.outstanding - 1)
+    if not (math.isfinite(seconds) and seconds > 0):
+        return trial
+    trial = replace(trial, spent=trial.spent + seconds)
+    if trial.decided:
+        return _watched(trial, contender, seconds, calls)
+    if rival:
+        usual = statistics.median(trial.led) if trial.led else seconds
+        trial = replace(trial, regret=trial.regret + seconds - usual)
+        if seconds > ABSURD * usual and seconds - usual > ABSURD_SECONDS:
+            return _ended(trial, False, seconds / usual)
+    if counted and contender == trial.leader:
+        trial = replace(trial, led=(*trial.led, seconds)[-2 * MOST_COUNTED :])
+    elif counted and rival:
+        trial = replace(trial, tried=(*trial.tried, seconds))
+    return _settled(trial)
+
+
+def fail(trial: Trial, contender: int) -> Trial:
+    """Record that a contender cannot run: it is never chosen again. The vendor's default library is not refused."""
+    if contender == 0:
+        return trial
+    trial = replace(trial, failed=trial.failed | {contender})
+    if contender == trial.leader:
+        trial = replace(trial, leader=0, led=(), tried=(), median=None)
+    if contender == trial.challenger:
+        trial = replace(trial, challenger=None, tried=(), outstanding=0)
+    return _matched(trial)
+
+
+def reopen(trial: Trial) -> Trial:
+    """Return a decided trial with all its contenders to be compared with the leader again."""
+    return _matched(replace(trial, losses=(), led=(), tried=(), median=None, since=0, drifted=0))
+
+
+def decided_by(vendors: int, seconds: tuple[float, ...]) -> Trial:
+    """Return the trial that measured medians of all contenders decide; ties go to the vendor."""
+    best = min(range(len(seconds)), key=seconds.__getitem__)
+    vendor = min(range(vendors), key=seconds.__getitem__)
+    leader = best if seconds[best] < VENDOR_PART * seconds[vendor] else vendor
+    ranked = sorted(range(len(seconds)), key=seconds.__getitem__)
+    losses = tuple(Loss(i, leader, seconds[i] / seconds[leader]) for i in ranked if i != leader)
+    return Trial(vendors, len(seconds), False, leader, None, losses=losses, median=seconds[leader])
+
+
+def compared(trial: Trial) -> float | None:
+    """Return the challenger's median over the leader's; None while either has no counted call."""
+    return statistics.median(trial.tried) / statistics.median(trial.led) if trial.tried and trial.led else None
+
+
+def _affordable(trial: Trial) -> bool:
+    """Return whether the challenger's expected loss is within the budget."""
+    expected = 0.0
+    if trial.tried and trial.led:
+        expected = max(0.0, statistics.median(trial.tried) - statistics.median(trial.led))
+    return trial.regret + expected <= REGRET_PART * trial.spent + REGRET_SECONDS
+
+
+def _matched(trial: Trial) -> Trial:
+    """Return the trial with a challenger, if one is left that has not lost."""
+    if trial.challenger is not None:
+        return trial
+    beaten = trial.beaten()
+    left = [i for i in range(trial.contenders) if i != trial.leader and i not in beaten]
+    if left:
+        return replace(trial, challenger=left[0], tried=(), outstanding=0, since=0, drifted=0)
+    if trial.open or trial.median is not None:
+        return trial
+    return replace(trial, median=statistics.median(trial.led) if trial.led else None, since=0, drifted=0)
+
+
+def _settled(trial: Trial) -> Trial:
+    """Return the trial after the duel, if its counted times decide it."""
+    wins = _challenger_wins(trial)
+    if wins is None:
+        return trial
+    return _ended(trial, wins, compared(trial) or 1.0)
+
+
+def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
+    """Return the trial after a duel, whose challenger took `ratio` times the leader's time."""
+    challenger = trial.challenger
+    assert challenger is not None
+    loss = Loss(trial.leader, challenger, 1 / ratio) if won else Loss(challenger, trial.leader, ratio)
+    if won:
+        trial = replace(trial, leader=challenger, led=trial.tried)
+    return _matched(replace(trial, challenger=None, tried=(), outstanding=0, losses=(*trial.losses, loss)))
+
+
+def _challenger_wins(trial: Trial) -> bool | None:
+    """Return whether the challenger has won or lost; None if more calls are needed."""
+    ratio = compared(trial)
+    if ratio is None or trial.challenger is None:
+        return None
+    if ratio > HOPELESS or (len(trial.tried) > 1 and ratio > SLOW and min(trial.tried) > max(trial.led)):
+        return False
+    counted = min(len(trial.tried), len(trial.led))
+    part = _part(trial.vendors, trial.leader, trial.challenger)
+    if counted >= MOST_COUNTED:
+        return ratio < part
+    if counted < LEAST_COUNTED:
+        return None
+    error = SPREAD * math.hypot(_error(trial.led), _error(trial.tried))
+    if ratio * math.exp(error) < part:
+        return True
+    return False if ratio * math.exp(-error) > part else None
+
+
+def _part(vendors: int, leader: int, challenger: int) -> float:
+    """Return the fraction of the leader's time that the challenger must stay below."""
+    if (leader < vendors) == (challenger < vendors):
+        return 1.0 - LEAST_ERROR
+    return VENDOR_PART if leader < vendors else 1 / VENDOR_PART
+
+
+def _error(seconds: tuple[float, ...]) -> float:
+    """Return the relative standard error of a median, by the median absolute deviation."""
+    middle = statistics.median(seconds)
+    deviation = statistics.median(abs(x - middle) for x in seconds)
+    return max(LEAST_ERROR, 1.2533 * 1.4826 * deviation / (middle * math.sqrt(len(seconds))))
+
+
+def _watched(trial: Trial, contender: int, seconds: float, calls: int) -> Trial:
+    """Return a decided trial after some more calls, open for a comparison if it has become due."""
+    since = trial.since + calls
+    if trial.median is None:
+        led = (*trial.led, seconds)
+        median = statistics.median(led) if len(led) >= LEAST_COUNTED else None
+        return replace(trial, led=led, median=median, since=since)
+    away = contender == trial.leader and not 1 / DRIFT < seconds / trial.median < DRIFT
+    drifted = trial.drifted + calls if away else 0
+    trial = replace(trial, since=since, drifted=drifted)
+    return reopen(trial) if since >= AGAIN or drifted >= DRIFTED else trial
