@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,24 @@ def has_features(*names: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _features() -> set[str]:
+def cpu_name() -> str:
+    """Return LLVM's name of the processor that code is compiled for."""
     from llvmlite import binding
-    from numba.core import config
 
-    chosen: Any = config  # numba defines its attributes at import
-    if chosen.CPU_FEATURES is not None:
-        return {name[1:] for name in chosen.CPU_FEATURES.split(",") if name.startswith("+")}
-    if chosen.CPU_NAME not in (None, binding.get_host_cpu_name()):
-        return set()  # the features of another processor are unknown here
-    return {name for name, present in binding.get_host_cpu_features().items() if present}
+    return os.environ.get("NUMBA_CPU_NAME") or str(binding.get_host_cpu_name())
+
+
+@lru_cache(maxsize=1)
+def feature_text() -> str:
+    """Return the features of that processor, such as "+avx2,-sse4a"."""
+    from llvmlite import binding
+
+    if (chosen := os.environ.get("NUMBA_CPU_FEATURES")) is not None:
+        return chosen
+    if cpu_name() != binding.get_host_cpu_name():
+        return ""  # the features of another processor are unknown here
+    return str(binding.get_host_cpu_features().flatten())
+
+
+def _features() -> set[str]:
+    return {name[1:] for name in feature_text().split(",") if name.startswith("+")}

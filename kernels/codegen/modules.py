@@ -1,4 +1,4 @@
-"""Generated modules on disk: written once under the hash of their text, imported, compiled."""
+"""Generated Python modules on disk: written once under the hash of their text, and imported."""
 
 from __future__ import annotations
 
@@ -7,39 +7,12 @@ import hashlib
 import linecache
 import sys
 import threading
-from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
-
 from ...home import cache_folder, write_atomic
-from .emit import module_text
-from .maps import LinearMap
-
-RowsKernel = Callable[..., None]
 
 _lock = threading.RLock()
-
-
-@lru_cache(maxsize=512)
-def _kernel(linear: LinearMap, dtype: str) -> RowsKernel:
-    rows: RowsKernel = load(module_text(linear, dtype)).rows
-    none = np.zeros(1, np.int64)
-    # A call on zero rows compiles the function, or loads it from the disk cache.
-    rows(none, none, np.zeros((1, 3), np.int64), 0, none, none, 0, 0, 0)
-    return rows
-
-
-def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
-    """Return the compiled `rows` (see codegen/runtime.py) of a map; equal maps share one.
-
-    Raises:
-        PlanError: a coefficient of an integer map is a fraction.
-    """
-    with _lock:  # compiling twice at once would only cost time; numba's compiler is not assumed thread-safe
-        return _kernel(linear, dtype)
 
 
 def load(text: str) -> ModuleType:

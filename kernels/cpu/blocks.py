@@ -1,4 +1,4 @@
-"""The addresses, strides and shapes of a matrix's blocks, in the format that generated kernels take."""
+"""The addresses, strides and shapes of a matrix's blocks, in the format that compiled maps take."""
 
 from __future__ import annotations
 
@@ -28,20 +28,27 @@ def leading_dimension(width: int, itemsize: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of one shape: addresses (count,), row strides in bytes (count,), (kind, rows, columns) (count, 3)."""
+    """Blocks of one shape: a table (count, 5) of address, row stride in bytes, kind, rows and columns."""
 
-    addresses: IntArray
-    strides: IntArray
-    shapes: IntArray
+    table: IntArray
+
+    @classmethod
+    def of(cls, addresses: Any, strides: Any, shapes: Any) -> Blocks:
+        """Return blocks of these addresses (count,), strides (count,) or one of all, and (kind, rows, columns)."""
+        table = np.empty((len(addresses), 5), np.int64)
+        table[:, 0], table[:, 1], table[:, 2:] = addresses, strides, shapes
+        return cls(table)
+
+    def __len__(self) -> int:
+        return len(self.table)
 
     def chosen(self, places: list[int]) -> Blocks:
         """Return some of these blocks, in this order."""
-        return Blocks(self.addresses[places], self.strides[places], self.shapes[places])
+        return Blocks(self.table[places])
 
     def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
         """Return some of these blocks, followed by some of another matrix."""
-        pairs = ((self.addresses, other.addresses), (self.strides, other.strides), (self.shapes, other.shapes))
-        return Blocks(*(np.concatenate([mine[places], theirs[others]]) for mine, theirs in pairs))
+        return Blocks(np.concatenate([self.table[places], other.table[others]]))
 
 
 @dataclass(frozen=True)
@@ -83,13 +90,11 @@ class Grid:
         """Return the blocks of this matrix, given in storage order (transposed if the grid is)."""
         stride, item = stored.strides[0], stored.itemsize
         addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
-        return Blocks(np.array(addresses, np.int64), np.full(len(addresses), stride, np.int64), shapes)
+        return Blocks.of(addresses, stride, shapes)
 
 
 def stack_blocks(stack: Matrix, width: int) -> Blocks:
     """Return the matrices of a stack (count, height, leading dimension) as full blocks of the given width."""
     count, height, _ = stack.shape
     addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
-    shapes = np.empty((count, 3), np.int64)
-    shapes[:] = (Kind.FULL, height, width)
-    return Blocks(addresses, np.full(count, stack.strides[1], np.int64), shapes)
+    return Blocks.of(addresses, stack.strides[1], (Kind.FULL, height, width))

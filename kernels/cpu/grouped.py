@@ -135,8 +135,7 @@ class Groups:
             if group.kind.side == "out":
                 kind = Kind.UPPER if group.kind.of_upper else Kind.LOWER
             shapes[i] = (kind.mirrored if transposed else kind, self._grid.height, self._grid.width)
-        addresses = np.array([x.ctypes.data for x in stored], np.int64)
-        return Blocks(addresses, np.array([x.strides[0] for x in stored], np.int64), shapes)
+        return Blocks.of([x.ctypes.data for x in stored], [x.strides[0] for x in stored], shapes)
 
 
 def _one_map(maps: ProgramMaps, rights: list[Sums]) -> tuple[LinearMap, list[Sums]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..codegen.maps import LinearMap, Piece, pieces
+from ..codegen.rows import RowsKernel, rows_kernel
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from .blocks import Blocks
@@ -55,9 +54,7 @@ class BoundMap:
         for piece in self.pieces:
             self._kernel(piece)
 
-    def _kernel(self, piece: Piece) -> Any:
-        from ..codegen.modules import rows_kernel
-
+    def _kernel(self, piece: Piece) -> RowsKernel:
         return rows_kernel(piece.map, self.dtype)
 
     def run(
@@ -71,18 +68,9 @@ class BoundMap:
         for piece in self.pieces:
             kernel = self._kernel(piece)
             blocks = source.joined(list(piece.sources), target, [place[i] for i in piece.results])
-            ends = np.array(sorted({*blocks.shapes[:, 2].tolist(), self.width} - {0}), np.int64)
             results = len(piece.results) * self.block_bytes
-            fixed = (
-                blocks.addresses,
-                blocks.strides,
-                blocks.shapes,
-                len(piece.sources),
-                spare,
-                ends,
-                int(results >= STREAMING_BYTES),
-            )
-            parallel_rows(partial(kernel, *fixed), self.height, threads if results >= PARALLEL_BYTES else 1)
+            work = kernel.bound(blocks.table, spare, self.width, results >= STREAMING_BYTES)
+            parallel_rows(work, self.height, threads if results >= PARALLEL_BYTES else 1)
 
 
 @memoize_on_instance

@@ -102,8 +102,8 @@ class OperandSums:
             self._copying.run(source.chosen(self._halves), copies, _same(len(self._halves)), spare, threads)
             source = source.joined(self._whole, copies, list(range(len(self._halves)))).chosen(self._order)
         made = self._blocks(slots[len(self._halves) :], self._lengths[len(self._halves) :])
-        if len(made.addresses):
-            self._adding.run(source, made, _same(len(made.addresses)), spare, threads)
+        if len(made):
+            self._adding.run(source, made, _same(len(made)), spare, threads)
         whole = [self._matrix(slot, length) for slot, length in zip(slots, self._lengths, strict=True)]
         copies_and_sums = self._copy_of | {i: len(self._halves) + slot for i, slot in self._slot_of.items()}
         count = len(self._views) + len(copies_and_sums)
@@ -124,9 +124,7 @@ class OperandSums:
             step = width * slot.itemsize if self._along_width else height * slot.strides[0]
             addresses += [slot.ctypes.data + t * step for t in range(length)]
             strides += [slot.strides[0]] * length
-        shapes = np.empty((len(addresses), 3), np.int64)
-        shapes[:] = (Kind.FULL, height, width)
-        return Blocks(np.array(addresses, np.int64), np.array(strides, np.int64), shapes)
+        return Blocks.of(addresses, strides, (Kind.FULL, height, width))
 
 
 def _plain(parts: Sums) -> int | None:

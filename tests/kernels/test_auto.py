@@ -248,7 +248,8 @@ def test_few_values_are_alive_at_once(strassen):
 
 
 def test_bfloat16_sums_round_to_nearest():
-    from lcma.kernels.codegen.modules import rows_kernel
+    from lcma.kernels.codegen.rows import rows_kernel
+    from lcma.kernels.cpu.blocks import Blocks
 
     torch = pytest.importorskip("torch")
     kernel = rows_kernel(LinearMap(2, (), (((1, 0), (-1, 1)), ((3, 0), (1, 1)))), "bfloat16")
@@ -256,17 +257,8 @@ def test_bfloat16_sums_round_to_nearest():
     x[0, 0, 0] = float("nan")
     source, target = x.view(torch.int16).numpy().view(np.uint16), np.zeros((2, 3, 64), np.uint16)
     blocks = [*source, *target]
-    kernel(
-        np.array([block.ctypes.data for block in blocks]),
-        np.array([block.strides[0] for block in blocks]),
-        np.array([(1, 3, 50)] * 4),
-        2,
-        np.zeros(2, np.int64),
-        np.array([50]),
-        0,
-        0,
-        3,
-    )
+    table = Blocks.of([x.ctypes.data for x in blocks], [x.strides[0] for x in blocks], (1, 3, 50)).table
+    kernel.bound(table, np.zeros(2, np.int64), 50, False)(0, 3)
     got = torch.from_numpy(target[:, :, :50].copy().view(np.int16)).view(torch.bfloat16)
     wide = x.float()
     expected = torch.stack([wide[0] - wide[1], 3 * wide[0] + wide[1]]).to(torch.bfloat16)

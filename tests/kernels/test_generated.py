@@ -13,11 +13,12 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels.codegen import maps
-from lcma.kernels.codegen.emit import module_text
 from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
-from lcma.kernels.codegen.modules import load, rows_kernel
+from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
+from lcma.kernels.codegen.rows import rows_kernel
+from lcma.kernels.cpu.blocks import Blocks
 from lcma.schemes_db.evaluate import evaluate
 from lcma.schemes_db.straightline import program_of
 
@@ -32,13 +33,13 @@ def run_rows(linear, sources, target, streaming=0, shapes=None):
     _, height, width = sources.shape
     spare = np.zeros((2, width), dtype)
     blocks = [stack[i] for stack in (sources, target) for i in range(len(stack))]
-    addresses = np.array([block.ctypes.data for block in blocks])
-    strides = np.array([block.strides[0] for block in blocks])
-    table = np.array([(1, height, width)] * len(blocks) if shapes is None else shapes)
-    cuts = np.unique([width, *(row[2] for row in table if row[2])])
+    table = Blocks.of(
+        [block.ctypes.data for block in blocks],
+        [block.strides[0] for block in blocks],
+        (1, height, width) if shapes is None else shapes,
+    ).table
     spares = np.array([spare[0].ctypes.data, spare[1].ctypes.data])
-    kernel = rows_kernel(linear, dtype.name)
-    kernel(addresses, strides, table, len(sources), spares, cuts, streaming, 0, height)
+    rows_kernel(linear, dtype.name).bound(table, spares, width, bool(streaming))(0, height)
     assert not spare[0].any()
 
 
@@ -100,7 +101,7 @@ def test_fractions_are_for_floats_only():
     run_rows(half, np.ones((1, 2, 3)), target)
     assert (target[:, :, :3] == 0.5).all()
     with pytest.raises(PlanError, match="int64 product needs a scheme over Z"):
-        module_text(half, "int64")
+        rows_kernel(half, "int64")
 
 
 def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
@@ -164,6 +165,40 @@ def test_a_cache_that_cannot_be_written_is_done_without(home):
     assert load(text).VALUE == 43
 
 
+def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkeypatch):
+    from lcma.kernels.codegen import native
+    from lcma.kernels.codegen.rows import rows_code
+
+    texts = []
+    compiling = native._compile
+    monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
+    code = rows_code(MAP, "float32")
+    assert rows_code(MAP, "float32") == code
+    assert len(texts) == 1
+    (path,) = (home / "cache" / "kernels").rglob("rows.o")
+    for damaged in (b"", path.read_bytes()[:-8], b"x" + path.read_bytes()[1:]):
+        path.write_bytes(damaged)
+        assert rows_code(MAP, "float32") == code
+    assert len(texts) == 4
+    rows_code(MAP, "float64")
+    assert len(texts) == 5
+
+
+def test_a_map_is_compiled_once_by_many_threads(home, monkeypatch):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from lcma.kernels.codegen import native
+
+    texts = []
+    compiling = native._compile
+    monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
+    linear = LinearMap(2, (), (((5, 0), (-7, 1)),))
+    with ThreadPoolExecutor(16) as threads:
+        kernels = [threads.submit(rows_kernel, linear, "float32") for _ in range(16)]
+        assert len({id(kernel.result()) for kernel in kernels}) == 1
+    assert len(texts) == 1
+
+
 def _name(text: str) -> str:
     import hashlib
 
@@ -176,7 +211,8 @@ import lcma.kernels, lcma.kernels.request
 assert not {"numba", "torch", "llvmlite", "ortools", "sympy"} & set(sys.modules), sorted(sys.modules)
 from lcma.kernels import matmul
 a = np.arange(25, dtype=np.float64).reshape(5, 5)
-np.testing.assert_allclose(matmul(a, a, "naive:2x1x1"), a @ a)
+np.testing.assert_allclose(matmul(a, a, "naive:2x2x1"), a @ a)
+assert "numba" not in sys.modules  # importing it takes longer than compiling these sums
 """
 
 
@@ -186,10 +222,10 @@ def test_a_new_process_runs_whatever_the_cache_holds(home, damage):
     environment = {**os.environ, "LCMA_HOME": str(home)}
     if damage == "corrupt":
         subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment)
-        for path in (home / "cache").rglob("*.nb*"):
-            path.write_bytes(b"garbage")
-        for path in (home / "cache" / "kernels").rglob("*.py"):
-            path.write_bytes(b"\x00")
+        compiled = list((home / "cache" / "kernels").rglob("rows.o"))
+        assert compiled
+        for path in compiled:
+            path.write_bytes(path.read_bytes()[:-1] + b"\x00")
     if damage == "blocked":
         home.mkdir()
         (home / "cache").write_text("a file where a folder should be")

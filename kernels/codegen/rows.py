@@ -1,0 +1,109 @@
+"""Compiled linear maps on the CPU: one function a map and dtype, shared by all sizes and layouts."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .host import host
+from .maps import LinearMap
+
+SOURCES = ("arithmetic.py", "maps.py", "native.py", "rows_ir.py", "schedule.py")
+"""The files of this folder that determine the code."""
+
+ARGUMENTS = (ctypes.c_int64,) * 7
+"""Of the parameters of `rows_ir.PARAMETERS`."""
+
+_lock = threading.Lock()
+_kernels: dict[tuple[LinearMap, str], RowsKernel] = {}
+_compiling: dict[tuple[LinearMap, str], threading.Lock] = {}
+
+
+class RowsKernel:
+    """The compiled function of a map; see `rows_ir.rows_module`. A call releases the GIL."""
+
+    def __init__(self, code: bytes) -> None:
+        from .native import loaded
+
+        self._function = loaded(code, "rows", ARGUMENTS)
+
+    def bound(
+        self, blocks: npt.NDArray[np.int64], spare: npt.NDArray[np.int64], width: int, streaming: bool
+    ) -> Callable[[int, int], None]:
+        """Return the function of (first, last) that computes block rows first <= row < last.
+
+        `blocks` (count, 5) is contiguous; `spare` are the addresses of a row of zeros and of one for unwanted output.
+        """
+        assert blocks.flags.c_contiguous
+        function, zeros, trash = self._function, int(spare[0]), int(spare[1])
+
+        def run(first: int, last: int) -> None:
+            function(blocks.ctypes.data, zeros, trash, width, streaming, first, last)
+
+        return run
+
+
+@cache
+def _sources() -> str:
+    """Return a hash of the files that determine the code."""
+    hasher = hashlib.sha256()
+    for name in SOURCES:
+        hasher.update(Path(__file__).with_name(name).read_bytes())
+    return hasher.hexdigest()
+
+
+def rows_key(linear: LinearMap, dtype: str) -> str:
+    """Return the text that identifies the code of a map on this processor."""
+    return f"{_sources()} {host()} {dtype} {linear}"
+
+
+def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
+    """Return the compiled function of a map; equal maps share one, and other threads may compile other maps meanwhile.
+
+    Raises:
+        PlanError: a coefficient of an integer map is a fraction.
+    """
+    key = linear, dtype
+    if (kernel := _kernels.get(key)) is not None:
+        return kernel
+    with _lock:
+        compiling = _compiling.setdefault(key, threading.Lock())
+    with compiling:
+        if key not in _kernels:
+            _kernels[key] = RowsKernel(rows_code(linear, dtype))
+        return _kernels[key]
+
+
+def rows_code(linear: LinearMap, dtype: str) -> bytes:
+    """Return the machine code of a map, from the disk or compiled now.
+
+    Raises:
+        PlanError: see `rows_kernel`.
+    """
+    from .native import compiled
+
+    def module() -> Any:
+        from .rows_ir import rows_module
+
+        return rows_module(linear, dtype, host())
+
+    return compiled(rows_key(linear, dtype), module)
+
+
+def _forget_locks() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _compiling.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)  # a forked child has none of the threads that held them
