@@ -17,11 +17,9 @@ from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import output_order
 from ..request import check_intermediate
 from .bilinear import is_sharded
-from .block_low_rank import block_low_rank_mm, dense_where_faster, structure_of
+from .block_low_rank import block_low_rank_mm, dense_where_faster
 from .modules import is_conv1d
-from .ops import bilinear_mm
 from .processor import stored_array, stored_tensor
-from .recipe import AUTO
 
 
 class BlockLowRankLinear(nn.Module):
@@ -186,7 +184,9 @@ class BlockLowRankLinear(nn.Module):
             if self.intermediate is not None:
                 raise PlanError("intermediate is for tensors on one device, not for a DTensor; leave it out")
             kind, sizes = self.structure.kind, list(self.structure.sizes)
-            return _sharded_linear(x, self.factors, self.bias, kind, sizes, self.strategy)
+            from .sharded_layers import block_low_rank_linear
+
+            return block_low_rank_linear(x, self.factors, self.bias, kind, sizes, self.strategy)
         if (weight := self._dense_weight(x)) is not None:
             return functional.linear(x, weight, self.bias)
         rows = x.reshape(-1, self.in_features)
@@ -302,32 +302,6 @@ def layer_of(
     if isinstance(structure, Blast):
         return BlastLinear(i, o, blocks, structure.rank, *options, **narrow)
     return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved, **narrow)
-
-
-@torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial
-def _sharded_linear(
-    x: Tensor, factors: list[Tensor], bias: Tensor | None, kind: str, sizes: list[int], strategy: str | None
-) -> Tensor:
-    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors.
-
-    Raises:
-        PlanError: the placements have no rule.
-    """
-    from .sharding import sharded_layer  # torch.distributed.tensor is slow to import
-
-    structure = structure_of(kind, sizes)
-
-    def run(part: Tensor, *weights: Tensor) -> Tensor:
-        y = block_low_rank_mm(part.reshape(-1, structure.cols), weights, structure, strategy)
-        return y.reshape(*part.shape[:-1], structure.rows)
-
-    def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
-        rows = part.unsqueeze(0) if part.dim() == 1 else part
-        y = bilinear_mm(bilinear_mm(rows, v.t(), AUTO), u.t(), AUTO)
-        return y.squeeze(0) if part.dim() == 1 else y
-
-    by_factors = low_rank if isinstance(structure, LowRank) else None
-    return sharded_layer(run, by_factors, x, factors, bias, structure.rows)
 
 
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Module | None = None) -> None:

@@ -146,7 +146,9 @@ class KSLinear(nn.Module):
         """
         if is_sharded(x):
             self._check_features(x)
-            return _sharded_linear(x, list(self.factors), self.bias, self.layout, self.strategy, self.precision)
+            from .sharded_layers import kronecker_linear
+
+            return kronecker_linear(x, list(self.factors), self.bias, self.layout, self.strategy, self.precision)
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
 
     def as_columns(self, x: Tensor) -> Tensor:
@@ -160,7 +162,7 @@ class KSLinear(nn.Module):
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
-        x = _chain(x, list(self.factors), last, self.strategy, self.precision)
+        x = chain(x, list(self.factors), last, self.strategy, self.precision)
         if self.bias is None:
             return x
         return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
@@ -193,34 +195,11 @@ class KSLinear(nn.Module):
         return f"{names}, bias={self.bias is not None}, layout={self.layout}{precision}"
 
 
-def _chain(x: Tensor, factors: Sequence[Tensor], last: bool, strategy: str | None, precision: str | None) -> Tensor:
+def chain(x: Tensor, factors: Sequence[Tensor], last: bool, strategy: str | None, precision: str | None) -> Tensor:
     """Compute K1 ... KL x for x (cols, n), the right-most factor first."""
     for place, weights in reversed(list(enumerate(factors))):
         x = kronecker_mm(x, weights, last and place == 0, strategy, precision)
     return x
-
-
-@torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial
-def _sharded_linear(
-    x: Tensor, factors: list[Tensor], bias: Tensor | None, layout: str, strategy: str | None, precision: str | None
-) -> Tensor:
-    """Map a DTensor x in the layer's layout by the local part of x and replicated factors.
-
-    Raises:
-        PlanError: the placements have no rule.
-    """
-    from .sharding import sharded_layer  # torch.distributed.tensor is slow to import
-
-    first = layout == BATCH_FIRST
-    a, d, b, _ = factors[0].shape
-    rows = a * d * b
-
-    def run(part: Tensor, *weights: Tensor) -> Tensor:
-        matrix = part.reshape(-1, part.shape[-1]).T if first else part.reshape(part.shape[0], -1)
-        y = _chain(matrix, weights, first, strategy, precision)
-        return y.T.reshape(*part.shape[:-1], rows) if first else y.reshape(rows, *part.shape[1:])
-
-    return sharded_layer(run, None, x, factors, bias, rows, -1 if first else 0)
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:

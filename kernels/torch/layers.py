@@ -17,7 +17,7 @@ from ..cuda.executor import request_of
 from ..cuda.machine import index_of
 from . import dispatch
 from .bilinear import is_sharded
-from .ops import bilinear_mm, is_the_vendors, recipe_of, sharded_linear
+from .ops import bilinear_mm, is_the_vendors, recipe_of
 from .packed_weight import PackedWeight, watch
 from .recipe import AUTO, Recipe
 
@@ -90,7 +90,9 @@ class FastModule(nn.Module):
             PlanError: x and the weight are DTensors of placements whose product needs communication.
         """
         if is_sharded(x):
-            return sharded_linear(x, self.weight, self.bias, self.recipe, self.transposed)
+            from .sharded_layers import dense_linear
+
+            return dense_linear(x, self.weight, self.bias, self.recipe, self.transposed)
         right = self.right
         rows = x.unsqueeze(0) if x.dim() == 1 else x
         recipe, packed = self._current()

@@ -151,28 +151,12 @@ def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Optio
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
     recipe = options[0]
-    _check_general(recipe)
+    check_general(recipe)
     return sharded_product(lambda left, right: op(left, right, recipe), a, b)
 
 
-@torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial
-def sharded_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, transposed: bool) -> Tensor:
-    """Compute x W^T + bias for DTensors x (..., in), weight (out, in) and bias (out,); W if not `transposed`.
-
-    Local parts are multiplied with the plan for their sizes; nothing is communicated.
-
-    Raises:
-        PlanError: an operand is no DTensor, or the placements need a redistribution.
-    """
-    from .sharding import sharded_product
-
-    _check_general(recipe)
-    rows = x.unsqueeze(0) if x.dim() == 1 else x
-    result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
-    return result.squeeze(0) if x.dim() == 1 else result
-
-
-def _check_general(recipe: str) -> None:
+def check_general(recipe: str) -> None:
+    """Raise PlanError if a recipe is for structured matrices, whose parts have other structures."""
     if not Recipe.parse(recipe).is_general:
         raise PlanError(
             f"{recipe} is no scheme for general matrices, and parts of structured ones have other structures"

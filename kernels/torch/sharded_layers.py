@@ -1,0 +1,78 @@
+"""Layers of DTensors, computed from local parts, as functions that dynamo does not trace.
+
+This module is imported with the first sharded tensor: it imports dynamo and torch.distributed.tensor, which take
+seconds. Dynamo would try gradients with the placements of the result, which may be partial.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..block_low_rank.structure import LowRank
+from ..kronecker.layouts import BATCH_FIRST
+from .block_low_rank import block_low_rank_mm, structure_of
+from .kronecker_layers import chain
+from .ops import bilinear_mm, check_general
+from .recipe import AUTO
+from .sharding import sharded_layer, sharded_product
+
+
+@torch.compiler.allow_in_graph
+def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, transposed: bool) -> Tensor:
+    """Compute x W^T + bias for DTensors x (..., in), weight (out, in) and bias (out,); W if not `transposed`.
+
+    Local parts are multiplied with the plan for their sizes; nothing is communicated.
+
+    Raises:
+        PlanError: an operand is no DTensor, or the placements need a redistribution.
+    """
+    check_general(recipe)
+    rows = x.unsqueeze(0) if x.dim() == 1 else x
+    result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
+    return result.squeeze(0) if x.dim() == 1 else result
+
+
+@torch.compiler.allow_in_graph
+def block_low_rank_linear(
+    x: Tensor, factors: list[Tensor], bias: Tensor | None, kind: str, sizes: list[int], strategy: str | None
+) -> Tensor:
+    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors.
+
+    Raises:
+        PlanError: the placements have no rule.
+    """
+    structure = structure_of(kind, sizes)
+
+    def run(part: Tensor, *weights: Tensor) -> Tensor:
+        y = block_low_rank_mm(part.reshape(-1, structure.cols), weights, structure, strategy)
+        return y.reshape(*part.shape[:-1], structure.rows)
+
+    def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
+        rows = part.unsqueeze(0) if part.dim() == 1 else part
+        y = bilinear_mm(bilinear_mm(rows, v.t(), AUTO), u.t(), AUTO)
+        return y.squeeze(0) if part.dim() == 1 else y
+
+    by_factors = low_rank if isinstance(structure, LowRank) else None
+    return sharded_layer(run, by_factors, x, factors, bias, structure.rows)
+
+
+@torch.compiler.allow_in_graph
+def kronecker_linear(
+    x: Tensor, factors: list[Tensor], bias: Tensor | None, layout: str, strategy: str | None, precision: str | None
+) -> Tensor:
+    """Map a DTensor x in the layer's layout by the local part of x and replicated factors.
+
+    Raises:
+        PlanError: the placements have no rule.
+    """
+    first = layout == BATCH_FIRST
+    a, d, b, _ = factors[0].shape
+    rows = a * d * b
+
+    def run(part: Tensor, *weights: Tensor) -> Tensor:
+        matrix = part.reshape(-1, part.shape[-1]).T if first else part.reshape(part.shape[0], -1)
+        y = chain(matrix, weights, first, strategy, precision)
+        return y.T.reshape(*part.shape[:-1], rows) if first else y.reshape(rows, *part.shape[1:])
+
+    return sharded_layer(run, None, x, factors, bias, rows, -1 if first else 0)
