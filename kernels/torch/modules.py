@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ...errors import PlanError
-from .weight_reads import weight_reads
+from .weight_reads import HOOKS, weight_reads
 
 Filter = Callable[[str, nn.Module], bool]
 """filter_fn(name, module): whether to select a linear module."""
@@ -46,8 +46,9 @@ class LinearPlace:
     @property
     def sizes(self) -> tuple[int, int]:
         """The numbers of inputs and outputs, for refused modules too."""
-        if is_conv1d(self.module):
-            return int(self.parameter.shape[0]), int(self.parameter.shape[1])
+        if self.refused is None or is_conv1d(self.module):
+            outputs, inputs = self.weight.shape
+            return inputs, outputs
         sizes: tuple[Any, Any] = self.module.in_features, self.module.out_features
         return sizes
 
@@ -100,12 +101,13 @@ class _Walk:
             self.names.setdefault(id(module), []).append(name)
         self.holders: dict[int, list[str]] = {}
         for name, module in model.named_modules():
-            for label, parameter in module.named_parameters(recurse=False):
-                self.holders.setdefault(_memory(parameter), []).append(f"{name}.{label}".lstrip("."))
+            for label, parameter in module._parameters.items():
+                if parameter is not None:
+                    self.holders.setdefault(_memory(parameter), []).append(f"{name}.{label}".lstrip("."))
         self.under_fsdp = tuple(
             f"{name}." if name else "" for name, one in self.modules.items() if _is_fully_sharded(one)
         )
-        self._reads = cache(lambda name: weight_reads(self.modules[name]))
+        self._reads = cache(weight_reads)
 
     def reason(self, names: list[str], module: nn.Module) -> str | None:
         """Return the reason why a linear module cannot be converted in place, or None."""
@@ -118,8 +120,7 @@ class _Walk:
                 return reason
         elif type(weight) is not nn.Parameter:
             return f"its weight is a {type(weight).__name__}, no plain parameter"
-        others = [one for one in self.holders[_memory(weight)] if one != f"{names[0]}.weight"]
-        if others:
+        if others := [one for one in self.holders.get(_memory(weight), ()) if one != f"{names[0]}.weight"]:
             return f"its weight is tied: it is {others[0]} too"
         for name in names:
             if (reader := self._reader(name)) and (self.new_weight or _bypasses(reader[0], module)):
@@ -129,11 +130,16 @@ class _Walk:
     def _reader(self, name: str) -> tuple[nn.Module, str] | None:
         """Return the nearest module above a name that reads the weight by itself, and the method."""
         parts = name.split(".")
-        for depth in reversed(range(len(parts))):
-            above = ".".join(parts[:depth])
-            attribute = next((one for one in reversed(parts[depth:]) if not one.isdigit()), "")  # digits: its elements
-            if method := self._reads(above).get(attribute):
-                return self.modules[above], method
+        above = [self.modules[".".join(parts[:depth])] for depth in range(len(parts))]
+        attributes = [parts[-1]]
+        for container, attribute in zip(above[:0:-1], parts[-2::-1], strict=True):  # of containers their own names too
+            if not isinstance(container, nn.ModuleList | nn.ModuleDict | nn.Sequential):
+                break
+            attributes.append(attribute)
+        for module in reversed(above):
+            reads = self._reads(module)
+            if found := [reads[one] for one in attributes if one in reads]:
+                return module, found[0]
         return None
 
 
@@ -146,7 +152,7 @@ def _own_reason(module: nn.Module) -> str | None:
         return f"{kind} is quantised: its product is not one of floating numbers"
     if isinstance(weight, Tensor) and is_lazy(weight):
         return f"it is a {kind} without sizes; run the model once before"
-    if isinstance(module, nn.Linear):
+    if isinstance(module, nn.Linear) or is_conv1d(module):
         held = (*module._parameters, *module._buffers, *module._modules)
         if besides := [name for name in held if name not in ("weight", "bias")]:
             return f"it has {besides[0]} besides weight and bias, as of pruning, a parametrization or an adapter"
@@ -162,11 +168,11 @@ def _own_reason(module: nn.Module) -> str | None:
 
 def _dependent_reason(module: nn.Module, weight: Tensor) -> str | None:
     """Return the reason why the weight of a plain linear module cannot be replaced by other parameters, or None."""
-    hooks = [name for name, held in vars(module).items() if name.endswith("_hooks") and held]
+    hooks = [name[1:].replace("_", " ") for name in HOOKS if getattr(module, name)]
     if getattr(weight, "_backward_hooks", None) or getattr(weight, "_post_accumulate_grad_hooks", None):
         hooks.append("hooks of its weight")
     if hooks:
-        return f"it has {hooks[0].strip('_').replace('_', ' ')}, which may depend on its weight"
+        return f"it has {hooks[0]}, which may depend on its weight"
     return "its weight has no data (device meta); load it first" if weight.is_meta else None
 
 
@@ -188,16 +194,15 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def is_plain(module: nn.Module) -> bool:
-    """Return whether a module is nn.Linear itself, no subclass, or Conv1D."""
-    return type(module) is nn.Linear or is_conv1d(module)
+    """Return whether a module is nn.Linear or Conv1D itself, no subclass."""
+    return type(module) is nn.Linear or (type(module).__name__ == "Conv1D" and is_conv1d(module))
 
 
 def is_conv1d(module: nn.Module) -> bool:
-    """Return whether this is transformers' Conv1D, a linear layer with the weight (inputs, outputs)."""
+    """Return whether this is transformers' Conv1D or a subclass, a linear layer with the weight (inputs, outputs)."""
     weight = getattr(module, "weight", None)
-    return (
-        type(module).__name__ == "Conv1D" and hasattr(module, "nf") and isinstance(weight, Tensor) and weight.dim() == 2
-    )
+    named = any(kind.__name__ == "Conv1D" for kind in type(module).__mro__) and hasattr(module, "nf")
+    return named and isinstance(weight, Tensor) and weight.dim() == 2
 
 
 def is_parallelised(module: nn.Module) -> bool:

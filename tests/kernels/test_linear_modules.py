@@ -295,6 +295,20 @@ class ReadsElements(nn.Module):
         return functional.linear(x, self.layers[-1].weight)
 
 
+class ReadsKeys(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleDict({"up": nn.Sequential(linear())})
+
+    def forward(self, x):
+        return functional.linear(x, self.layers["up"][0].weight)
+
+
+class ReadsInLists(ReadsElements):
+    def forward(self, x):
+        return x + sum(one.weight.sum() for one in self.layers) + max([one.weight.max() for one in self.layers])
+
+
 class ReadsBelow(nn.Module):
     def __init__(self):
         super().__init__()
@@ -311,6 +325,8 @@ READERS = {
     HasWeight: ("base", "HasWeight.weight"),
     AsksDtype: ("base", "AsksDtype.forward"),
     ReadsElements: ("layers.0", "ReadsElements.forward"),
+    ReadsKeys: ("layers.up.0", "ReadsKeys.forward"),
+    ReadsInLists: ("layers.1", "ReadsInLists.forward"),
     ReadsBelow: ("inner.fc", "ReadsBelow.forward"),
 }
 
@@ -325,6 +341,27 @@ def test_weights_that_a_module_above_reads_are_not_replaced(wrapper):
     assert found["1"] is None
     torch.testing.assert_close(net[0](x), wanted)
     assert set(convert(nn.Sequential(copy.deepcopy(net[0])), "accelerate").values()) == {None}
+
+
+class CallsInstead(Reads):
+    def forward(self, x):
+        return self.base(x)
+
+
+class Extends(Reads):
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+def test_only_methods_that_can_run_count():
+    net = nn.Sequential(CallsInstead(linear()), Extends(linear()))
+    assert convert(net, "low-rank") == {"0.base": None, "1.base": "Extends.forward reads its weight"}
+
+
+def test_hooks_of_a_module_above_are_seen():
+    net = nn.Sequential(Around(linear()))
+    net[0].register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
+    assert convert(net, "low-rank") == {"0.fc": "Around.forward_hooks[0] reads its weight"}
 
 
 def test_wrappers_that_call_their_layer_and_methods_that_initialise_do_not_hinder():
@@ -420,6 +457,25 @@ def test_weights_without_data_are_planned_and_not_compressed():
     net = nn.Sequential(linear(device="meta"), linear())
     assert convert(net, "low-rank") == {"0": "its weight has no data (device meta); load it first", "1": None}
     assert convert(nn.Sequential(linear(device="meta")), "accelerate") == {"0": None}
+
+
+def test_a_weight_of_another_size_than_the_module_says_is_compressed_by_its_own():
+    net = nn.Sequential(linear())
+    net[0].weight, net[0].bias = nn.Parameter(torch.randn(8, 16)), None
+    assert convert(net, "low-rank") == {"0": None}
+    assert net(torch.randn(3, 16)).shape == (3, 8)
+
+
+@both_rules
+def test_a_model_that_was_compiled_runs_its_new_layers(kind):
+    net, x = nn.Sequential(linear(), nn.GELU()).eval(), torch.randn(3, 16)
+    compiled = torch.compile(net, backend="eager")
+    before = compiled(x)
+    convert(net, kind)
+    if kind == "accelerate":
+        net[0].recipe = "strassen"
+    assert not torch.equal(compiled(x), before)
+    assert torch.equal(compiled(x), net(x))
 
 
 def test_a_second_compression_says_what_the_layers_are():
