@@ -104,10 +104,14 @@ class _Walk:
             for label, parameter in module._parameters.items():
                 if parameter is not None:
                     self.holders.setdefault(_memory(parameter), []).append(f"{name}.{label}".lstrip("."))
-        self.under_fsdp = tuple(
-            f"{name}." if name else "" for name, one in self.modules.items() if _is_fully_sharded(one)
-        )
+        self.under_fsdp = self._below("FSDPModule")
+        self.under_ddp = self._below("DistributedDataParallel")
         self._reads = cache(weight_reads)
+
+    def _below(self, kind: str) -> tuple[str, ...]:
+        """Return the prefixes of the names below modules of a class; by its name, since it is slow to import."""
+        above = [name for name, one in self.modules.items() if any(cls.__name__ == kind for cls in type(one).__mro__)]
+        return tuple(f"{name}." if name else "" for name in above)
 
     def reason(self, names: list[str], module: nn.Module) -> str | None:
         """Return the reason why a linear module cannot be converted in place, or None."""
@@ -120,6 +124,8 @@ class _Walk:
                 return reason
         elif type(weight) is not nn.Parameter:
             return f"its weight is a {type(weight).__name__}, no plain parameter"
+        if self.new_weight and names[0].startswith(self.under_ddp):
+            return "DistributedDataParallel holds its weight; compress the model before"
         if others := [one for one in self.holders.get(_memory(weight), ()) if one != f"{names[0]}.weight"]:
             return f"its weight is tied: it is {others[0]} too"
         for name in names:
@@ -223,11 +229,6 @@ def _sharded_reason(module: nn.Module, under_fsdp: bool, new_weight: bool) -> st
     if not has_whole_parts(weight.placements):
         return f"its weight has the placements {shown(weight.placements)}, for which there is no sharding rule"
     return None
-
-
-def _is_fully_sharded(module: nn.Module) -> bool:
-    """Return whether `fully_shard` was applied to a module, which exchanges the parameters below it."""
-    return any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__)
 
 
 def refuse_script(module: nn.Module) -> nn.Module:
