@@ -229,7 +229,7 @@ class FastLinear(FastModule, nn.Linear):
 class FastConv1D(FastModule):
     """transformers' `Conv1D`, a linear layer with the weight (in_features, out_features), whose product uses a scheme.
 
-    Made by `convert_`.
+    Built by `convert_` only.
     """
 
     transposed = False
