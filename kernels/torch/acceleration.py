@@ -16,7 +16,7 @@ from ..plans import decision_for
 from ..request import Layout, Request
 from ..tuning import tune
 from .layers import FastConv1D, FastLinear, FastModule, unpackable
-from .modules import Filter, LinearPlace, is_parallelised, linear_places, refused_places
+from .modules import Filter, LinearPlace, is_parallelised, linear_places
 
 ON_PROCESSOR = ("float32", "float64")
 """dtypes of layers that are replaced on the CPU: half precision is multiplied in float32 there."""
@@ -93,60 +93,39 @@ def accelerate_(
 ) -> list[AcceleratedLayer]:
     """Replace the linear layers of a model in place by ones whose products use schemes; return a report for each.
 
-    nn.Linear and transformers' Conv1D are replaced if a scheme should gain for one of `config.rows`; parameters are
-    shared, so that optimizers, checkpoints and `state_dict` are unaffected. Refused with a reason: tied weights,
-    subclasses such as MultiheadAttention's projection, quantised layers, modules with hooks, dtypes without schemes,
-    weights under `fully_shard`. An nn.Linear of tensor parallelism (a DTensor weight) is planned for its local part
-    and converted in place, with its hooks.
-    Structured layers are not replaced. In training mode both gradients' products are planned and counted too.
-    `restore_` undoes it.
+    nn.Linear and transformers' Conv1D are converted in place if a scheme should gain for one of `config.rows`:
+    parameters, hooks, names and references stay, so that optimizers, checkpoints and `state_dict` are unaffected.
+    Refused with a reason: tied, pruned and parametrized weights, subclasses such as MultiheadAttention's projection,
+    quantised, lazy and structured layers, dtypes without schemes, weights under `fully_shard`, and in evaluation mode
+    the layers that nn.TransformerEncoderLayer does not call. An nn.Linear of tensor parallelism (a DTensor weight) is
+    planned for its local part. In training mode both gradients' products are planned and counted too. `restore_` undoes
+    it.
 
     Raises:
-        PlanError: the model is no module, or has no linear layer that `filter_fn` accepts.
+        PlanError: the model is no module, is itself a linear layer, or has none that `filter_fn` accepts.
     """
     config = config or AccelerateConfig()
-    if not isinstance(model, nn.Module):
-        raise PlanError(f"the model is a torch module, not {type(model).__name__}")
-    if isinstance(model, nn.Linear):
-        raise PlanError("the model is itself a linear layer; use FastLinear.from_linear")
-    refused = list(refused_places(model, filter_fn))
-    places = list(linear_places(model, filter_fn))
-    if not places and not refused:
+    places = linear_places(model, filter_fn, new_weight=False)
+    if not places:
         raise PlanError("the model has no linear layer" + (" that filter_fn accepts" if filter_fn else ""))
-    left_alone = {name for name, _, _ in refused}
     plan = _Planner(config)
-    found = [AcceleratedLayer(name, *sizes, refused=reason) for name, sizes, reason in refused]
-    taken: list[tuple[LinearPlace, AcceleratedLayer]] = []
-    for place in places:
-        if place.name in left_alone:
-            continue
-        report = plan.report(place)
+    reports = [plan.report(place) for place in places]
+    packed = plan.packing([place for place, report in zip(places, reports, strict=True) if report.refused is None])
+    found = []
+    for place, report in zip(places, reports, strict=True):
         if report.refused is None:
-            taken.append((place, report))
-        else:
-            found.append(report)
-    packed = plan.packing([place for place, _ in taken])
-    for place, report in taken:
-        found.append(_replaced(place, report, packed.get(place.name), max(config.rows)))
-    order = {name: number for number, (name, _) in enumerate(model.named_modules())}
-    found.sort(key=lambda one: order.get(one.name, len(order)))
-    for one in found:
-        on_layer(one)
+            report = _converted(place, report, packed.get(place.name), max(config.rows))
+        found.append(report)
+        on_layer(report)
     return found
 
 
 def restore_(model: nn.Module) -> int:
-    """Replace the layers of `accelerate_` by plain linear layers with the current parameters; return their number."""
-    count = 0
-    for parent in list(model.modules()):
-        for attribute, module in list(parent.named_children()):
-            if isinstance(module, FastLinear) and is_parallelised(module):
-                module.revert_()
-                count += 1
-            elif isinstance(module, FastModule):
-                setattr(parent, attribute, _plain(module).train(module.training))
-                count += 1
-    return count
+    """Convert the layers of `accelerate_` back to plain linear layers in place; return their number."""
+    layers = [module for module in model.modules() if isinstance(module, FastModule)]
+    for layer in layers:
+        layer.revert_()
+    return len(layers)
 
 
 class _Planner:
@@ -158,6 +137,8 @@ class _Planner:
 
     def report(self, place: LinearPlace) -> AcceleratedLayer:
         """Return the buckets of a layer, or the reason why it is refused."""
+        if place.refused is not None:
+            return AcceleratedLayer(place.name, *place.sizes, refused=place.refused)
         outputs, inputs = _part(place).shape
         of = partial(AcceleratedLayer, place.name, inputs, outputs)
         if reason := self._dtype_reason(place.weight):
@@ -198,8 +179,6 @@ class _Planner:
 
     def _dtype_reason(self, weight: Tensor) -> str | None:
         name = str(weight.dtype).removeprefix("torch.")
-        if not weight.is_floating_point():
-            return f"the weight is {name}: a quantised layer has no product of floating numbers"
         if self._device(weight) == "cpu" and name not in ON_PROCESSOR:
             return f"{name} is multiplied in float32 on a processor; convert the layer to float32 first"
         return None
@@ -250,28 +229,12 @@ def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None
     return sum(known[: len(theirs)]) / sum(known[len(theirs) :]) if len(known) == 2 * len(ours) else None
 
 
-def _replaced(place: LinearPlace, report: AcceleratedLayer, size: int | None, rows: int) -> AcceleratedLayer:
-    module = place.module
-    if is_parallelised(module) and isinstance(module, nn.Linear):
-        FastLinear.convert_(module)  # hooks of a parallel style redistribute inputs and outputs
-        return report
-    layer = FastLinear.from_linear(module) if isinstance(module, nn.Linear) else FastConv1D(module)
-    place.replace(layer)
+def _converted(place: LinearPlace, report: AcceleratedLayer, size: int | None, rows: int) -> AcceleratedLayer:
+    kind: type[FastModule] = FastLinear if isinstance(place.module, nn.Linear) else FastConv1D
+    layer = kind.convert_(place.module)
     if size is None or not layer.pack(rows):
         return report
     return replace(report, packed_bytes=layer.packed_bytes)
-
-
-def _plain(module: FastModule) -> nn.Module:
-    """Return a layer of torch or of transformers with the same parameters."""
-    if isinstance(module, FastConv1D):
-        with torch.device("meta"):
-            plain: Any = module.source(module.out_features, module.in_features)
-    else:
-        assert isinstance(module, FastLinear)
-        plain = nn.Linear(module.in_features, module.out_features, module.bias is not None, "meta")
-    plain.weight, plain.bias = module.weight, module.bias
-    return plain
 
 
 def _listed(rows: tuple[int, ...]) -> str:

@@ -18,7 +18,7 @@ from ..block_low_rank.transposition import output_order
 from ..request import check_intermediate
 from .bilinear import is_sharded
 from .block_low_rank import block_low_rank_mm, dense_where_faster
-from .modules import is_conv1d
+from .modules import is_conv1d, refuse_script
 from .processor import stored_array, stored_tensor
 
 
@@ -30,6 +30,8 @@ class BlockLowRankLinear(nn.Module):
     `intermediate` "fp8" or "int8" rounds the results between the steps; the layer then runs without gradients only. It
     may be set later. `pack` lets the layer use the dense weight where that is faster.
     """
+
+    __prepare_scriptable__ = refuse_script
 
     names: ClassVar[tuple[str, ...]] = ("U", "V")
     bias: nn.Parameter | None

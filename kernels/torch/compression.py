@@ -57,12 +57,15 @@ def compress_(
     folder: str | Path | None = None,
     on_event: Callable[[str], None] = lambda _: None,
 ) -> list[LayerReport]:
-    """Replace the linear layers of a model in place by structured ones; report on all that `filter_fn` accepts.
+    """Convert the linear layers of a model in place to structured ones; report on all that `filter_fn` accepts.
 
     `config` is one configuration, or a mapping from patterns of names ("blocks.*.down") to configurations, of which the
-    first match applies and None leaves a layer unchanged. Layers that the structure does not fit remain unchanged,
-    and their report gives the reason. Weights are decomposed on their device, in float64 on the CPU and in float32 on a
-    GPU; factors get the dtype of the weight. Nothing is replaced if a weight contains NaN or infinity.
+    first match applies and None leaves a layer unchanged. Biases, names, references, the training mode and
+    requires_grad stay. Layers remain unchanged, and their report gives the reason, if the structure does not fit or
+    something else depends on the weight: a tied parameter, hooks, pruning, a parametrization, or a method that reads
+    it, as the fast path of nn.TransformerEncoderLayer does. Weights are decomposed on their device, in float64 on the
+    CPU and in float32 on a GPU; factors get the dtype of the weight. Nothing is replaced if a weight contains NaN or
+    infinity.
 
     `calibration` is an input of the model, or a tuple of its arguments: the model is run on it once, and reports have
     the error of each layer's outputs. With `batch` they have the predicted speed at so many inputs. With `folder`
@@ -72,14 +75,19 @@ def compress_(
         RankError: a rank exceeds that of a weight.
         PlanError: a weight contains NaN or infinity, or no layer is selected.
     """
-    places = [place for place in linear_places(model, filter_fn) if config_for(place.name, config) is not None]
+
+    def selected(name: str, module: nn.Module) -> bool:
+        return config_for(name, config) is not None and (filter_fn is None or filter_fn(name, module))
+
+    places = linear_places(model, selected, new_weight=True)
     if not places:
         raise PlanError("no linear layer was taken; check filter_fn and the patterns of config")
     for place in places:
-        if not torch.isfinite(place.weight).all():
+        if place.refused is None and not torch.isfinite(place.weight).all():
             raise PlanError(f"the weight of {place.name} holds NaN or infinity; repair it first")
     planned = [_planned(place, config) for place in places]
-    inputs = {} if calibration is None else _inputs_of(model, places, calibration)
+    tasks = [one for one in planned if isinstance(one, _Task)]
+    inputs = {} if calibration is None else _inputs_of(model, [task.place for task in tasks], calibration)
     store = None if folder is None else FinishedLayers(Path(folder))
     found = []
     for one in planned:
@@ -92,16 +100,17 @@ def compress_(
 
 
 def _planned(place: LinearPlace, configs: Configs) -> _Task | LayerReport:
-    config = config_for(place.name, configs)
+    config, reason = config_for(place.name, configs), place.refused
     assert config is not None
-    rows, cols = place.weight.shape
+    cols, rows = place.sizes
     try:
-        return _Task(place, config, config.structures(rows, cols))
+        if reason is None:
+            return _Task(place, config, config.structures(rows, cols))
     except RankError as error:
         raise RankError(f"{place.name}: {error}") from None
     except PlanError as error:
-        held = place.weight.numel() * place.weight.element_size()
-        return LayerReport(place.name, "dense", held, held, 0.0, str(error))
+        reason = str(error)
+    return LayerReport(place.name, "dense", place.nbytes, place.nbytes, 0.0, reason)
 
 
 def _compressed(
@@ -125,11 +134,13 @@ def _compressed(
         if store is not None:
             store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))
     structure, narrow = found.structure, task.config.intermediate
-    layer = _layer(structure, place.bias is not None, weight.device, weight.dtype, narrow)
-    _fill(layer, found.factors, place.bias)
-    place.replace(layer)
-    held = weight.element_size()
+    layer = _layer(structure, place, narrow)
+    with torch.no_grad():
+        for parameter, factor in zip(layer.factors, found.factors, strict=True):
+            parameter.copy_(factor if isinstance(factor, Tensor) else stored_tensor(factor))
     rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as stored in the layer
+    place.become(layer)
+    held = weight.element_size()
     name = str(weight.dtype).removeprefix("torch.")
     return LayerReport(
         place.name,
@@ -144,18 +155,19 @@ def _compressed(
     )
 
 
-def _layer(structure: Compressible, bias: bool, device: Any, dtype: Any, intermediate: str | None = None) -> Any:
+def _layer(structure: Compressible, place: LinearPlace, intermediate: str | None) -> Any:
+    """Return a structured layer with the bias of a linear one, and factors that are trained if its weight is."""
+    module: Any = place.module
+    weight = place.parameter
+    layer: Any
     if isinstance(structure, KroneckerSparse):
-        return KSLinear(structure.patterns, bias, device=device, dtype=dtype)
-    return layer_of(structure, bias, device, dtype, intermediate)
-
-
-def _fill(layer: Any, factors: tuple[Any, ...], bias: Tensor | None) -> None:
-    with torch.no_grad():
-        for parameter, factor in zip(layer.factors, factors, strict=True):
-            parameter.copy_(factor if isinstance(factor, Tensor) else stored_tensor(factor))
-        if bias is not None:
-            layer.bias.copy_(bias)
+        layer = KSLinear(structure.patterns, device=weight.device, dtype=weight.dtype)
+    else:
+        layer = layer_of(structure, True, weight.device, weight.dtype, intermediate)
+    layer.bias = module.bias
+    for factor in layer.factors:
+        factor.requires_grad_(weight.requires_grad)
+    return layer
 
 
 def _array(x: Any) -> Any:
@@ -202,32 +214,32 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
         narrow = intermediates_in(path)
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
-    places = {place.name: place for place in linear_places(model)}
+    places = {place.name: place for place in linear_places(model, new_weight=True)}
     layers = {}
     for name, structure in structures.items():
         place = places.get(name)
-        if place is None or tuple(place.weight.shape) != (structure.rows, structure.cols):
-            mine = "no such linear layer" if place is None else f"one of {tuple(place.weight.shape)}"
-            raise PlanError(f"{path} has {name} as {structure.name}, and the model has {mine}")
-        layers[name] = _layer(
-            structure, place.bias is not None, place.weight.device, place.weight.dtype, narrow.get(name)
-        )
+        if place is None or place.refused is not None or place.sizes != (structure.cols, structure.rows):
+            mine = "the model has no such linear layer"
+            if place is not None:
+                mine = f"in the model {place.refused or f'it is one of {place.sizes[::-1]}'}"
+            raise PlanError(f"{path} has {name} as {structure.name}, and {mine}")
+        layers[name] = _layer(structure, place, narrow.get(name))
     state = model.state_dict(keep_vars=True)
     there = {id(value) for name, value in state.items() if name in entries}
+    dense = {id(places[name].parameter) for name in layers}
     wanted = {
         name: tuple(value.shape)
         for name, value in state.items()
-        if name.rpartition(".")[0] not in layers and (name in entries or id(value) not in there)  # tied: stored once
+        if id(value) not in dense and (name in entries or id(value) not in there)  # tied: stored once
     }
-    wanted |= {
-        f"{at}.{name}": tuple(value.shape) for at, one in layers.items() for name, value in one.named_parameters()
-    }
+    factors = ((f"{at}.{name}", value) for at, one in layers.items() for name, value in one.named_parameters())
+    wanted |= {name: tuple(value.shape) for name, value in factors if not name.endswith(".bias")}
     for name in sorted({*wanted, *entries}):
         stored = entries[name].shape if name in entries else None
         if wanted.get(name) != stored:
             raise PlanError(f"{name} has shape {wanted.get(name)} in the model and {stored} in {path}")
     for name, layer in layers.items():
-        places[name].replace(layer)
+        places[name].become(layer)
     tensors = {name: stored_tensor(safetensors.read(path, entry)) for name, entry in entries.items()}
     model.load_state_dict(tensors, strict=False)  # names and shapes were compared above
     return list(layers)

@@ -19,6 +19,7 @@ from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from .bilinear import is_sharded
 from .kronecker import kronecker_mm
+from .modules import refuse_script
 from .processor import stored_array, stored_tensor
 
 PatternLike = Pattern | tuple[int, int, int, int]
@@ -36,6 +37,8 @@ class KSLinear(nn.Module):
     Raises:
         PlanError: the patterns do not compose, or there is no such layout or precision.
     """
+
+    __prepare_scriptable__ = refuse_script
 
     bias: nn.Parameter | None
 

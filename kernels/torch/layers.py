@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,9 @@ from ..cuda.executor import request_of
 from ..cuda.machine import index_of
 from . import dispatch
 from .bilinear import is_sharded
+from .modules import is_conv1d, is_plain, refuse_script
 from .ops import bilinear_mm, is_the_vendors, recipe_of
-from .packed_weight import PackedWeight, watch
+from .packed_weight import PackedWeight, unwatch, watch
 from .recipe import AUTO, Recipe
 
 SchemeLike = str | Scheme | Sequence[str | Scheme]
@@ -30,12 +31,14 @@ class FastModule(nn.Module):
     lcma_fast = True
     """Marks these layers for the walk over a model."""
 
+    __prepare_scriptable__ = refuse_script
+
     transposed: bool
     """True if the weight is stored as (out_features, in_features)."""
 
     weight: Tensor
     bias: Any
-    in_features: int
+    source: type[nn.Module] = nn.Linear
     recipe: str
     _packed: tuple[str, Tensor, weakref.ref[Tensor], tuple[Any, ...]] | None
 
@@ -43,6 +46,34 @@ class FastModule(nn.Module):
         check_dense_precision(precision)
         self.recipe = recipe_of(scheme, levels) + (f";precision={precision}" if precision else "")
         self._packed = None
+
+    @classmethod
+    def convert_(cls, module: nn.Module) -> Self:
+        """Change the class of a linear layer in place: parameters, hooks and references to it stay as they are.
+
+        Raises:
+            PlanError: it is an instance of another class, whose forward may not be the same product.
+        """
+        if not is_plain(module) or cls.transposed is is_conv1d(module):
+            raise PlanError(f"a {type(module).__name__} cannot be converted in place to a {cls.__name__}")
+        layer: Any = module
+        if not isinstance(module, cls.source):
+            layer.source = type(module)
+        layer.__class__ = cls
+        layer._set_recipe(AUTO, None)
+        found: Self = layer
+        return found
+
+    def revert_(self) -> nn.Module:
+        """Change the class of this layer back in place; undoes `convert_`."""
+        unwatch(self)
+        layer: Any = self
+        source = layer.source
+        for name in ("recipe", "_packed", "source"):
+            vars(layer).pop(name, None)
+        layer.__class__ = source
+        found: nn.Module = layer
+        return found
 
     @property
     def right(self) -> Tensor:
@@ -193,29 +224,6 @@ class FastLinear(FastModule, nn.Linear):
         layer.weight, layer.bias = linear.weight, linear.bias
         return layer.train(linear.training)
 
-    @classmethod
-    def convert_(cls, linear: nn.Linear) -> FastLinear:
-        """Change the class of a linear layer in place: parameters, hooks and references to it stay as they are.
-
-        Raises:
-            PlanError: it is an instance of a subclass, whose forward may not be a plain product.
-        """
-        if type(linear) is not nn.Linear:
-            raise PlanError(f"a {type(linear).__name__} cannot be converted in place; only nn.Linear itself can")
-        layer: Any = linear
-        layer.__class__ = cls
-        layer._set_recipe(AUTO, None)
-        found: FastLinear = layer
-        return found
-
-    def revert_(self) -> nn.Linear:
-        """Change the class of this layer to nn.Linear in place; undoes `convert_`."""
-        layer: Any = self
-        del layer.recipe, layer._packed
-        layer.__class__ = nn.Linear
-        found: nn.Linear = layer
-        return found
-
     def _by_vendor(self, x: Tensor) -> Tensor:
         return functional.linear(x, self.weight, self.bias)
 
@@ -223,18 +231,20 @@ class FastLinear(FastModule, nn.Linear):
 class FastConv1D(FastModule):
     """transformers' `Conv1D`, a linear layer with the weight (in_features, out_features), whose product uses a scheme.
 
-    Same parameters, shared, and the same state_dict.
+    Built by `convert_` only.
     """
 
     transposed = False
 
-    def __init__(self, conv: nn.Module, scheme: SchemeLike = AUTO, levels: int | None = None) -> None:
-        super().__init__()
-        self._set_recipe(scheme, levels)
-        self.weight, self.bias = cast(nn.Parameter, conv.weight), cast(nn.Parameter, conv.bias)
-        self.in_features, self.out_features = self.weight.shape
-        self.source = type(conv)
-        self.train(conv.training)
+    @property
+    def in_features(self) -> int:
+        """The number of inputs."""
+        return int(self.weight.shape[0])
+
+    @property
+    def out_features(self) -> int:
+        """The number of outputs."""
+        return int(self.weight.shape[1])
 
     def _by_vendor(self, x: Tensor) -> Tensor:
         assert self.bias is not None

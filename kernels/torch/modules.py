@@ -1,31 +1,35 @@
-"""The walk over the linear modules of a model: nn.Linear, and Hugging Face's Conv1D."""
+"""The walk over the linear modules of a model: which of them can be converted in place, and why others cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from ...errors import PlanError
+from .weight_reads import HOOKS, weight_reads
 
 Filter = Callable[[str, nn.Module], bool]
 """filter_fn(name, module): whether to select a linear module."""
 
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+
 
 @dataclass(frozen=True)
 class LinearPlace:
-    """A linear module of a model and its position; `weight` is (outputs, inputs) for either kind."""
+    """A linear module of a model by its first name, and the reason why it is left as it is, or None.
+
+    Properties are of modules that are not refused: `weight` is (outputs, inputs) for either kind.
+    """
 
     name: str
-    parent: nn.Module
-    attribute: str
     module: nn.Module
-
-    @property
-    def weight(self) -> Tensor:
-        weight = self.module.weight
-        assert isinstance(weight, Tensor)
-        return weight.detach() if isinstance(self.module, nn.Linear) else weight.detach().T
+    refused: str | None
 
     @property
     def parameter(self) -> Tensor:
@@ -35,76 +39,176 @@ class LinearPlace:
         return weight
 
     @property
-    def bias(self) -> Tensor | None:
-        bias = self.module.bias
-        return bias.detach() if isinstance(bias, Tensor) else None
+    def weight(self) -> Tensor:
+        weight = self.parameter.detach()
+        return weight if isinstance(self.module, nn.Linear) else weight.T
 
-    def replace(self, module: nn.Module) -> None:
-        """Replace the module by another one, in the same training mode."""
-        setattr(self.parent, self.attribute, module.train(self.module.training))
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of inputs and outputs, for refused modules too."""
+        if self.refused is None or is_conv1d(self.module):
+            outputs, inputs = self.weight.shape
+            return inputs, outputs
+        sizes: tuple[Any, Any] = self.module.in_features, self.module.out_features
+        return sizes
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the weight, for refused modules too; 0: unknown."""
+        weight = getattr(self.module, "weight", None)
+        return weight.nbytes if isinstance(weight, Tensor) and not is_lazy(weight) else 0
+
+    def become(self, layer: nn.Module) -> None:
+        """Give the module the class, parameters and attributes of a layer; its hooks and all references to it stay."""
+        mine = vars(nn.Module()).keys() - {"_parameters", "_buffers", "_modules"}
+        layer.train(self.module.training)
+        vars(self.module).update({name: value for name, value in vars(layer).items() if name not in mine})
+        self.module.__class__ = type(layer)
 
 
-def linear_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator[LinearPlace]:
-    """The linear modules below a model, in the order of `named_modules`, each once; those that `filter_fn` accepts.
+def linear_places(model: nn.Module, filter_fn: Filter | None = None, *, new_weight: bool) -> list[LinearPlace]:
+    """Return the linear modules of a model, in the order of `named_modules`, each once; those `filter_fn` accepts.
 
-    Subclasses of nn.Linear are skipped: their forward may not be a plain product. A module at several
-    positions is yielded at the first one only.
+    With `new_weight` the conversion replaces the parameter, which tensors, hooks and methods may refer to.
+
+    Raises:
+        PlanError: the model is no module, or is itself a linear layer.
     """
-    modules = dict(model.named_modules())
-    for name, module in list(modules.items()):
-        if not name or not (type(module) is nn.Linear or is_conv1d(module)):
-            continue
-        if filter_fn is None or filter_fn(name, module):
-            above, _, attribute = name.rpartition(".")
-            yield LinearPlace(name, modules[above], attribute, module)
+    if not isinstance(model, nn.Module):
+        raise PlanError(f"the model is a torch module, not {type(model).__name__}")
+    if is_plain(model):
+        raise PlanError("the model is itself a linear layer; put it into nn.Sequential")
+    walk = _Walk(model, new_weight)
+    found = []
+    for names in walk.names.values():
+        module = walk.modules[names[0]]
+        accepted = [name for name in names if filter_fn is None or filter_fn(name, module)] if is_linear(module) else []
+        if accepted:
+            others = [name for name in names if name not in accepted]
+            reason = f"it is {others[0]} too, which is not selected" if others else walk.reason(names, module)
+            found.append(LinearPlace(accepted[0], module, reason))
+    return found
 
 
-Refusal = tuple[str, tuple[int, int], str]
-"""The name of a linear module, its inputs and outputs, and the reason why it cannot be replaced."""
+class _Walk:
+    """The modules of a model by name, the names of each, and the names of each parameter."""
 
+    def __init__(self, model: nn.Module, new_weight: bool) -> None:
+        self.modules = dict(model.named_modules(remove_duplicate=False))
+        self.new_weight = new_weight
+        self.names: dict[int, list[str]] = {}
+        for name, module in self.modules.items():
+            self.names.setdefault(id(module), []).append(name)
+        self.holders: dict[int, list[str]] = {}
+        for name, module in model.named_modules():
+            for label, parameter in module._parameters.items():
+                if parameter is not None:
+                    self.holders.setdefault(_memory(parameter), []).append(f"{name}.{label}".lstrip("."))
+        self.under_fsdp = self._below("FSDPModule")
+        self.under_ddp = self._below("DistributedDataParallel")
+        self._reads = cache(weight_reads)
 
-def refused_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator[Refusal]:
-    """Yield the linear modules that cannot be replaced, in the order of `named_modules`, that `filter_fn` accepts."""
-    named = list(model.named_modules(remove_duplicate=False))
-    holders: dict[int, list[str]] = {}
-    for name, module in named:
-        for label, parameter in module.named_parameters(recurse=False):
-            holders.setdefault(id(parameter), []).append(f"{name}.{label}")
-    attentions = {f"{name}.out_proj" for name, module in named if isinstance(module, nn.MultiheadAttention)}
-    under_fsdp = tuple(f"{name}." if name else "" for name, module in named if _is_fully_sharded(module))
-    seen: set[int] = set()
-    for name, module in named:
-        linear = isinstance(module, nn.Linear) or is_conv1d(module) or _is_quantised(module) or _is_fast(module)
-        if not linear or id(module) in seen or not name or (filter_fn is not None and not filter_fn(name, module)):
-            continue
-        seen.add(id(module))
-        if reason := _reason(name, module, holders, attentions, name.startswith(under_fsdp)):
-            yield name, _sizes(module), reason
+    def _below(self, kind: str) -> tuple[str, ...]:
+        """Return the prefixes of the names below modules of a class; by its name, since it is slow to import."""
+        above = [name for name, one in self.modules.items() if any(cls.__name__ == kind for cls in type(one).__mro__)]
+        return tuple(f"{name}." if name else "" for name in above)
 
-
-def _reason(
-    name: str, module: nn.Module, holders: dict[int, list[str]], attentions: set[str], under_fsdp: bool
-) -> str | None:
-    if _is_fast(module):
-        return "it runs by schemes already"
-    if _is_quantised(module):
-        return f"{type(module).__name__} is quantised: its product is not one of floating numbers"
-    if name in attentions:
-        return "MultiheadAttention reads its weight and never calls it"
-    if not (type(module) is nn.Linear or is_conv1d(module)):
-        return f"it is a {type(module).__name__}, whose forward may not be a plain product"
-    if "forward" in module.__dict__:
-        return "its forward was replaced, which a new layer would lose"
-    if is_parallelised(module):  # converted in place, so that its hooks stay
-        if reason := _sharded_reason(module, under_fsdp):
+    def reason(self, names: list[str], module: nn.Module) -> str | None:
+        """Return the reason why a linear module cannot be converted in place, or None."""
+        if reason := _own_reason(module):
             return reason
-    elif any(getattr(module, kind, None) for kind in _HOOKS):
-        return "it has hooks, which a new layer would lose"
-    shared = [one for one in holders.get(id(module.weight), []) if one != f"{name}.weight"]
-    return f"its weight is tied: it is {shared[0]} too" if shared else None
+        weight = module.weight
+        assert isinstance(weight, Tensor)
+        if is_parallelised(module):
+            if reason := _sharded_reason(module, names[0].startswith(self.under_fsdp), self.new_weight):
+                return reason
+        elif type(weight) is not nn.Parameter:
+            return f"its weight is a {type(weight).__name__}, no plain parameter"
+        if self.new_weight and names[0].startswith(self.under_ddp):
+            return "DistributedDataParallel holds its weight; compress the model before"
+        if others := [one for one in self.holders.get(_memory(weight), ()) if one != f"{names[0]}.weight"]:
+            return f"its weight is tied: it is {others[0]} too"
+        for name in names:
+            if (reader := self._reader(name)) and (self.new_weight or _bypasses(reader[0], module)):
+                return f"{type(reader[0]).__name__}.{reader[1]} reads its weight"
+        return _dependent_reason(module, weight) if self.new_weight else None
+
+    def _reader(self, name: str) -> tuple[nn.Module, str] | None:
+        """Return the nearest module above a name that reads the weight by itself, and the method."""
+        parts = name.split(".")
+        above = [self.modules[".".join(parts[:depth])] for depth in range(len(parts))]
+        attributes = [parts[-1]]
+        for container, attribute in zip(above[:0:-1], parts[-2::-1], strict=True):  # of containers their own names too
+            if not isinstance(container, nn.ModuleList | nn.ModuleDict | nn.Sequential):
+                break
+            attributes.append(attribute)
+        for module in reversed(above):
+            reads = self._reads(module)
+            if found := [reads[one] for one in attributes if one in reads]:
+                return module, found[0]
+        return None
 
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+def _own_reason(module: nn.Module) -> str | None:
+    """Return the reason, in a module itself, why it is not a plain product with a parameter of floating numbers."""
+    kind, weight = type(module).__name__, getattr(module, "weight", None)
+    if getattr(module, "lcma_fast", False) is True:  # layers.FastModule is slow to import
+        return "it runs by schemes already"
+    if ".quantized." in f"{type(module).__module__}.":
+        return f"{kind} is quantised: its product is not one of floating numbers"
+    if isinstance(weight, Tensor) and is_lazy(weight):
+        return f"it is a {kind} without sizes; run the model once before"
+    if isinstance(module, nn.Linear) or is_conv1d(module):
+        held = (*module._parameters, *module._buffers, *module._modules)
+        if besides := [name for name in held if name not in ("weight", "bias")]:
+            return f"it has {besides[0]} besides weight and bias, as of pruning, a parametrization or an adapter"
+    if not is_plain(module):
+        return f"it is a {kind}, whose forward may not be a plain product"
+    if "forward" in vars(module):
+        return "its forward was replaced on the instance"
+    assert isinstance(weight, Tensor)
+    if weight.dtype not in FLOATS:
+        return f"its weight is {str(weight.dtype).removeprefix('torch.')}, not float64, float32, float16 or bfloat16"
+    return None
+
+
+def _dependent_reason(module: nn.Module, weight: Tensor) -> str | None:
+    """Return the reason why the weight of a plain linear module cannot be replaced by other parameters, or None."""
+    hooks = [name[1:].replace("_", " ") for name in HOOKS if getattr(module, name)]
+    if getattr(weight, "_backward_hooks", None) or getattr(weight, "_post_accumulate_grad_hooks", None):
+        hooks.append("hooks of its weight")
+    if hooks:
+        return f"it has {hooks[0]}, which may depend on its weight"
+    return "its weight has no data (device meta); load it first" if weight.is_meta else None
+
+
+def _bypasses(reader: nn.Module, module: nn.Module) -> bool:
+    """Return whether a module of torch multiplies by the weight itself in place of a call, as it does in inference."""
+    return type(reader).__module__.startswith("torch.nn.") and not module.training
+
+
+def _memory(parameter: Tensor) -> int:
+    """Return a number that parameters of the same data share."""
+    plain = type(parameter) is nn.Parameter and parameter.numel()
+    return (parameter.data_ptr() if plain else 0) or id(parameter)
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Return whether a module is a linear layer by its type or by its sizes, whatever its product is."""
+    sizes = (getattr(module, name, None) for name in ("in_features", "out_features"))
+    return is_conv1d(module) or all(isinstance(size, int) for size in sizes)
+
+
+def is_plain(module: nn.Module) -> bool:
+    """Return whether a module is nn.Linear or Conv1D itself, no subclass."""
+    return type(module) is nn.Linear or (type(module).__name__ == "Conv1D" and is_conv1d(module))
+
+
+def is_conv1d(module: nn.Module) -> bool:
+    """Return whether this is transformers' Conv1D or a subclass, a linear layer with the weight (inputs, outputs)."""
+    weight = getattr(module, "weight", None)
+    named = any(kind.__name__ == "Conv1D" for kind in type(module).__mro__) and hasattr(module, "nf")
+    return named and isinstance(weight, Tensor) and weight.dim() == 2
 
 
 def is_parallelised(module: nn.Module) -> bool:
@@ -112,10 +216,11 @@ def is_parallelised(module: nn.Module) -> bool:
     return type(getattr(module, "weight", None)).__name__ == "DTensor"
 
 
-def _sharded_reason(module: nn.Module, under_fsdp: bool) -> str | None:
+def _sharded_reason(module: nn.Module, under_fsdp: bool, new_weight: bool) -> str | None:
     """Return the reason why a linear module with a DTensor weight cannot be converted in place, or None."""
-    if under_fsdp:
-        return "its weight is sharded already (DTensor); accelerate the model before fully_shard"
+    if under_fsdp or new_weight:
+        before = "compress the model before that" if new_weight else "accelerate the model before fully_shard"
+        return f"its weight is sharded already (DTensor); {before}"
     if not isinstance(module, nn.Linear):
         return f"it is a {type(module).__name__} whose weight is sharded (DTensor); accelerate the model before that"
     from .placements import has_whole_parts, shown  # torch.distributed.tensor is slow to import
@@ -126,33 +231,10 @@ def _sharded_reason(module: nn.Module, under_fsdp: bool) -> str | None:
     return None
 
 
-def _is_fully_sharded(module: nn.Module) -> bool:
-    """Return whether `fully_shard` was applied to a module, which exchanges the parameters below it."""
-    return any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__)
+def refuse_script(module: nn.Module) -> nn.Module:
+    """Refuse torch.jit.script, as the `__prepare_scriptable__` of layers: its compiler does not know their operators.
 
-
-def _is_quantised(module: nn.Module) -> bool:
-    """Return whether this is one of torch's quantised linear layers."""
-    return ".quantized." in f"{type(module).__module__}." and hasattr(module, "in_features")
-
-
-def _is_fast(module: nn.Module) -> bool:
-    """Return whether this is one of our layers (`layers.FastModule`, which is slow to import)."""
-    return getattr(module, "lcma_fast", False) is True
-
-
-def _sizes(module: nn.Module) -> tuple[int, int]:
-    """Return the numbers of inputs and outputs."""
-    if is_conv1d(module):
-        weight = module.weight
-        assert isinstance(weight, Tensor)
-        return int(weight.shape[0]), int(weight.shape[1])
-    return int(getattr(module, "in_features", 0)), int(getattr(module, "out_features", 0))
-
-
-def is_conv1d(module: nn.Module) -> bool:
-    """Return whether this is transformers' Conv1D, a linear layer with the weight (inputs, outputs)."""
-    weight = getattr(module, "weight", None)
-    return (
-        type(module).__name__ == "Conv1D" and hasattr(module, "nf") and isinstance(weight, Tensor) and weight.dim() == 2
-    )
+    Raises:
+        PlanError: always.
+    """
+    raise PlanError(f"{type(module).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export")

@@ -64,6 +64,14 @@ def watch(layer: Packed) -> None:
     _packed_layers.add(layer)
 
 
+def unwatch(layer: Packed) -> None:
+    """Drop a layer's sums, and make its weight a plain parameter again; undoes `watch`."""
+    layer.unpack()
+    _packed_layers.discard(layer)
+    if isinstance(layer.weight, PackedWeight):
+        layer.weight.__class__ = nn.Parameter  # type: ignore[assignment]
+
+
 _hooked: list[Any] = []
 """The hook that is registered for all optimizers, once."""
 

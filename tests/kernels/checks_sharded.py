@@ -72,6 +72,11 @@ def check(rank):
     (report,) = lcma.accelerate_(model)
     assert "sharded already" in report.refused
     assert type(model[0]) is nn.Linear
+    (report,) = lcma.compress_(model, lcma.CompressConfig("low-rank"))
+    assert "sharded already" in report.skipped
+    model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(16, 16)))
+    (report,) = lcma.compress_(model, lcma.CompressConfig("low-rank"))
+    assert report.skipped == "DistributedDataParallel holds its weight; compress the model before"
 
 
 if __name__ == "__main__":

@@ -108,20 +108,19 @@ def test_what_cannot_be_replaced_is_refused_with_the_reason():
     net["patched"].forward = lambda x: x
     with warnings.catch_warnings(action="ignore"):  # torch says that it will remove its quantised tensors
         net["quantised"] = torch.ao.nn.quantized.dynamic.Linear(16, 8)
-    before = dict(net.named_modules())
     reports = {report.name: report.refused for report in lcma.accelerate_(net.eval(), GPU)}
     assert reports.pop("small").startswith("the vendor's product")
     assert reports == {
         "head": "its weight is tied: it is embedding.weight too",
-        "attention.out_proj": "MultiheadAttention reads its weight and never calls it",
-        "hooked": "it has hooks, which a new layer would lose",
-        "patched": "its forward was replaced, which a new layer would lose",
+        "attention.out_proj": "it is a NonDynamicallyQuantizableLinear, whose forward may not be a plain product",
+        "hooked": None,
+        "patched": "its forward was replaced on the instance",
         "own": "it is a Own, whose forward may not be a plain product",
         "wide": None,
-        "first": "its weight is tied: it is second.weight too",
+        "first": None,
         "quantised": "Linear is quantised: its product is not one of floating numbers",
     }
-    assert [name for name, module in net.named_modules() if module is not before[name]] == ["wide"]
+    assert fast(net) == ["hooked", "wide", "first"]
 
 
 def test_models_without_such_layers_and_numbers_out_of_range_are_refused():
@@ -146,24 +145,21 @@ def test_halves_and_whole_numbers_of_a_processor_are_left_alone():
     net = nn.Sequential(nn.Linear(8, 8, dtype=torch.bfloat16))
     assert "multiplied in float32 on a processor" in lcma.accelerate_(net)[0].refused
     net[0].weight = nn.Parameter(torch.ones(8, 8, dtype=torch.int8), requires_grad=False)
-    assert "quantised" in lcma.accelerate_(net)[0].refused
+    assert "its weight is int8" in lcma.accelerate_(net)[0].refused
 
 
 def replaced(net):
     """The model with Strassen's scheme in every layer, whatever is predicted."""
-    for place in list(layers_of(net)):
-        module = place.module
-        made = (
-            FastLinear.from_linear(module, "strassen") if type(module) is nn.Linear else FastConv1D(module, "strassen")
-        )
-        place.replace(made)
+    for place in layers_of(net):
+        kind = FastLinear if type(place.module) is nn.Linear else FastConv1D
+        kind.convert_(place.module).recipe = "strassen"
     return net
 
 
 def layers_of(net):
     from lcma.kernels.torch.modules import linear_places
 
-    return linear_places(net)
+    return linear_places(net, new_weight=False)
 
 
 def small():
@@ -288,6 +284,19 @@ def test_compiled_layers_drop_packed_sums_too(packable, change):
     torch.testing.assert_close(compiled(x), x @ layer.weight.t())
 
 
+def test_restored_layers_have_plain_parameters(packable):
+    net = nn.Sequential(FastLinear(4, 3))
+    weight = net[0].weight
+    net[0].pack(8)
+    assert lcma.restore_(net) == 1
+    assert net[0].weight is weight
+    assert type(weight) is nn.Parameter
+    weight.data.mul_(2)
+    step(net[0])
+    with pytest.raises(PlanError, match="a ReLU cannot be converted in place to a FastLinear"):
+        FastLinear.convert_(nn.ReLU())
+
+
 def test_a_step_of_another_optimizer_leaves_the_sums(packable):
     layer, other = FastLinear(4, 3), nn.Linear(2, 2)
     layer.pack(8)
@@ -332,8 +341,8 @@ def test_memory_is_spent_on_the_layers_that_gain_most_a_byte(monkeypatch):
     with torch.device("meta"):
         net = nn.Sequential(nn.Linear(4096, 11008), nn.Linear(2048, 8192), nn.Linear(4096, 4096)).eval()
     planner = acceleration._Planner(GPU)
-    sizes = acceleration._Planner(lcma.AccelerateConfig((8192,), 1 << 40, "cuda")).packing(list(layers_of(net)))
-    assert planner.packing(list(layers_of(net))) == {}
+    sizes = acceleration._Planner(lcma.AccelerateConfig((8192,), 1 << 40, "cuda")).packing(layers_of(net))
+    assert planner.packing(layers_of(net)) == {}
     assert sizes["0"] > 4 * 4096 * 11008
     lcma.accelerate_(net, lcma.AccelerateConfig((8192,), max(sizes.values()), "cuda"))
     assert 0 < len(packed) < 3

@@ -1,58 +1,163 @@
-"""Models of transformers, built from their configurations alone, through `accelerate_`.
-
-Skipped unless transformers is installed (pip install transformers): no extra of this package has it.
-"""
+"""Hugging Face's own models, built from their configurations alone, through `accelerate_` and `compress_`."""
 
 from __future__ import annotations
+
+import copy
+import os
+import pickle
 
 import pytest
 
 import lcma
 
+os.environ["HF_HUB_OFFLINE"] = "1"
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-WIDTH, TOKENS = 256, 24
+from torch.nn.utils import parametrizations, prune  # noqa: E402
+
+WIDTH, TOKENS, WORDS = 64, 24, 48
 
 
 def llama():
+    """A model whose head has a weight of its own: 7 linear layers a block, and the head."""
     config = transformers.LlamaConfig(
-        hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=2, num_attention_heads=4, vocab_size=64
+        hidden_size=WIDTH,
+        intermediate_size=2 * WIDTH,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        vocab_size=WORDS,
+        pad_token_id=0,
     )
-    return transformers.LlamaForCausalLM(config), 2 * 7 + 1
+    return transformers.LlamaForCausalLM(config), 7 + 1, {}
 
 
 def gpt2():
-    config = transformers.GPT2Config(n_embd=WIDTH, n_layer=2, n_head=4, vocab_size=64, n_positions=TOKENS)
-    return transformers.GPT2LMHeadModel(config), 2 * 4
+    """A model of Conv1D layers, whose head is the embedding."""
+    config = transformers.GPT2Config(
+        n_embd=WIDTH, n_layer=1, n_head=4, vocab_size=WORDS, n_positions=TOKENS, bos_token_id=0, eos_token_id=0
+    )
+    tied = "its weight is tied: it is transformer.wte.weight too"
+    return transformers.GPT2LMHeadModel(config), 4, {"lm_head": tied}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("build", [llama, gpt2], ids=["Llama", "GPT-2"])
-def test_a_model_of_random_weights_runs_unchanged(build, monkeypatch):
-    from lcma.kernels.torch import acceleration
-    from lcma.kernels.torch.layers import FastModule
+def bert():
+    """An encoder, whose head is the embedding."""
+    config = transformers.BertConfig(
+        hidden_size=WIDTH,
+        intermediate_size=2 * WIDTH,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        vocab_size=WORDS,
+        max_position_embeddings=TOKENS,
+    )
+    tied = "its weight is tied: it is bert.embeddings.word_embeddings.weight too"
+    return transformers.BertForMaskedLM(config), 6 + 1, {"cls.predictions.decoder": tied}
 
-    torch.manual_seed(0)
-    model, layers = build()
-    model = model.double().eval()
-    tokens = torch.randint(0, 64, (2, TOKENS))
+
+every_model = pytest.mark.parametrize("build", [llama, gpt2, bert])
+
+
+def logits(model, tokens):
     with torch.no_grad():
-        wanted = model(tokens).logits
+        return model(tokens).logits
+
+
+def converted(model):
+    return {name: one for name, one in model.named_modules() if type(one).__module__.startswith("lcma.")}
+
+
+@every_model
+def test_accelerated_models_run_unchanged(build, monkeypatch):
+    from lcma.kernels.torch import acceleration
+
+    model, layers, left = build()
+    model = model.double().eval()
+    tokens = torch.randint(0, WORDS, (2, TOKENS))
+    wanted, names = logits(model, tokens), list(model.state_dict())
     # Every layer counts as one that gains: sizes for which a scheme does would take minutes here.
     monkeypatch.setattr(acceleration._Planner, "_decided", lambda self, requests: ("2x2x2:7", 1.2, None))
     reports = lcma.accelerate_(model, lcma.AccelerateConfig(rows=(2 * TOKENS,)))
-    taken = [report.name for report in reports if report.refused is None]
-    assert len(taken) == layers
-    assert [name for name, module in model.named_modules() if isinstance(module, FastModule)] == taken
-    assert all("tied" in report.refused for report in reports if report.name not in taken)
-    for module in model.modules():
-        if isinstance(module, FastModule):
-            module.recipe = "strassen"
-    with torch.no_grad():
-        found = model(tokens).logits
+    assert {one.name: one.refused for one in reports if one.refused} == left
+    assert [one.name for one in reports if not one.refused] == list(converted(model))
+    assert len(converted(model)) == layers
+    for module in converted(model).values():
+        module.recipe = "strassen"
+    found = logits(model, tokens)
     assert not torch.equal(found, wanted)  # the scheme was run
     torch.testing.assert_close(found, wanted)
+    assert list(model.state_dict()) == names
     assert lcma.restore_(model) == layers
-    with torch.no_grad():
-        torch.testing.assert_close(model(tokens).logits, wanted)
+    assert torch.equal(logits(model, tokens), wanted)
+
+
+@every_model
+def test_compressed_models_are_those_of_the_structured_weights(build):
+    model, layers, left = build()
+    model = model.double().eval()
+    tokens, dense = torch.randint(0, WORDS, (2, TOKENS)), copy.deepcopy(model)
+    reports = lcma.compress_(model, lcma.CompressConfig("low-rank", 0.5))
+    assert {one.name: one.skipped for one in reports if one.skipped} == left
+    assert len(converted(model)) == len(reports) - len(left) == layers
+    for name, layer in converted(model).items():
+        weight, plain = layer(torch.eye(layer.in_features).double()), dense.get_submodule(name)
+        weight = weight if layer.bias is None else weight - layer.bias
+        plain.weight.data = weight.detach() if type(plain).__name__ == "Conv1D" else weight.detach().T
+    wanted = logits(dense, tokens)
+    stored = model.state_dict()
+    for other in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        torch.testing.assert_close(logits(other, tokens), wanted)
+        assert all(torch.equal(value, stored[name]) for name, value in other.state_dict().items())
+    if model.can_generate():
+        options = {"attention_mask": torch.ones_like(tokens[:, :4]), "max_new_tokens": 5, "do_sample": False}
+        texts = [one.generate(tokens[:, :4], pad_token_id=0, **options) for one in (model, dense)]
+        assert torch.equal(*texts)
+    model.train()
+    model(tokens, labels=tokens).loss.backward()
+    assert all(one.grad is not None for layer in converted(model).values() for one in layer.parameters())
+
+
+def adapted(layer):
+    layer.lora_A = torch.nn.Parameter(torch.ones(2, 4))
+
+
+def sized(layer):
+    layer.weight = torch.nn.Parameter(layer.weight.to(torch.int8), requires_grad=False)
+
+
+LEFT = {
+    lambda layer: prune.l1_unstructured(layer, "weight", 0.5): "it has weight_orig besides weight and bias",
+    lambda layer: prune.l1_unstructured(layer, "bias", 0.5): "it has bias_orig besides weight and bias",
+    lambda layer: parametrizations.weight_norm(layer): "it has parametrizations besides weight and bias",
+    adapted: "it has lora_A besides weight and bias",
+    sized: "its weight is int8",
+    lambda layer: layer.register_forward_hook(lambda *_: None): "it has forward hooks",
+}
+
+
+@pytest.mark.parametrize("change", LEFT)
+def test_layers_of_gpt2_that_something_depends_on_are_left(change):
+    from transformers.pytorch_utils import Conv1D
+
+    net = torch.nn.ModuleDict({"changed": Conv1D(8, 4), "own": type("Own", (Conv1D,), {})(8, 4), "plain": Conv1D(8, 4)})
+    net["again"] = net["plain"]
+    net["plain"].weight.requires_grad_(False)
+    change(net["changed"])
+    reports = {one.name: one.skipped for one in lcma.compress_(net, lcma.CompressConfig("low-rank", 0.5))}
+    assert reports.pop("changed").startswith(LEFT[change])
+    assert reports == {"own": "it is a Own, whose forward may not be a plain product", "plain": None}
+    assert type(net["again"]) is lcma.LowRankLinear
+    assert [one.requires_grad for one in net["again"].parameters()] == [False, False, True]
+
+
+def test_a_layer_that_is_asked_for_its_dtype_stays_dense():
+    config = transformers.T5Config(
+        d_model=WIDTH, d_ff=WIDTH, d_kv=16, num_layers=1, num_heads=4, vocab_size=WORDS, decoder_start_token_id=0
+    )
+    model = transformers.T5EncoderModel(config).eval()
+    reports = lcma.compress_(model, lcma.CompressConfig("low-rank", 0.5))
+    name = "encoder.block.0.layer.1.DenseReluDense.wo"
+    assert {one.name: one.skipped for one in reports if one.skipped} == {
+        name: "T5DenseActDense.forward reads its weight"
+    }
+    assert model(torch.ones(1, 4, dtype=torch.long)).last_hidden_state.isfinite().all()

@@ -234,6 +234,33 @@ def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
         lcma.load_compressed_(net(), model)
 
 
+def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_needed(run, tmp_path):
+    torch = pytest.importorskip("torch")
+    import lcma
+
+    def net():
+        torch.manual_seed(0)
+        found = torch.nn.ModuleDict({"up": torch.nn.Linear(16, 24), "down": torch.nn.Linear(24, 16)})
+        found["again"] = found["up"]
+        return found
+
+    state = {name: x.numpy() for name, x in net().state_dict().items() if "again" not in name}
+    model, out = write(tmp_path / "net.safetensors", state), tmp_path / "out.safetensors"
+    assert run("compress", model, "--out", out, "--kind", "monarch", "--blocks", "2")[0] == 0
+    loaded, hooked, tied = net(), net(), net()
+    loaded["down"].eval()
+    assert lcma.load_compressed_(loaded, out) == ["up", "down"]
+    assert loaded["again"] is loaded["up"]
+    assert type(loaded["up"]) is lcma.MonarchLinear
+    assert not loaded["down"].training
+    hooked["down"].register_forward_hook(lambda *_: None)
+    tied["down"].weight = torch.nn.Parameter(tied["up"].weight.detach().T)
+    for other, reason in ((hooked, "it has forward hooks"), (tied, "its weight is tied: it is down.weight too")):
+        with pytest.raises(lcma.PlanError, match=f"in the model {reason}"):
+            lcma.load_compressed_(other, out)
+        assert type(other["up"]) is torch.nn.Linear
+
+
 @pytest.mark.parametrize("options", [("--intermediate", "fp8"), ("--layer", "up=monarch:blocks=2:intermediate=fp8")])
 def test_layers_that_round_their_intermediate_results_are_stored_reported_and_loaded(run, model, tmp_path, options):
     torch = pytest.importorskip("torch")

@@ -93,7 +93,8 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False
     model = STACKS[name].model(1, device="meta", dtype=getattr(torch, dtype))
-    for weight in {tuple(place.weight.shape): place.weight for place in linear_places(model)}.values():
+    weights = [place.weight for place in linear_places(model, new_weight=False)]
+    for weight in {tuple(one.shape): one for one in weights}.values():
         outputs, inputs = weight.shape
         x, gradient = weight.new_empty(rows, inputs), weight.new_empty(rows, outputs)
         dispatch.run(Recipe(), x, weight.t())

@@ -1,0 +1,539 @@
+"""Which linear modules of a model `compress_` and `accelerate_` convert, what stays, and why others are left alone."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.nn.utils import parametrizations, parametrize, prune  # noqa: E402
+
+import lcma  # noqa: E402
+from lcma.errors import PlanError  # noqa: E402
+
+CONFIGS = {
+    "low-rank": lcma.CompressConfig("low-rank", 0.5),
+    "monarch": lcma.CompressConfig("monarch", 0.5, 4),
+    "blast": lcma.CompressConfig("blast", 0.75, 4, 3),
+    "kronecker": lcma.CompressConfig("kronecker", patterns="(1,4,4,4)(4,4,4,1)"),
+}
+
+every_kind = pytest.mark.parametrize("kind", ["accelerate", *CONFIGS])
+both_rules = pytest.mark.parametrize("kind", ["accelerate", "low-rank"])
+"""The conversion that leaves weights as they are, and one that replaces them."""
+
+
+@pytest.fixture(autouse=True)
+def _every_layer_gains(monkeypatch):
+    from lcma.kernels.torch import acceleration
+
+    monkeypatch.setattr(acceleration._Planner, "_decided", lambda self, requests: ("2x2x2:7", 1.2, None))
+
+
+def reasons(net, kind, filter_fn=None):
+    """Convert a model; return the reason for each linear module that is left as it is, and None for the others."""
+    if kind == "accelerate":
+        return {one.name: one.refused for one in lcma.accelerate_(net, filter_fn=filter_fn)}
+    return {one.name: one.skipped for one in lcma.compress_(net, CONFIGS[kind], filter_fn)}
+
+
+def convert(net, kind, filter_fn=None):
+    """The same, for models without layers of ours: each that has no reason must become one."""
+    found = reasons(net, kind, filter_fn)
+    ours = [name for name, one in net.named_modules() if "lcma." in f"{type(one).__module__}."]
+    assert ours == [name for name, reason in found.items() if reason is None]
+    return found
+
+
+def linear(**options):
+    return nn.Linear(16, 16, **options)
+
+
+class Around(nn.Module):
+    """A module that calls a linear layer."""
+
+    def __init__(self, fc):
+        super().__init__()
+        self.fc = fc
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+@every_kind
+@pytest.mark.parametrize("bias", [True, False])
+def test_identity_biases_modes_attributes_and_frozen_parameters_stay(kind, bias):
+    net = nn.Sequential(linear(bias=bias), nn.GELU(), linear(bias=bias))
+    layers, biases = [net[0], net[2]], [net[0].bias, net[2].bias]
+    net[0].eval().weight.requires_grad_(False)
+    net[0].note = "of the user"
+    assert convert(net, kind) == {"0": None, "2": None}
+    assert net[0] is layers[0]
+    assert net[2] is layers[1]
+    assert net[0].bias is biases[0]
+    assert net[2].bias is biases[1]
+    assert (net[0].training, net[2].training, net[0].note) == (False, True, "of the user")
+    trained = [{one.requires_grad for one in layer.parameters() if one is not layer.bias} for layer in layers]
+    assert trained == [{False}, {True}]
+
+
+@every_kind
+def test_a_module_at_several_places_is_converted_at_all(kind):
+    net = nn.ModuleDict({"first": linear(), "block": Around(linear())})
+    net["second"], net["again"] = net["first"], net["block"]
+    unregistered = [net["first"]]
+    assert convert(net, kind) == {"first": None, "block.fc": None}
+    assert net["second"] is net["first"] is unregistered[0]
+    x = torch.randn(3, 16)
+    assert torch.equal(net["again"](x), net["block"](x))
+
+
+@both_rules
+def test_a_module_that_is_selected_under_one_of_its_names_only_is_left(kind):
+    net = nn.ModuleDict({"first": linear(), "own": linear()})
+    net["second"] = net["first"]
+    found = convert(net, kind, lambda name, _: name != "second")
+    assert found == {"first": "it is second too, which is not selected", "own": None}
+
+
+@both_rules
+def test_tied_weights_are_left(kind):
+    net = nn.ModuleDict({"embedding": nn.Embedding(16, 16), "head": linear(), "up": linear(), "down": linear()})
+    net["of_one_memory"] = linear()
+    net["head"].weight = net["embedding"].weight
+    net["down"].weight = nn.Parameter(net["up"].weight.detach().T)
+    net["of_one_memory"].bias = net["up"].bias
+    assert convert(net, kind) == {
+        "head": "its weight is tied: it is embedding.weight too",
+        "up": "its weight is tied: it is down.weight too",
+        "down": "its weight is tied: it is up.weight too",
+        "of_one_memory": None,
+    }
+    assert net["head"].weight is net["embedding"].weight
+    assert net["of_one_memory"].bias is net["up"].bias
+    net = Around(linear())
+    net.kernel = net.fc.weight
+    assert convert(net, kind) == {"fc": "its weight is tied: it is kernel too"}
+
+
+def forward_hook(layer, seen):
+    layer.register_forward_hook(lambda *_: seen.append(1))
+
+
+def pre_hook(layer, seen):
+    layer.register_forward_pre_hook(lambda *_: seen.append(1))
+
+
+def backward_hook(layer, seen):
+    layer.register_full_backward_hook(lambda *_: seen.append(1))
+
+
+def backward_pre_hook(layer, seen):
+    layer.register_full_backward_pre_hook(lambda *_: seen.append(1))
+
+
+def state_hook(layer, seen):
+    layer.register_state_dict_post_hook(lambda *_: seen.append(1))
+
+
+def state_pre_hook(layer, seen):
+    layer.register_state_dict_pre_hook(lambda *_: seen.append(1))
+
+
+def load_hook(layer, seen):
+    layer.register_load_state_dict_post_hook(lambda *_: seen.append(1))
+
+
+def load_pre_hook(layer, seen):
+    layer.register_load_state_dict_pre_hook(lambda *_: seen.append(1))
+
+
+def gradient_hook(layer, seen):
+    layer.weight.register_hook(lambda _: seen.append(1))
+
+
+def accumulation_hook(layer, seen):
+    layer.weight.register_post_accumulate_grad_hook(lambda _: seen.append(1))
+
+
+HOOKS = {
+    forward_hook: "forward hooks",
+    pre_hook: "forward pre hooks",
+    backward_hook: "backward hooks",
+    backward_pre_hook: "backward pre hooks",
+    state_hook: "state dict hooks",
+    state_pre_hook: "state dict pre hooks",
+    load_hook: "load state dict post hooks",
+    load_pre_hook: "load state dict pre hooks",
+    gradient_hook: "hooks of its weight",
+    accumulation_hook: "hooks of its weight",
+}
+
+
+@both_rules
+@pytest.mark.parametrize("register", HOOKS)
+def test_hooks_still_run(kind, register):
+    net, seen = nn.Sequential(linear(), linear()), []
+    register(net[0], seen)
+    reason = f"it has {HOOKS[register]}, which may depend on its weight"
+    assert convert(net, kind) == {"0": None if kind == "accelerate" else reason, "1": None}
+    assert not seen
+    net(torch.randn(3, 16, requires_grad=True)).sum().backward()
+    net.load_state_dict(net.state_dict())
+    assert len(seen) == 1
+
+
+def pruned(layer):
+    prune.l1_unstructured(layer, "weight", 0.5)
+
+
+def pruned_bias(layer):
+    prune.l1_unstructured(layer, "bias", 0.5)
+
+
+def parametrized(layer):
+    parametrize.register_parametrization(layer, "weight", nn.Tanh())
+
+
+def normed(layer):
+    parametrizations.weight_norm(layer)
+
+
+def normed_by_hooks(layer):
+    with pytest.warns(FutureWarning, match="deprecated"):
+        nn.utils.weight_norm(layer)
+
+
+def spectral(layer):
+    nn.utils.spectral_norm(layer)
+
+
+def adapted(layer):
+    layer.lora_A = nn.Parameter(torch.randn(2, 16))
+
+
+@both_rules
+@pytest.mark.parametrize(
+    "change",
+    [pruned, pruned_bias, parametrized, normed, normed_by_hooks, spectral, adapted],
+    ids=lambda one: one.__name__,
+)
+def test_layers_with_more_than_a_weight_and_a_bias_are_left(kind, change):
+    net, x = nn.Sequential(linear(), linear()).eval(), torch.randn(3, 16)
+    change(net[0])
+    names, wanted = list(net[0].state_dict()), net[0](x)
+    besides = next(name for name in (names[-1], names[0]) if name not in ("weight", "bias")).partition(".")[0]
+    found = convert(net, kind)
+    assert found.pop("1") is None
+    assert "besides weight and bias, as of pruning, a parametrization or an adapter" in found["0"]
+    assert besides in names[0] + names[-1]
+    assert list(net[0].state_dict()) == names
+    torch.testing.assert_close(net[0](x), wanted)
+
+
+class LowRankUpdate(nn.Module):
+    """A frozen layer with an update of low rank; the base class of wrappers that read the layer's weight."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.down, self.up = nn.Parameter(torch.randn(2, 16)), nn.Parameter(torch.zeros(16, 2))
+        nn.init.normal_(self.base.weight)
+
+    def forward(self, x):
+        return self.base(x) + x @ self.down.T @ self.up.T
+
+
+class Calls(LowRankUpdate):
+    pass
+
+
+class Reads(LowRankUpdate):
+    def forward(self, x):
+        return functional.linear(x, self.base.weight + self.up @ self.down, self.base.bias)
+
+
+class ReadsByName(LowRankUpdate):
+    def forward(self, x):
+        layer = self.base
+        bias = layer.bias
+        return functional.linear(x, layer.weight + self.up @ self.down, bias)
+
+
+class Merges(LowRankUpdate):
+    @torch.no_grad()
+    def merge(self):
+        self.base.weight += self.up @ self.down
+
+
+class HasWeight(LowRankUpdate):
+    @property
+    def weight(self):
+        return self.base.weight
+
+
+class AsksDtype(LowRankUpdate):
+    def forward(self, x):
+        return super().forward(x.to(self.base.weight.dtype))
+
+
+class ReadsElements(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([linear(), linear()])
+
+    def forward(self, x):
+        for one in self.layers:
+            x = functional.linear(x, one.weight, one.bias)
+        return functional.linear(x, self.layers[-1].weight)
+
+
+class ReadsKeys(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleDict({"up": nn.Sequential(linear())})
+
+    def forward(self, x):
+        return functional.linear(x, self.layers["up"][0].weight)
+
+
+class ReadsInLists(ReadsElements):
+    def forward(self, x):
+        return x + sum(one.weight.sum() for one in self.layers) + max([one.weight.max() for one in self.layers])
+
+
+class ReadsBelow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Around(linear())
+
+    def forward(self, x):
+        return functional.linear(x, self.inner.fc.weight)
+
+
+READERS = {
+    Reads: ("base", "Reads.forward"),
+    ReadsByName: ("base", "ReadsByName.forward"),
+    Merges: ("base", "Merges.merge"),
+    HasWeight: ("base", "HasWeight.weight"),
+    AsksDtype: ("base", "AsksDtype.forward"),
+    ReadsElements: ("layers.0", "ReadsElements.forward"),
+    ReadsKeys: ("layers.up.0", "ReadsKeys.forward"),
+    ReadsInLists: ("layers.1", "ReadsInLists.forward"),
+    ReadsBelow: ("inner.fc", "ReadsBelow.forward"),
+}
+
+
+@pytest.mark.parametrize("wrapper", READERS)
+def test_weights_that_a_module_above_reads_are_not_replaced(wrapper):
+    net = nn.Sequential(wrapper(linear()) if issubclass(wrapper, LowRankUpdate) else wrapper(), linear())
+    x = torch.randn(3, 16)
+    wanted, (name, reader) = net[0](x), READERS[wrapper]
+    found = convert(net, "low-rank")
+    assert found[f"0.{name}"] == f"{reader} reads its weight"
+    assert found["1"] is None
+    torch.testing.assert_close(net[0](x), wanted)
+    assert set(convert(nn.Sequential(copy.deepcopy(net[0])), "accelerate").values()) == {None}
+
+
+class CallsInstead(Reads):
+    def forward(self, x):
+        return self.base(x)
+
+
+class Extends(Reads):
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+def test_only_methods_that_can_run_count():
+    net = nn.Sequential(CallsInstead(linear()), Extends(linear()))
+    assert convert(net, "low-rank") == {"0.base": None, "1.base": "Extends.forward reads its weight"}
+
+
+def test_hooks_of_a_module_above_are_seen():
+    net = nn.Sequential(Around(linear()))
+    net[0].register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
+    assert convert(net, "low-rank") == {"0.fc": "Around.forward_hooks[0] reads its weight"}
+
+
+def test_wrappers_that_call_their_layer_and_methods_that_initialise_do_not_hinder():
+    net = nn.Sequential(Calls(linear()))
+    assert convert(net, "low-rank") == {"0.base": None}
+    assert net(torch.randn(3, 16)).shape == (3, 16)
+
+
+def test_a_method_that_was_replaced_on_an_instance_is_seen():
+    net = nn.Sequential(Around(linear()))
+    around = net[0]
+    around.forward = lambda x: functional.linear(x, around.fc.weight)
+    assert convert(net, "low-rank") == {"0.fc": "Around.forward reads its weight"}
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return nn.TransformerEncoder(layer, 2), (torch.randn(2, 4, 16), None, torch.arange(4).ge(3).expand(2, 4))
+
+
+def encoder_layer():
+    return nn.Sequential(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)), (torch.randn(2, 4, 16),)
+
+
+@both_rules
+@pytest.mark.parametrize("build", [encoder, encoder_layer])
+def test_encoders_of_torch_run_in_inference_and_in_training(kind, build):
+    net, inputs = build()
+    net.eval()
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):  # nested tensors are a prototype
+        wanted = net(*inputs)
+        found = convert(net, kind)
+        torch.testing.assert_close(net(*inputs), wanted)
+    assert {name.rpartition(".")[2] for name in found} == {"out_proj", "linear1", "linear2"}
+    assert {reason.rpartition(".")[2] for name, reason in found.items() if "linear" in name} == {
+        "forward reads its weight"
+    }
+    net.train()
+    found = convert(net, kind)
+    assert {reason is None for name, reason in found.items() if "linear" in name} == {kind == "accelerate"}
+    assert net(*inputs).isfinite().all()
+
+
+@both_rules
+def test_layers_whose_product_is_another_are_left(kind):
+    class Own(nn.Linear):
+        pass
+
+    class Foreign(nn.Module):
+        in_features, out_features = 16, 16
+
+    class Wrapped(torch.Tensor):
+        pass
+
+    net = nn.ModuleDict({"own": Own(16, 16), "lazy": nn.LazyLinear(16), "foreign": Foreign(), "fast": linear()})
+    net["attention"] = nn.MultiheadAttention(16, 2)
+    with warnings.catch_warnings(action="ignore"):  # torch says that it will remove its quantised tensors
+        net["quantised"] = torch.ao.nn.quantized.dynamic.Linear(16, 16)
+    with pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
+        net["scripted"] = torch.jit.script(Around(linear()))
+    for name in ("integers", "eighths", "subclass", "plain", "patched"):
+        net[name] = linear()
+    net["integers"].weight = nn.Parameter(torch.ones(16, 16, dtype=torch.int8), requires_grad=False)
+    net["eighths"].weight = nn.Parameter(torch.ones(16, 16).to(torch.float8_e4m3fn))
+    net["subclass"].weight = nn.Parameter(torch.ones(16, 16).as_subclass(Wrapped))
+    del net["plain"].weight
+    net["plain"].weight = torch.ones(16, 16)
+    net["patched"].forward = lambda x: x
+    lcma.FastLinear.convert_(net["fast"])
+    assert reasons(net, kind) == {
+        "own": "it is a Own, whose forward may not be a plain product",
+        "lazy": "it is a LazyLinear without sizes; run the model once before",
+        "foreign": "it is a Foreign, whose forward may not be a plain product",
+        "fast": "it runs by schemes already",
+        "attention.out_proj": "it is a NonDynamicallyQuantizableLinear, whose forward may not be a plain product",
+        "quantised": "Linear is quantised: its product is not one of floating numbers",
+        "scripted.fc": "it is a RecursiveScriptModule, whose forward may not be a plain product",
+        "integers": "its weight is int8, not float64, float32, float16 or bfloat16",
+        "eighths": "its weight is float8_e4m3fn, not float64, float32, float16 or bfloat16",
+        "subclass": "its weight is a Wrapped, no plain parameter",
+        "plain": "its weight is a Tensor, no plain parameter",
+        "patched": "its forward was replaced on the instance",
+    }
+
+
+def test_a_lazy_layer_is_converted_after_the_first_run():
+    net = nn.Sequential(nn.LazyLinear(16))
+    net(torch.randn(3, 16))
+    assert convert(net, "low-rank") == {"0": None}
+
+
+def test_weights_without_data_are_planned_and_not_compressed():
+    net = nn.Sequential(linear(device="meta"), linear())
+    assert convert(net, "low-rank") == {"0": "its weight has no data (device meta); load it first", "1": None}
+    assert convert(nn.Sequential(linear(device="meta")), "accelerate") == {"0": None}
+
+
+def test_a_weight_of_another_size_than_the_module_says_is_compressed_by_its_own():
+    net = nn.Sequential(linear())
+    net[0].weight, net[0].bias = nn.Parameter(torch.randn(8, 16)), None
+    assert convert(net, "low-rank") == {"0": None}
+    assert net(torch.randn(3, 16)).shape == (3, 8)
+
+
+@both_rules
+def test_a_model_that_was_compiled_runs_its_new_layers(kind):
+    net, x = nn.Sequential(linear(), nn.GELU()).eval(), torch.randn(3, 16)
+    compiled = torch.compile(net, backend="eager")
+    before = compiled(x)
+    convert(net, kind)
+    if kind == "accelerate":
+        net[0].recipe = "strassen"
+    assert not torch.equal(compiled(x), before)
+    assert torch.equal(compiled(x), net(x))
+
+
+def test_a_second_compression_says_what_the_layers_are():
+    net = nn.Sequential(linear(), linear())
+    convert(net, "low-rank")
+    assert set(reasons(net, "monarch").values()) == {"it is a LowRankLinear, whose forward may not be a plain product"}
+
+
+@both_rules
+def test_no_model_and_a_model_that_is_a_layer_are_refused(kind):
+    with pytest.raises(PlanError, match="is a torch module, not dict"):
+        reasons({}, kind)
+    with pytest.raises(PlanError, match="itself a linear layer"):
+        reasons(linear(), kind)
+
+
+@every_kind
+def test_converted_models_are_copied_stored_loaded_and_exported(kind):
+    net, x = nn.Sequential(linear(), nn.GELU(), Around(linear(bias=False))).eval(), torch.randn(3, 16)
+    convert(net, kind)
+    if kind == "accelerate":
+        net[0].recipe = net[2].fc.recipe = "strassen"
+    wanted = net(x).detach()
+    stored = io.BytesIO()
+    torch.save(net.state_dict(), stored)
+    stored.seek(0)
+    other = copy.deepcopy(net)
+    for parameter in other.parameters():
+        parameter.data.zero_()
+    assert not torch.equal(other(x), wanted)
+    other.load_state_dict(torch.load(stored))
+    exported = torch.export.export(net, (x,)).module()
+    for one in (other, pickle.loads(pickle.dumps(net)), exported):
+        torch.testing.assert_close(one(x).detach(), wanted)
+
+
+@every_kind
+def test_scripting_is_refused_in_one_line(kind):
+    net = nn.Sequential(linear())
+    convert(net, kind)
+    with pytest.raises(PlanError) as caught, pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
+        torch.jit.script(net)
+    assert str(caught.value) == (
+        f"{type(net[0]).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export"
+    )
+
+
+def test_restored_layers_are_the_same_objects():
+    net, seen = nn.ModuleDict({"first": linear()}), []
+    net["second"] = net["first"]
+    layer, parameters = net["first"], list(net.parameters())
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    before = vars(layer).keys()
+    convert(net, "accelerate")
+    assert lcma.restore_(net) == 1
+    assert net["first"] is net["second"] is layer
+    assert type(layer) is nn.Linear
+    assert vars(layer).keys() == before
+    assert all(one is two for one, two in zip(net.parameters(), parameters, strict=True))
+    layer(torch.randn(3, 16))
+    assert seen == [1]
