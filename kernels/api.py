@@ -43,14 +43,18 @@ def matmul(
     ring: str | ExactRing | None = None,
     out_dtype: str | None = None,
     precision: str | None = None,
+    learn: bool = True,
 ) -> Matrix:
     """Compute the product of a (..., M, K) and b (..., K, N).
 
-    `scheme="auto"` selects the plan that should be fastest, which may be the library's own product: always
-    for small matrices. Else `scheme` is a name of the catalogue, a scheme, a pair (scheme,
-    certificate), or a list with an entry for every level, of which each may again be a list: the
-    scheme for the half products and that for the full ones; one scheme is recursed `levels` times
-    (default 1; 0 is numpy's product). Every scheme is proven once per process. Sizes
+    `scheme="auto"` runs the library's own product, always for small matrices, until calls of the same sizes have
+    shown that a scheme is faster: calls are timed, candidates are compiled meanwhile in another process and
+    alternate with the library, and the winner is stored for later processes. Results of alternating calls differ by
+    rounding. `learn=False`, or LCMA_LEARN=0 in the environment, uses what is known and tries nothing.
+
+    Else `scheme` is a name of the catalogue, a scheme, a pair (scheme, certificate), or a list with an entry for every
+    level, of which each may again be a list: the scheme for the half products and that for the full ones; one scheme
+    is recursed `levels` times (default 1; 0 is numpy's product). Every scheme is proven once per process. Sizes
     need not be multiples of the grid; leading sizes broadcast as in numpy. Absent parts of a or b, by the
     scheme's target, are never read (they may contain NaN), and unwanted parts of C are zero.
 
@@ -86,6 +90,13 @@ def matmul(
             no candidate meets the limits, or an entry exceeds the stated `max_abs`.
         VerificationError: the scheme does not compute its target.
     """
+    if not learn:
+        from .learning import paused
+
+        with paused():
+            options: Any = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs, "ring": ring}
+            options |= {"strategy": strategy, "effort": effort, "out_dtype": out_dtype, "precision": precision}
+            return matmul(a, b, scheme, levels, out, **options)
     # The fast path of small products: every comparison here costs each of them.
     if type(a) is ndarray and type(b) is ndarray and scheme is AUTO and ring is None and out_dtype is None:
         plain = levels is None and strategy is None and max_abs is None and precision is None and effort is PREDICT

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from .planning.machine import Machine
-from .planning.profile import ESTIMATED, Profile
+from .planning.profile import Profile
 from .planning.strategy import Parameters, Plan
 from .request import Request
 
@@ -152,10 +152,10 @@ def _programs(program: Any) -> Iterator[Any]:
 
 
 def _machine(task: Task) -> Machine:
-    """Return the machine of a task. Where rates are estimated the schemes are those of the compact pool."""
+    """Return the machine of a task, with the schemes of the compact pool."""
     from .dense.pool import compact_pool
 
-    schemes = compact_pool() if task.profile.source == ESTIMATED else None
+    schemes = compact_pool()
     if task.request.device == "cpu":
         from .cpu.machine import cpu_machine
 

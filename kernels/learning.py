@@ -1,8 +1,8 @@
 """Learning in use: `auto` runs the vendor's product, times real calls, and keeps what was faster as wisdom.
 
-The calling thread runs products and nothing else. A background thread prepares lessons, asks another process, of low
-priority, for the best candidates by prediction, whose code that process compiles into the disk caches, and stores
-decisions. Nothing is learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch,
+The calling thread runs products and nothing else. Threads in the background prepare lessons, ask another process, of
+low priority, for the best candidates by prediction, whose code that process compiles into the disk caches, and
+store decisions. Nothing is learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch,
 in an initialised process group, and while a CUDA graph is captured: there what is known is used.
 """
 
@@ -16,10 +16,9 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ..errors import LcmaError
 from .compile_process import CompileProcess, Found
@@ -83,9 +82,9 @@ class Learner:
     def __init__(self) -> None:
         self._lessons: OrderedDict[Key, Lesson | None] = OrderedDict()
         self._waiting: list[Lesson] = []
-        self._jobs: list[Any] = []
+        self._jobs: list[Callable[[], object]] = []
         self._condition = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._started = False
         self._process = CompileProcess()
         self._generation = plan_cache.generation
         self._warned = False
@@ -112,27 +111,45 @@ class Learner:
                 self._lessons.move_to_end(key)
         return LearningExecutor(request, self._prepare(key) if lesson is None else lesson)
 
-    def _enqueue(self, job: Any) -> None:
-        """Append a job of the background thread, and start the thread with the first one; the lock is held."""
-        self._jobs.append(job)
-        self._condition.notify()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="lcma-learning", daemon=True)
-            self._thread.start()
+    def close(self) -> None:
+        """End the process that compiles; it is started again when it is needed."""
+        self._process.close()
 
-    def _work(self) -> None:
+    def _enqueue(self, job: Callable[[], object]) -> None:
+        """Append a short job of the background; the lock is held."""
+        self._jobs.append(job)
+        self._start()
+
+    def _start(self) -> None:
+        """Start the threads with the first job, and wake them; the lock is held."""
+        self._condition.notify_all()
+        if not self._started:
+            self._started = True
+            for loop in (self._next_job, self._next_supply):
+                threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True).start()
+
+    def _work(self, next_one: Callable[[], Callable[[], object] | None]) -> None:
         while True:
             with self._condition:
-                while not (self._jobs or self._waiting):
+                while (job := next_one()) is None:
                     self._condition.wait()
-                if self._jobs:
-                    job = self._jobs.pop(0)
-                else:  # of the classes that need contenders, the one that has taken most time
-                    lesson = max(self._waiting, key=lambda one: one.trial.spent)
-                    self._waiting.remove(lesson)
-                    job = partial(self._supply, lesson)
-            with contextlib.suppress(LcmaError):  # nothing can run the request: its call gives the reason
+            try:
                 job()
+            except LcmaError:
+                pass  # nothing can run the request: its call gives the reason
+            except Exception as error:  # products go on by what is known; the thread must not end
+                self._warn(f"learning of faster products failed: {type(error).__name__}: {error}")
+
+    def _next_job(self) -> Callable[[], object] | None:
+        return self._jobs.pop(0) if self._jobs else None
+
+    def _next_supply(self) -> Callable[[], object] | None:
+        """Return the supply of the waiting class that has taken most time."""
+        if not self._waiting:
+            return None
+        lesson = max(self._waiting, key=lambda one: one.trial.spent)
+        self._waiting.remove(lesson)
+        return partial(self._supply, lesson)
 
     def _prepare(self, key: Key) -> Lesson:
         """Return the lesson of a class, with what wisdom has stored of it."""
@@ -156,7 +173,7 @@ class Learner:
     def _wanted(self, lesson: Lesson) -> None:
         with self._condition:
             self._waiting.append(lesson)
-            self._enqueue(lambda: None)
+            self._start()
 
     def _supply(self, lesson: Lesson) -> None:
         """Add the contenders of a class whose code another process has compiled."""
@@ -169,7 +186,7 @@ class Learner:
             for found in self._process.candidates(request, machine):
                 if (plan := _restored(found, request, machine, known)) is not None:
                     with contextlib.suppress(LcmaError, MemoryError):
-                        plan.build()  # loads compiled code here, not in a call
+                        _load(plan)
                         lesson.add([plan], complete=False)
         finally:
             lesson.add([], complete=True)
@@ -192,9 +209,22 @@ class Learner:
         try:
             keep_record(lesson.plan.machine.profile.id, record, drop_plans=False)
         except OSError as error:
-            if not self._warned:
-                self._warned = True
-                warnings.warn(f"what was learned can't be stored: {error}; set LCMA_HOME to a folder", stacklevel=2)
+            self._warn(f"what was learned can't be stored: {error}; set LCMA_HOME to a folder of your own")
+
+    def _warn(self, text: str) -> None:
+        """Say one thing once a process: products are right without learning."""
+        if not self._warned:
+            self._warned = True
+            warnings.warn(text, stacklevel=2)
+
+
+def _load(plan: Plan) -> None:
+    """Load the compiled code of a plan, so that no call waits for it: on a GPU a kernel's first launch does."""
+    executor = plan.build()
+    if plan.request.device == "cuda":
+        from .cuda.bench import run_once
+
+        run_once(executor, plan.request)
 
 
 def _clock(request: Request) -> Clock:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..planning.strategy import Plan
+from ..planning.strategy import Executor, Plan
 from ..request import INT8, SPLIT, Layout, Request
 from ..structure import Triangular, is_factored
 from .clock import interleaved
@@ -35,7 +35,8 @@ class CudaBench:
         """
         import torch
 
-        torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
+        if not blank:
+            torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
         generator = None if blank else torch.Generator("cuda").manual_seed(seed)
         device = "meta" if blank else "cuda"
         dtype = torch.float32 if request.dtype in ("tf32", SPLIT) else getattr(torch, request.plain_dtype)
@@ -103,6 +104,32 @@ class CudaBench:
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
         """See `Bench.interleaved`."""
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
+
+
+def run_once(executor: Executor, request: Request) -> None:
+    """Run an executor on operands without meaning, on a stream of its own: kernels are loaded with their first launch.
+
+    Raises:
+        MemoryError: the operands do not fit into the free memory.
+    """
+    import torch
+
+    blank = CudaBench().operands(request, 0, blank=True)
+    with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
+        try:
+            a, b, out = (_allocated(operand) for operand in blank)
+            executor.run(a, b, out)
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(str(error)) from None
+
+
+def _allocated(operand: Any) -> Any:
+    """Return tensors with memory like ones without, strides included."""
+    import torch
+
+    if isinstance(operand, list):
+        return [_allocated(one) for one in operand]
+    return torch.empty_strided(operand.shape, operand.stride(), dtype=operand.dtype, device="cuda").zero_()
 
 
 def _relative(c: Tensor, truth: Tensor) -> float:

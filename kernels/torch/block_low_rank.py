@@ -14,7 +14,6 @@ from torch import Tensor
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
-from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ..block_low_rank.strategy import DENSE
@@ -25,6 +24,7 @@ from ..factored import UNLIMITED, extra_bytes_for, product_dtype, request_of
 from ..plans import AUTO, decision_for, planned
 from ..request import Request
 from .bilinear import LIBRARY, is_differentiated, refuse_sharded
+from .flops import flop_formula
 from .processor import as_array
 
 NAME = "block_low_rank_mm"
@@ -283,7 +283,7 @@ for _device in ("cuda", "cpu"):
     _register_autocast(_device)
 
 
-@register_flop_formula(torch.ops.lcma.block_low_rank_mm)
+@flop_formula(torch.ops.lcma.block_low_rank_mm)
 def _flops(x_shape: Any, factor_shapes: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the parameters for every row of X."""
     return 2 * sum(int(np.prod(shape)) for shape in factor_shapes) * int(x_shape[0])

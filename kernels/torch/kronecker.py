@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
@@ -28,6 +27,7 @@ from ..kronecker.transposition import batch_last
 from ..plans import AUTO, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
 from .bilinear import Options, define_bilinear, is_plain, register_autocast
+from .flops import flop_formula
 from .processor import HALVES, as_array
 
 Sizes = tuple[int, int, int, int]
@@ -228,13 +228,13 @@ _outer = define_bilinear(
 )
 
 
-@register_flop_formula(torch.ops.lcma.kronecker_mm)
+@flop_formula(torch.ops.lcma.kronecker_mm)
 def _flops(x_shape: Any, weights_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the parameters for every column of X."""
     return 2 * int(np.prod(weights_shape)) * int(x_shape[-1])
 
 
-@register_flop_formula(torch.ops.lcma.kronecker_outer)
+@flop_formula(torch.ops.lcma.kronecker_outer)
 def _outer_flops(grad_shape: Any, x_shape: Any, a: int, d: int, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return the operations, which are those of the product itself."""
     return 2 * int(grad_shape[-2]) * int(x_shape[-2]) // (a * d) * int(x_shape[-1])

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
@@ -27,6 +26,7 @@ from ..causal.block_masks import (
 from ..causal.run import masked
 from ..codegen.certified import SchemeLike, certified
 from .bilinear import Options, define_bilinear, sum_to
+from .flops import flop_formula
 from .ops import bilinear_mm
 from .processor import through_numpy
 from .recipe import named
@@ -180,7 +180,7 @@ def _transposed(mask: Tensor) -> Tensor:
 _operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradients)
 
 
-@register_flop_formula(torch.ops.lcma.masked_mm)
+@flop_formula(torch.ops.lcma.masked_mm)
 def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
     batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))

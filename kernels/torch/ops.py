@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
@@ -22,6 +21,7 @@ from ..plans import learning_executor, learns, planned
 from ..request import Layout, Request
 from . import dispatch
 from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_plain, is_sharded, sum_to
+from .flops import flop_formula
 from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
 
@@ -173,7 +173,7 @@ _operator = define_bilinear(
 )
 
 
-@register_flop_formula(torch.ops.lcma.bilinear_mm)
+@flop_formula(torch.ops.lcma.bilinear_mm)
 def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
     batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..block_low_rank.structure import LowRank
-from ..kronecker.layouts import BATCH_FIRST
+from ..factored import BATCH_FIRST
 from .block_low_rank import block_low_rank_mm, structure_of
 from .kronecker_layers import chain
 from .ops import bilinear_mm, check_general

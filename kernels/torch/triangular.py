@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from .bilinear import Options, define_bilinear, sum_to
+from .flops import flop_formula
 from .processor import through_numpy
 
 
@@ -115,7 +115,7 @@ _operator = define_bilinear(
 )
 
 
-@register_flop_formula(torch.ops.lcma.triangular_mm)
+@flop_formula(torch.ops.lcma.triangular_mm)
 def _flops(a_shape: Any, b_shape: Any, side: str, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the products of entries inside the triangle: n (n + 1) per row or column of the third size."""
     m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]

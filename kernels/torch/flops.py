@@ -1,0 +1,58 @@
+"""Flop formulas of the operators, registered when torch's flop counter is imported: it imports Triton itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, cast
+
+COUNTER = "torch.utils.flop_counter"
+
+_formulas: dict[Any, Callable[..., int]] = {}
+
+
+class _Finder(MetaPathFinder):
+    """Finds no module itself, but registers the formulas when the flop counter has been executed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != COUNTER:
+            return None
+        sys.meta_path.remove(self)
+        for finder in sys.meta_path:
+            found = finder.find_spec(fullname, path, target)
+            if found is not None and found.loader is not None:
+                _register_after(found.loader)
+                return found
+        return None
+
+
+def _register_after(loader: Any) -> None:
+    """Let a loader register the formulas after it has executed the flop counter's module."""
+    execute = loader.exec_module
+
+    def executed(module: ModuleType) -> None:
+        execute(module)
+        for operator, formula in _formulas.items():
+            cast(Any, module).register_flop_formula(operator)(formula)
+
+    loader.exec_module = executed
+
+
+def flop_formula(operator: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return the decorator of an operator's flop formula, as torch's `register_flop_formula`."""
+
+    def decorated(formula: Callable[..., int]) -> Callable[..., int]:
+        if (counter := sys.modules.get(COUNTER)) is not None:
+            counter.register_flop_formula(operator)(formula)
+        elif not _formulas:
+            sys.meta_path.insert(0, _Finder())
+        _formulas[operator] = formula
+        return formula
+
+    return decorated
+

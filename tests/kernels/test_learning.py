@@ -1,0 +1,305 @@
+"""Learning in use on this processor: the vendor answers, calls are timed, the winner becomes wisdom."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.kernels import decision_for, learning, machine_for
+from lcma.kernels.compile_process import CompileProcess, Found
+from lcma.kernels.cpu import machine as cpu_machine
+from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.planning.profiles import profiles_folder
+from lcma.kernels.planning.strategy import Plan
+from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.wisdom import stored_wisdom
+from lcma.kernels.request import Request
+
+STRASSEN = Found(
+    ("dense", "scheme", OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name, (("method", "batched"),)), 1.0
+)
+
+SIZES = 656, 648, 664
+"""Sizes just above those that are left to the library without planning."""
+
+
+class Table(clock.HostClock):
+    """A clock that reads the seconds of the contender that runs, and is told which one that is."""
+
+    def __init__(self, seconds):
+        self.table, self.running = seconds, ""
+
+    def end(self, began):
+        return self.table[self.running]
+
+
+@pytest.fixture
+def learner(home, monkeypatch):
+    monkeypatch.setenv("LCMA_LEARN", "1")
+    monkeypatch.setattr(cpu_machine, "profile_for", profile_for)  # not that of the other tests
+    found = learning.Learner()
+    monkeypatch.setattr(learning, "learner", found)
+    plan_cache.clear()
+    yield found
+    found.close()
+    plan_cache.clear()
+
+
+@pytest.fixture
+def played(learner, monkeypatch):
+    """played(seconds): contenders' seconds by strategy are those of a table, and nothing is compiled elsewhere."""
+
+    def play(seconds, candidates=(STRASSEN,)):
+        table = Table(seconds)
+        build = Plan.build
+
+        def built(plan):
+            executor = build(plan)
+            run = executor.run
+
+            def running(a, b, out=None):
+                table.running = plan.candidate.strategy
+                return run(a, b, out)
+
+            executor.run = running
+            return executor
+
+        monkeypatch.setattr(Plan, "build", built)
+        monkeypatch.setattr(learning, "_clock", lambda request: table)
+        monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter(candidates))
+        return table
+
+    return play
+
+
+def operands(dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    m, k, n = SIZES
+    return rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+
+
+def multiply_until(a, b, wanted, calls=400):
+    """Multiply until `wanted(lesson)`; every product must be right. Return the number of calls."""
+    exact = a.astype(np.float64) @ b
+    for number in range(calls):
+        c = lcma.matmul(a, b)
+        assert np.linalg.norm(c - exact) < 1e-5 * np.linalg.norm(exact)
+        lesson = next((one for one in learning.learner._lessons.values() if one is not None), None)
+        if lesson is not None and wanted(lesson):
+            return number + 1
+        time.sleep(0.001)  # the background needs a moment that a test has no other use for
+    raise AssertionError("not within so many calls")
+
+
+def decided(lesson):
+    return lesson.trial.decided and lesson.trial.median is not None
+
+
+def test_the_first_call_runs_numpy_and_neither_plans_nor_measures(learner, monkeypatch):
+    monkeypatch.setattr(learner, "_start", lambda: None)
+    a, b = operands()
+    began = time.process_time()
+    np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+    assert time.process_time() - began < 5.0
+    assert "lcma.kernels.cpu.measure" not in sys.modules or not profiles_folder().exists()
+    assert len(learner._jobs) == 1
+
+
+def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, played):
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    a, b = operands()
+    multiply_until(a, b, decided)
+    lesson = next(iter(learner._lessons.values()))
+    assert lesson.plan.candidate.strategy == "scheme"
+    wisdom = stored_when_written()
+    (record,) = wisdom.records
+    assert record.sizes == (*SIZES, 1)
+    assert record.entries[0].strategy == "scheme"
+    assert record.entries[0].seconds == pytest.approx(3e-3)
+    # A new learner, as in another process, starts with what was stored.
+    learning.learner = learning.Learner()
+    plan_cache.clear()
+    multiply_until(a, b, lambda lesson: True)
+    assert next(iter(learning.learner._lessons.values())).plan.candidate.strategy == "scheme"
+    found = decision_for(Request(*SIZES))
+    assert (found.plan.candidate.strategy, found.measured) == ("scheme", True)
+
+
+def test_a_slower_scheme_loses_and_the_library_is_called_directly(learner, played):
+    played({"vendor": 3e-3, "scheme": 4e-3})
+    a, b = operands()
+    multiply_until(a, b, decided)
+    assert stored_when_written().records[0].entries[0].strategy == "vendor"
+    key = (*SIZES, a.dtype, next(iter(learner._lessons))[1])
+    executor = plan_cache.get(key)
+    assert [executor.left_to("numpy") for _ in range(16)].count(True) == 14
+
+
+def stored_when_written():
+    for _ in range(500):
+        if (found := stored_wisdom(profile_for().id)) is not None:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("no wisdom was written")
+
+
+def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, played, monkeypatch):
+    played({"vendor": 3e-3, "scheme": 4e-3})
+    from lcma.kernels.cpu.level import Level
+
+    def full(self, *operands):
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(Level, "run", full)
+    a, b = operands()
+    multiply_until(a, b, decided)
+    assert next(iter(learner._lessons.values())).trial.failed == {1}
+
+
+@pytest.mark.parametrize("reason", ["the environment", "paused", "learn=False"])
+def test_learning_is_switched_off(learner, monkeypatch, reason):
+    a, b = operands()
+    if reason == "the environment":
+        monkeypatch.setenv("LCMA_LEARN", "0")
+    options = {"learn": False} if reason == "learn=False" else {}
+    if reason == "paused":
+        with learning.paused():
+            lcma.matmul(a, b)
+    else:
+        lcma.matmul(a, b, **options)
+    assert not learner._lessons
+
+
+def test_torchs_deterministic_algorithms_switch_it_off(learner):
+    torch = pytest.importorskip("torch")
+    a, b = map(torch.from_numpy, operands())
+    torch.use_deterministic_algorithms(True)
+    try:
+        lcma.matmul(a, b)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert not learner._lessons
+    with torch.no_grad():
+        lcma.matmul(a, b)
+    assert learner._lessons
+
+
+def test_gradients_use_what_is_known(learner):
+    torch = pytest.importorskip("torch")
+    a, b = (torch.from_numpy(x).requires_grad_() for x in operands())
+    from lcma.kernels.torch.ops import bilinear_mm
+
+    bilinear_mm(a, b, "auto").sum().backward()
+    assert not learner._lessons
+
+
+def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, monkeypatch):
+    def broken(self, request, machine):
+        yield from ()
+        raise RuntimeError("no compiler")
+
+    said = []
+    monkeypatch.setattr(learning.warnings, "warn", lambda text, **_: said.append(text))
+    monkeypatch.setattr(CompileProcess, "candidates", broken)
+    a, b = operands()
+    multiply_until(a, b, lambda lesson: not lesson.trial.open)
+    assert next(iter(learner._lessons.values())).trial.leader < 2
+    assert said == ["learning of faster products failed: RuntimeError: no compiler"]
+
+
+def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
+    process = CompileProcess()
+    machine = machine_for(Request(*SIZES))
+    first = next(iter(process.candidates(Request(*SIZES), machine)))
+    assert first.key[1] == "scheme"
+    process._process.kill()
+    process._process.wait()
+    assert list(process.candidates(Request(*SIZES), machine)) == []
+    assert next(iter(process.candidates(Request(*SIZES), machine))).key == first.key
+    process.close()
+
+
+def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkeypatch):
+    played({"vendor": 3e-3, "scheme": 4e-3})
+    said = []
+    monkeypatch.setattr(learning.warnings, "warn", lambda text, **_: said.append(text))
+
+    def refused(*_, **__):
+        raise OSError("read-only file system")
+
+    monkeypatch.setattr(learning, "keep_record", refused)
+    a, b = operands()
+    multiply_until(a, b, decided)
+    other = operands()[0][:, :640].copy(), operands()[1][:640].copy()
+    for _ in range(300):
+        lcma.matmul(*other)
+        if said:
+            break
+        time.sleep(0.005)
+    assert len(said) == 1
+    assert "read-only file system" in said[0]
+    assert "set LCMA_HOME" in said[0]
+
+
+def test_threads_that_multiply_at_once_get_right_products(learner, played):
+    from concurrent.futures import ThreadPoolExecutor
+
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    a, b = operands()
+    exact = a.astype(np.float64) @ b
+
+    def one(_):
+        return np.linalg.norm(lcma.matmul(a, b) - exact) / np.linalg.norm(exact)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert max(pool.map(one, range(200))) < 1e-5
+
+
+def test_a_forked_child_multiplies_and_learns_anew(learner, played):
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    a, b = operands()
+    multiply_until(a, b, lambda lesson: True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+        child = os.fork()
+    if child == 0:
+        right = np.allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
+        os._exit(0 if right and learning.learner._started else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+SCRIPT = """
+import json, sys, time
+import numpy as np, lcma
+from lcma.kernels import decision_for, learning, machine_for
+rng = np.random.default_rng(0)
+a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((1500, 1520), (1520, 1510)))
+began = time.perf_counter()
+while time.perf_counter() - began < 90:
+    c = lcma.matmul(a, b)
+    lesson = next((one for one in learning.learner._lessons.values() if one), None)
+    if lesson and lesson.trial.decided and lesson.trial.median:
+        break
+print(json.dumps([len(lesson.plans), lesson.trial.decided, float(abs(c - a @ b).max())]))
+"""
+
+
+@pytest.mark.slow
+def test_a_fresh_process_decides_by_itself(home):
+    environment = {**os.environ, "LCMA_LEARN": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stderr == ""
+    contenders, settled, error = json.loads(done.stdout)
+    assert contenders > 1
+    assert settled
+    assert error < 1e-2
