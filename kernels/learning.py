@@ -111,6 +111,11 @@ class Learner:
                 self._lessons.move_to_end(key)
         return LearningExecutor(request, self._prepare(key) if lesson is None else lesson)
 
+    def lessons(self) -> list[Lesson]:
+        """Return the lessons of this process, the least recently used first."""
+        with self._condition:
+            return [lesson for lesson in self._lessons.values() if lesson is not None]
+
     def close(self) -> None:
         """End the process that compiles; it is started again when it is needed."""
         self._process.close()

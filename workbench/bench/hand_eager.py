@@ -1,0 +1,89 @@
+"""One row of suite "hand" on a GPU: microseconds of the host for one eager call, ours and torch's, in one process.
+
+Run as a module with a JSON object; prints one. The host's time is that of queueing calls, which the GPU runs later.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+MODULES = {
+    "FastLinear": 1.3,
+    "LowRankLinear": 2.5,
+    "MonarchLinear": 2.5,
+    "BlastLinear": 2.5,
+    "KSLinear": 2.5,
+    "matmul 256": 1.3,
+    "matmul 4096": 2.5,
+}
+"""What is called, at one token of bfloat16 or as a square of float32, and the bar over torch's own call."""
+
+INPUTS, OUTPUTS, RANK, BLOCKS = 5120, 13824, 1024, 4
+"""The layer, and the structured ones' rank and number of blocks."""
+
+WARM, CALLS, ROUNDS = 200, 100, 15
+"""Calls before timing, so that classes are decided; calls of a round: fewer than a GPU's queue holds; rounds."""
+
+Call = Callable[[], object]
+
+
+def calls(name: str, seed: int) -> tuple[Call, Call, Call | None]:
+    """Return our call, torch's, and ours by torch.compile (None for functions)."""
+    import torch
+
+    import lcma
+
+    torch.manual_seed(seed)
+    if name.startswith("matmul"):
+        size = int(name.split()[1])
+        a, b = torch.randn(2, size, size, device="cuda")
+        ours: Any = lcma.matmul
+        return (lambda: ours(a, b)), (lambda: torch.matmul(a, b)), None
+    made: dict[str, Callable[[], Any]] = {
+        "FastLinear": lambda: lcma.FastLinear(INPUTS, OUTPUTS, bias=False),
+        "LowRankLinear": lambda: lcma.LowRankLinear(INPUTS, OUTPUTS, RANK, bias=False),
+        "MonarchLinear": lambda: lcma.MonarchLinear(INPUTS, OUTPUTS, (BLOCKS, BLOCKS), RANK // BLOCKS, bias=False),
+        "BlastLinear": lambda: lcma.BlastLinear(INPUTS, OUTPUTS, (BLOCKS, BLOCKS), RANK, bias=False),
+        "KSLinear": lambda: lcma.KSLinear([(1, 96, 48, 5)], bias=False),
+    }
+    layer = made[name]().to("cuda", torch.bfloat16).eval()
+    x = torch.randn(1, layer.in_features, device="cuda", dtype=torch.bfloat16)
+    dense = torch.nn.Linear(INPUTS, OUTPUTS, bias=False, device="cuda", dtype=torch.bfloat16)
+    token = torch.randn(1, INPUTS, device="cuda", dtype=torch.bfloat16)
+    compiled = torch.compile(layer)
+    return (lambda: layer(x)), (lambda: dense(token)), (lambda: compiled(x))
+
+
+def run(task: dict[str, Any]) -> dict[str, float]:
+    """Return the medians of interleaved rounds."""
+    import torch
+
+    ours, torchs, compiled = calls(task["module"], task["seed"])
+    contenders = {"us": ours, "torch_us": torchs} | ({} if compiled is None else {"compiled_us": compiled})
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    with torch.no_grad():
+        for call in contenders.values():
+            for _ in range(WARM):
+                call()
+            torch.cuda.synchronize()
+        for _ in range(ROUNDS):
+            for name, call in contenders.items():
+                began = time.perf_counter()
+                for _ in range(CALLS):
+                    call()
+                found[name].append(1e6 * (time.perf_counter() - began) / CALLS)
+                torch.cuda.synchronize()
+    figures = {name: statistics.median(each) for name, each in found.items()}
+    figures["over_torch"] = figures["us"] / figures["torch_us"]
+    if compiled is not None:
+        figures["compiled_over_eager"] = figures["compiled_us"] / figures["us"]
+    return figures
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(json.loads(sys.argv[1]))))

@@ -1,0 +1,134 @@
+"""Suite "hand": what a new user gets, in processes of their own with an empty home and defaults."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....errors import VerificationError
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..hand_eager import MODULES
+from ..picture import ratios
+
+CPU_SHAPES: tuple[tuple[str, str, int, int, int], ...] = (
+    *(("dense", "float32", *shape) for shape in (
+        (700, 700, 700), (1000, 1000, 1000), (1500, 1500, 1500), (2048, 2048, 2048), (3000, 3000, 3000),
+        (4096, 4096, 4096), (6000, 6000, 6000), (300, 3000, 5000), (4000, 500, 4000), (1023, 2047, 4095),
+        (2500, 2500, 1000), (777, 5003, 1201), (5120, 640, 1920), (1024, 4096, 1024), (3333, 1111, 2222),
+        (2048, 1408, 5632),
+    )),
+    *(("dense", "float64", *shape) for shape in (
+        (1000, 1000, 1000), (2048, 2048, 2048), (3001, 1500, 2500), (4096, 4096, 4096)
+    )),
+    *(("causal", "float32", *shape) for shape in (
+        (1024, 64, 1024), (2048, 128, 2048), (3000, 512, 3000), (4096, 1024, 4096)
+    )),
+)  # fmt: skip
+"""Products of a processor: kind, dtype, m, k, n."""
+
+CUDA_SHAPES: tuple[tuple[str, str, int, int, int], ...] = tuple(
+    ("dense", dtype, *shape)
+    for dtype, shapes in (
+        ("float32", ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 4608), (4100, 5000, 6100),
+                     (2048, 3584, 18944), (8192, 2560, 9728), (16384, 16384, 16384), (1000, 12288, 4096))),
+        ("tf32", ((8192, 8192, 8192), (16384, 5120, 13824), (4096, 4096, 4096), (12288, 8192, 8192))),
+        ("float64", ((4096, 4096, 4096), (8192, 8192, 8192), (6144, 5120, 6144), (16384, 16384, 16384))),
+        ("bfloat16", ((8192, 8192, 8192), (16384, 16384, 16384), (4096, 5120, 25600), (16384, 9728, 2560))),
+        ("fp32-accurate", ((4096, 4096, 4096), (8192, 8192, 8192), (2048, 3584, 18944), (8192, 2560, 9728))),
+    )
+    for shape in shapes
+)  # fmt: skip
+"""Products of a GPU: cubes, and layers of models that no other suite has."""
+
+LOOP = (
+    Bar("over_share", 1.0, at_most=True),
+    Bar("after_low", 0.99),
+    Bar("first_extra_s", 0.3, at_most=True),
+)
+"""Bars of a loop: seconds over the vendor's by 3% plus 0.1 s, the ratio after the decision, the first call."""
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    shapes = CPU_SHAPES if options.device == "cpu" else CUDA_SHAPES
+    for kind, dtype, *shape in shapes[: options.sample]:
+        key = f"loop {kind} {dtype} {'x'.join(map(str, shape))}"
+        task = {"device": options.device, "kind": kind, "dtype": dtype, "shape": shape, "seed": options.seed}
+        yield Case(key, partial(_loop, task), 60, LOOP)
+    if options.device == "cpu":
+        named = Bar("cold_s", 4.0, at_most=True), Bar("warm_s", 1.0, at_most=True)
+        yield Case("lcma run strassen 700x700x700", _named_scheme, 10, named)
+    else:
+        for name, most in MODULES.items():
+            bar = Bar("over_torch", most, at_most=True)
+            yield Case(f"eager {name}", partial(_eager, name, options.seed), 30, (bar,))
+
+
+def _process(module: str, argument: dict[str, Any]) -> Any:
+    """Return the JSON that a module of this folder prints, run in a process with an empty home."""
+    with tempfile.TemporaryDirectory(prefix="lcma-hand-") as home:
+        paths = os.pathsep.join(filter(None, sys.path))
+        caches = {"LCMA_HOME": f"{home}/home", "TRITON_CACHE_DIR": f"{home}/triton"}
+        environment = {**os.environ, **caches, "LCMA_LEARN": "1", "PYTHONPATH": paths}
+        package = __package__.rpartition(".")[0]
+        command = [sys.executable, "-P", "-m", f"{package}.{module}", json.dumps(argument)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise VerificationError(f"{module} ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+    return json.loads(done.stdout)
+
+
+def _loop(task: dict[str, Any], say: Say) -> Figures:
+    figures: dict[str, Any] = _process("hand_loop", task)
+    return figures | {"over_share": figures["over_s"] / figures["allowed_s"]}
+
+
+def _eager(name: str, seed: int, say: Say) -> Figures:
+    found: Figures = _process("hand_eager", {"module": name, "seed": seed})
+    return found
+
+
+def _named_scheme(say: Say) -> Figures:
+    """Return the seconds of the whole command, cold and in a second process, the product checked."""
+    with tempfile.TemporaryDirectory(prefix="lcma-hand-") as folder:
+        rng = np.random.default_rng(0)
+        a, b = rng.standard_normal((2, 700, 700), dtype=np.float32)
+        paths = [str(Path(folder, name)) for name in ("a.npy", "b.npy")]
+        np.save(paths[0], a)
+        np.save(paths[1], b)
+        environment = {
+            **os.environ,
+            "LCMA_HOME": f"{folder}/home",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        command = [sys.executable, "-P", "-m", __name__.partition(".workbench")[0], "run", "strassen", *paths]
+        seconds = []
+        for number in range(2):
+            began = time.perf_counter()
+            out = str(Path(folder, f"c{number}.npy"))
+            subprocess.run([*command, "--out", out], check=True, capture_output=True, env=environment)
+            seconds.append(time.perf_counter() - began)
+            error = np.linalg.norm(np.load(out) - a.astype(np.float64) @ b) / np.linalg.norm(a.astype(np.float64) @ b)
+            if error > 1e-5:
+                raise VerificationError(f"lcma run strassen has a relative error of {error:.1e}")
+    return {"cold_s": seconds[0], "warm_s": seconds[1]}
+
+
+SUITE = Suite(
+    "hand",
+    "a new user's calls: fresh processes, an empty home, defaults",
+    _cases,
+    ("calls", "vendor_ms", "first_extra_s", "total", "over_share", "decided_s", "after", "after_low", "plan",
+     "cold_s", "warm_s", "us", "torch_us", "over_torch"),
+    ("kernels", "workbench/bench/hand_loop.py", "workbench/bench/hand_eager.py"),
+    picture=partial(ratios, figure="after"),
+)  # fmt: skip
