@@ -45,12 +45,14 @@ def decision_for(
     """
     from .families import check_device_of, machine_for, strategies
     from .planning.planner import decide, decide_among
+    from .removed import check_not_removed
 
     if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
     automatic = isinstance(scheme, str) and scheme == AUTO
     if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
+    check_not_removed(strategy, request)
     check_device_of(strategy, request.device)
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)

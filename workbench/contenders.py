@@ -210,14 +210,9 @@ def contest_of(
         PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
     """
     from ..kernels import decision_for, plan_for
-    from ..kernels.kronecker import KroneckerSparse
-    from ..kernels.structure import is_factored
+    from ..kernels.removed import family_of
 
-    family = "dense" if request.is_dense else "causal"
-    if is_factored(request.structures[0]):
-        family = "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
-    elif request.ring is not None:
-        family = "exact"
+    family = family_of(request)
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")

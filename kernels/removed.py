@@ -1,0 +1,43 @@
+"""Strategies that were measured, lost and were removed: each name is refused with what to use instead.
+
+docs/benchmarks/removed.md has the figures.
+"""
+
+from __future__ import annotations
+
+from ..errors import PlanError
+from .planning.strategy import registered
+from .request import Request
+from .structure import is_factored
+
+REMOVED = {
+    ("cuda", "dense", "scheme:fused"): "scheme:stack",
+}
+"""The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
+
+
+def family_of(request: Request) -> str:
+    """Return the family of the strategies that a request is for."""
+    if request.ring is not None:
+        return "exact"
+    if request.is_dense:
+        return "dense"
+    if not is_factored(request.structures[0]):
+        return "causal"
+    from .kronecker.structure import KroneckerSparse
+
+    return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
+
+
+def check_not_removed(strategy: str | None, request: Request) -> None:
+    """Check that a strategy, as "scheme" or "scheme:tasks", was not removed; a registered one of its name is accepted.
+
+    Raises:
+        PlanError: it was removed; the message names the replacement.
+    """
+    if strategy is None:
+        return
+    family = family_of(request)
+    instead = REMOVED.get((request.device, family, strategy))
+    if instead is not None and (family, strategy.partition(":")[0]) not in registered(request.device):
+        raise PlanError(f"strategy {strategy} was removed: it was never the fastest; use {instead}")
