@@ -89,7 +89,6 @@ def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.fp8 import NAMES, CudaFp8
-    from .dense.fp8_scheme import CudaFp8Scheme
     from .dense.int8 import CudaInt8
     from .dense.padded import CudaPadded
     from .dense.scaled_half import CudaScaledHalf
@@ -111,6 +110,6 @@ def _cuda() -> tuple[Strategy, ...]:
     low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
-    eight_bits: tuple[Strategy, ...] = *fp8, CudaFp8Scheme(), CudaInt8()
+    eight_bits: tuple[Strategy, ...] = *fp8, CudaInt8()
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
     return *dense, *triangular, *kronecker, CudaSplitKronecker(), CudaBlockSchemes(), *low_rank, *exact

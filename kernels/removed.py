@@ -12,6 +12,7 @@ from .structure import is_factored
 
 REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
+    ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
 }
 """The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
 

@@ -178,7 +178,7 @@ class CudaScheme:
         if request.dtype == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
         if request.dtype in FP8.values():
-            return "products in e4m3 are of the strategies fp8-blocked, fp8-vendor and fp8-scheme"
+            return "products in e4m3 are of the strategies fp8-vendor and fp8-blocked, without a scheme"
         if request.dtype == INT8:
             return "products of int8 are of the strategy int8"
         if program.rank == 1:
