@@ -105,7 +105,7 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "dense", "permuted", "compiled"))
+    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "dense", "permuted", "compiled"))
     others += (CudaBlockLowRank("decode", version=3),)
     low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))

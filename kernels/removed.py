@@ -13,6 +13,8 @@ from .structure import is_factored
 REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
     ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
+    ("cuda", "block-low-rank", "fused"): "strided",
+    ("cuda", "block-low-rank", "partial"): "tiled",
 }
 """The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTO, FREE, DENSE, BASELINE, COMPILED = "auto", "auto or dense", "dense", "permuted", "compiled"
 
-FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "partial", "decode", AUTO, FREE)
+FORMS = (DENSE, BASELINE, "strided", "tiled", "decode", AUTO, FREE)
 """The dense matrix, the papers' form, ours, and the planner's choice without the dense matrix (AUTO) and with it
 (FREE); on a GPU `COMPILED`, torch.compile of the papers' form, too."""
 

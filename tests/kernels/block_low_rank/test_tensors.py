@@ -121,9 +121,6 @@ def test_strided_products_are_gemms_and_nothing_else(structure):
 def test_operands_and_kernels_that_do_not_fit_are_refused():
     low, monarch = LowRank(256, 256, 160), Monarch(24, 36, 3, 4, 5)
     for structure, dtype, n, strategy, message in (
-        (low, "bfloat16", 64, "fused", "rank 160 does not stay in registers"),
-        (monarch, "bfloat16", 64, "fused", "only low-rank products are fused"),
-        (LowRank(256, 256, 64), "float32", 64, "fused", "multiplies float16 and bfloat16"),
         (low, "bfloat16", 64, "tiled", "low-rank products need no hand-over"),
         (monarch, "bfloat16", 64, "tiled", "whole 16 bytes"),
         (monarch, "float32", 64, "tiled", "multiplies float16 and bfloat16"),
@@ -131,9 +128,6 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
         (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
         (monarch, "tf32x3", 17, "strided", "tf32x3 is not multiplied"),
         (low, "bfloat16", 64, "compiled", "runs the two GEMMs of strided"),
-        (monarch, "bfloat16", 64, "partial", "only BLAST has a middle product to fuse"),
-        (Blast(256, 256, 2, 32, 5), "bfloat16", 64, "partial", "at most 16 blocks stay in registers"),
-        (Blast(256, 256, 2, 2, 5), "float32", 64, "partial", "multiplies float16 and bfloat16"),
     ):
         with pytest.raises(PlanError, match=message):
             decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy)
@@ -207,14 +201,3 @@ def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
 def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
     pytest.importorskip("triton")
     run_checks("checks_block_low_rank_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
-
-
-def test_the_partial_fusion_stores_the_results_of_the_middle_alone():
-    structure, n = Blast(256, 512, 4, 2, 24), 64
-    request = request_of(structure, n, "bfloat16", device="cuda")
-    whole, partial = (decision_for(request, strategy=name).plan for name in ("strided", "partial"))
-    assert (whole.workspace, partial.workspace) == (2 * (4 + 2) * 24 * n, 2 * 2 * 24 * n)
-    assert [stage.seconds for stage in partial.stages] == [None, None]
-    for unit in ("flops", "bytes"):
-        sums = [sum(getattr(stage, unit) for stage in plan.stages) for plan in (whole, partial)]
-        assert sums[0] - sums[1] == (0 if unit == "flops" else 2 * 2 * 4 * 24 * n)  # written once and read once
