@@ -78,7 +78,7 @@ def _cpu() -> tuple[Strategy, ...]:
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     low_rank = tuple(CpuBlockLowRank(name, baseline=True) for name in ("strided", "quantized"))
-    low_rank += (CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
+    low_rank += (CpuBlockLowRank("dense"),)
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExactLeaf(), CpuExactScheme())
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank, *exact
@@ -105,8 +105,7 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "dense", "permuted", "compiled"))
-    others += (CudaBlockLowRank("decode", version=3),)
+    others = CudaBlockLowRank("tiled"), CudaBlockLowRank("dense"), CudaBlockLowRank("decode", version=3)
     low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)

@@ -15,6 +15,9 @@ REMOVED = {
     ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
     ("cuda", "block-low-rank", "fused"): "strided",
     ("cuda", "block-low-rank", "partial"): "tiled",
+    ("cuda", "block-low-rank", "permuted"): "strided",
+    ("cuda", "block-low-rank", "compiled"): "strided",
+    ("cpu", "block-low-rank", "permuted"): "strided",
 }
 """The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
 

@@ -1,4 +1,4 @@
-"""Strategies for block low-rank products on a GPU: batched GEMMs on views, our Triton kernels, the papers' form."""
+"""Strategies for block low-rank products on a GPU: batched GEMMs on views, and our Triton kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..cuda.executor import layout_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .compiled import compiled_reason, multiply_compiled
 from .cuda_costs import (
     HANDOVER_COLUMNS,
     START,
@@ -30,7 +29,6 @@ from .quantized import code_bytes, multiply_quantized, quantized_reason
 from .steps import Step, steps_of
 from .strategy import (
     DENSE,
-    PERMUTED,
     QUANTIZED,
     STRIDED,
     BlockLowRankStrategy,
@@ -43,7 +41,6 @@ from .structure import Blast, BlockLowRank, Monarch
 from .tensors import (
     expanded,
     multiply_dense,
-    multiply_permuted_tensors,
     multiply_strided,
     multiply_tiled,
     relaid,
@@ -51,17 +48,15 @@ from .tensors import (
     triton_reason,
 )
 
-TILED, DECODE, COMPILED = "tiled", "decode", "compiled"
+TILED, DECODE = "tiled", "decode"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
 PRODUCTS: dict[str, Callable[..., None]] = {
     STRIDED: multiply_strided,
-    PERMUTED: multiply_permuted_tensors,
     DENSE: multiply_dense,
     TILED: multiply_tiled,
     DECODE: multiply_few,
-    COMPILED: multiply_compiled,
     QUANTIZED: multiply_quantized,
 }
 
@@ -85,8 +80,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
       middle ones (on tensor cores).
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
-    - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
-      compiled: torch.compile of them.
+    - dense: the whole matrix, within `max_extra_bytes`.
 
     These have a price: strided and dense, tiled for BLAST products of many columns and Monarch ones of one or two, and
     decode for one or two columns in half precision. The others run where they are named, or where `lcma tune` found
@@ -109,8 +103,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         if self.name == TILED:
             first = request.layouts[1] is Layout.COLUMNS or request.n == 1
             return tiled_reason(structure, request.dtype, first)
-        if self.name == COMPILED:
-            return compiled_reason(structure)
         if self.name == QUANTIZED and request.intermediate is not None:
             return quantized_reason(structure, request.dtype, request.intermediate)
         if self.name == DECODE:
@@ -205,9 +197,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: of quantized codes and scales, of compiled copies, too."""
-        if self.name == COMPILED and 0 not in request.shape:
-            return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
+        """See `Strategy.workspace`: of quantized codes and scales, too."""
         if self.name != QUANTIZED or 0 in request.shape:
             return super().workspace(candidate, request, machine)
         structure = structure_in(request)

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..cuda.launch import starter
 from ..cuda.stack import programs_of
-from .permuted import multiply_permuted
 from .steps import views
 from .strategy import padded
 from .structure import Blast, BlockLowRank, LowRank, Monarch
@@ -68,11 +67,6 @@ def expanded(structure: BlockLowRank, factors: Factors) -> Factors:
     full = first.new_empty((structure.rows, structure.cols))
     multiply_strided(structure, factors, identity, full)
     return (full,)
-
-
-def multiply_permuted_tensors(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """Compute the product in the papers' form, see `permuted.multiply_permuted`."""
-    out.copy_(multiply_permuted(structure, factors, x.T.contiguous()).T)
 
 
 def multiply_tiled(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:

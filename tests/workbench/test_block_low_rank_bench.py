@@ -83,10 +83,12 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
 
 
 def test_a_wrong_product_is_not_timed(monkeypatch):
-    from lcma.kernels.block_low_rank import cpu
+    from lcma.workbench.bench.baselines import block_low_rank
 
     structure = blr_layers.Layer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
-    monkeypatch.setattr(cpu, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1])
+    monkeypatch.setattr(
+        block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
+    )
     with pytest.raises(VerificationError, match="permuted came out wrong"):
         blr_products.figures_of(structure, 8, "float32", Options(), lambda _: None)
 
@@ -159,10 +161,10 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
         count, extra = e2e_blr.take_dense(model, x, condition)
         assert (count, extra) == (len(e2e_blr._layers(model)), sum(one.packed_bytes for one in e2e_blr._layers(model)))
         torch.testing.assert_close(model(x, condition), wanted)
-    from lcma.kernels.block_low_rank import cpu
+    from lcma.workbench.bench.baselines import block_low_rank
 
     monkeypatch.setattr(
-        cpu, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows).numpy()
+        block_low_rank, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows)
     )
     with pytest.raises(VerificationError, match="came out wrong"):
         e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)

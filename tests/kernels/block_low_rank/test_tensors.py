@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 
 import pytest
 
@@ -18,7 +17,6 @@ from lcma.kernels.block_low_rank import (  # noqa: E402
     BlockLowRankMatrix,
     LowRank,
     Monarch,
-    compiled,
 )
 from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile  # noqa: E402
 from lcma.kernels.block_low_rank.decode import DECODE_TILES, few_tile  # noqa: E402
@@ -40,7 +38,7 @@ ids = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: f"{one.ki
 
 
 @ids
-@pytest.mark.parametrize("strategy", ["strided", "permuted", "dense"])
+@pytest.mark.parametrize("strategy", ["strided", "dense"])
 def test_every_strategy_is_the_product_by_definition(structure, strategy):
     matrix = BlockLowRankMatrix.random(structure, dtype="float64")
     factors = [torch.from_numpy(weights) for weights in matrix.factors]
@@ -55,43 +53,6 @@ def test_every_strategy_is_the_product_by_definition(structure, strategy):
             found = executor.run(operand, given)
             torch.testing.assert_close(found, full @ x)
             assert n < 2 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
-
-
-@pytest.mark.parametrize("structure", STRUCTURES[:3], ids=lambda one: f"{one.kind}{len(one.sizes)}")
-def test_torch_compile_of_the_papers_form_is_the_product(structure, monkeypatch):
-    pytest.importorskip("triton")
-    # The graph that torch.compile captures; its code generators are torch's own.
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    monkeypatch.setattr(compiled, "_compiled", compiled._compiled.__wrapped__)
-    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
-    factors = [torch.from_numpy(weights) for weights in matrix.factors]
-    x, out = torch.randn(17, structure.cols, dtype=torch.float64).T, torch.empty(17, structure.rows).double().T
-    request = request_of(structure, 17, "float64", device="cuda")
-    decision_for(request, strategy="compiled").plan.build().run(factors, x, out)
-    torch.testing.assert_close(out, torch.from_numpy(matrix.dense()) @ x)
-    assert decision_for(request, strategy="compiled").seconds is None
-
-
-def test_torch_compile_is_used_for_more_sizes_than_it_compiles_one_function_for(monkeypatch):
-    sizes = []
-
-    def backend(graph, _):
-        def run(*operands):
-            sizes.append(n)
-            return graph(*operands)
-
-        return run
-
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
-    monkeypatch.setattr(compiled, "_compiled", compiled._compiled.__wrapped__)
-    structure = STRUCTURES[0]
-    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
-    factors, full = [torch.from_numpy(weights) for weights in matrix.factors], torch.from_numpy(matrix.dense())
-    for n in range(2, 12):
-        x, out = torch.randn(n, structure.cols).double().T, torch.empty(n, structure.rows).double().T
-        compiled.multiply_compiled(structure, factors, x, out)
-        torch.testing.assert_close(out, full @ x)
-    assert sizes == list(range(2, 12))
 
 
 class Recorder(TorchDispatchMode):
@@ -127,7 +88,6 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
         (Blast(256, 256, 128, 2, 5), "bfloat16", 64, "tiled", "at most 64 blocks"),
         (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
         (monarch, "tf32x3", 17, "strided", "tf32x3 is not multiplied"),
-        (low, "bfloat16", 64, "compiled", "runs the two GEMMs of strided"),
     ):
         with pytest.raises(PlanError, match=message):
             decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy)

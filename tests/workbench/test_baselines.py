@@ -1,0 +1,60 @@
+"""Other people's methods that ratios are taken to: each is the product by definition."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.kernels import Request
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.factored import request_of
+from lcma.kernels.request import Layout
+from lcma.workbench.bench.baselines import NAMES, baseline
+
+STRUCTURES = [
+    Monarch(24, 36, 3, 4, 5),
+    Monarch(24, 36, 3, 4, 5, interleaved=True),
+    Blast(24, 36, 3, 4, 7),
+    LowRank(24, 36, 5),
+]
+
+
+def check(name, matrix, dtype, library):
+    """By any layouts of x and of the result, of factors as they are and rewritten before."""
+    full, factors = matrix.dense(), matrix.factors
+    for first, last, n in itertools.product((Layout.ROWS, Layout.COLUMNS), (Layout.ROWS, Layout.COLUMNS), (1, 6)):
+        request = request_of(matrix.structure, n, dtype, layouts=(first, last))
+        x = np.random.default_rng(n).standard_normal((full.shape[1], n)).astype(dtype)
+        given = np.asfortranarray(x) if first is Layout.COLUMNS else x
+        out = np.full((full.shape[0], n), np.nan, dtype, order="F" if last is Layout.COLUMNS else "C")
+        if library == "torch":
+            torch = pytest.importorskip("torch")
+            factors, given = [torch.from_numpy(one) for one in matrix.factors], torch.from_numpy(given)
+            target = torch.from_numpy(out)
+        else:
+            target = out
+        found = baseline(request, name)
+        assert found.candidate.strategy == name
+        assert found.workspace > 0
+        for operand in (factors, found.prepare(factors)):
+            out[...] = np.nan
+            assert found.build().run(operand, given, target) is target
+            np.testing.assert_allclose(out, full @ x, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: f"{one.kind}{len(one.sizes)}")
+@pytest.mark.parametrize("name", NAMES["block-low-rank"])
+def test_a_block_low_rank_baseline_is_the_product(name, structure, library):
+    check(name, BlockLowRankMatrix.random(structure, dtype="float64"), "float64", library)
+
+
+def test_there_is_no_baseline_of_another_family():
+    request = request_of(LowRank(8, 8, 2), 4, "float32")
+    with pytest.raises(PlanError, match="block-low-rank products have no baseline 'bsr'"):
+        baseline(request, "bsr")
+    with pytest.raises(PlanError, match="dense products have no baseline 'permuted'"):
+        baseline(Request(4, 4, 4, "float32"), "permuted")
