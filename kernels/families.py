@@ -75,7 +75,7 @@ def _cpu() -> tuple[Strategy, ...]:
 
     names = ("vendor", "halving", "scheme")
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
-    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
+    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     low_rank = tuple(CpuBlockLowRank(name, baseline=True) for name in ("strided", "quantized"))
     low_rank += (CpuBlockLowRank("dense"),)
@@ -101,8 +101,7 @@ def _cuda() -> tuple[Strategy, ...]:
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name)
-        for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
+        CudaKronecker(name) for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     others = CudaBlockLowRank("tiled"), CudaBlockLowRank("dense"), CudaBlockLowRank("decode", version=3)

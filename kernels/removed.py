@@ -18,6 +18,8 @@ REMOVED = {
     ("cuda", "block-low-rank", "permuted"): "strided",
     ("cuda", "block-low-rank", "compiled"): "strided",
     ("cpu", "block-low-rank", "permuted"): "strided",
+    **{("cuda", "kronecker", name): "strided" for name in ("einsum", "bsr", "csr")},
+    **{("cpu", "kronecker", name): "slabs" for name in ("einsum", "bsr", "csr")},
 }
 """The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
 

@@ -11,8 +11,9 @@ from lcma.errors import PlanError
 from lcma.kernels import Request
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
 from lcma.kernels.factored import request_of
+from lcma.kernels.kronecker import KroneckerMatrix, Pattern, monarch
 from lcma.kernels.request import Layout
-from lcma.workbench.bench.baselines import NAMES, baseline
+from lcma.workbench.bench.baselines import NAMES, baseline, kronecker
 
 STRUCTURES = [
     Monarch(24, 36, 3, 4, 5),
@@ -50,6 +51,42 @@ def check(name, matrix, dtype, library):
 @pytest.mark.parametrize("name", NAMES["block-low-rank"])
 def test_a_block_low_rank_baseline_is_the_product(name, structure, library):
     check(name, BlockLowRankMatrix.random(structure, dtype="float64"), "float64", library)
+
+
+LISTS = {
+    "one factor": (Pattern(2, 3, 4, 5),),
+    "d of 1": (Pattern(3, 5, 2, 1),),
+    "monarch": monarch(24, 36, 3),
+    "not chainable": (Pattern(1, 8, 8, 3), Pattern(6, 4, 16, 1)),
+}
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("patterns", LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize("name", NAMES["kronecker"])
+def test_a_kronecker_sparse_baseline_is_the_product(name, patterns, dtype, library):
+    if name != "einsum":
+        pytest.importorskip("torch")
+    check(name, KroneckerMatrix.random(patterns, dtype=dtype), dtype, library)
+
+
+def test_einsum_runs_without_torch(monkeypatch):
+    monkeypatch.setattr(kronecker, "has_torch", lambda dtype: False)
+    check("einsum", KroneckerMatrix.random(monarch(24, 36, 3), dtype="float64"), "float64", "numpy")
+
+
+def test_what_torchs_sparse_products_lack_is_said_in_one_line(monkeypatch):
+    torch = pytest.importorskip("torch")
+    matrix = KroneckerMatrix.random((Pattern(2, 3, 4, 5),))
+
+    def fail(*_, **__):
+        raise RuntimeError("not implemented for 'Half'\nand more")
+
+    monkeypatch.setattr(torch, "matmul", fail)
+    found = baseline(request_of(matrix.structure, 8, order="bsl"), "bsr")
+    with pytest.raises(PlanError, match=r"torch does not multiply this sparse matrix: not implemented for 'Half'$"):
+        found.run([torch.from_numpy(matrix.factors[0])], torch.randn(40, 8), torch.empty(30, 8))
 
 
 def test_there_is_no_baseline_of_another_family():

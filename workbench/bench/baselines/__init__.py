@@ -7,7 +7,7 @@ from ....kernels import Request
 from ....kernels.removed import family_of
 from .product import Baseline
 
-NAMES = {"block-low-rank": ("permuted",)}
+NAMES = {"kronecker": ("einsum", "bsr", "csr"), "block-low-rank": ("permuted",)}
 """The baselines by family of the structure."""
 
 
