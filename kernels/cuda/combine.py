@@ -151,17 +151,16 @@ def merge_of(
     grid: Sequence[Sequence[Kind]],
     slabs: tuple[Kind, ...] = (),
     scale: Scale = Scale.NONE,
-    integers: bool = False,
 ) -> Combination:
     """Return the map from products to all blocks of the result, with zeros for absent ones.
 
-    `slabs`: the kinds of the products; empty: all are full. `scale` and `integers`: see `Combine`.
+    `slabs`: the kinds of the products; empty: all are full. `scale`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, integers=integers)
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale)
 
 
 class KernelLaunch:

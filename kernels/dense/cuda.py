@@ -180,7 +180,7 @@ class CudaScheme:
         if request.dtype in FP8.values():
             return "products in e4m3 are of the strategies fp8-vendor and fp8-blocked, without a scheme"
         if request.dtype == INT8:
-            return "products of int8 are of the strategy int8"
+            return "products of int8 are of the strategies int8 and vendor, without a scheme"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:

@@ -22,7 +22,7 @@ from lcma.kernels.codegen.modules import load
 from lcma.kernels.cuda import stack
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_level import int8_level
+from lcma.kernels.cuda.int8_operands import multiply, packed_columns
 from lcma.kernels.cuda.level import Method, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import Target
@@ -78,8 +78,7 @@ def int8_product():
     a, b, out = (
         torch.empty(size, dtype=torch.int8, device="meta") for size in ((1000, 2000), (2000, 999), (1000, 999))
     )
-    level = int8_level(program_of(TWO))
-    level.run(a, level.pack(b), out.int())
+    multiply(a, packed_columns(b), out.int())
 
 
 def spilled_bytes(cubin, folder):
