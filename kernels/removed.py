@@ -12,6 +12,7 @@ from .structure import is_factored
 
 REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
+    ("cuda", "dense", "scheme:loop"): "scaled-half",
     ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
     ("cuda", "block-low-rank", "fused"): "strided",
     ("cuda", "block-low-rank", "partial"): "tiled",

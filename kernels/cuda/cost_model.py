@@ -84,10 +84,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def mode_of(method: str | None = None, count: int = 1) -> str:
-    """Return the mode of a profile's rates: one product, a stack of so many, or a loop with B~ transposed."""
+    """Return the mode of a profile's rates: one product, or a stack of so many."""
     if method is None:
         return "whole"
-    return method if method == "loop" else f"{method} {count}"
+    return f"{method} {count}"
 
 
 def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) -> Floats:
@@ -146,7 +146,7 @@ def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
 
 @dataclass(frozen=True)
 class CudaCostModel:
-    """A `CostModel`. Modes: "whole", "batched", "stack" and "loop", as in `mode_of`.
+    """A `CostModel`. Modes: "whole", "batched" and "stack", as in `mode_of`.
 
     The rate of a product is interpolated from the measured ones, cubes and rectangles, weighted by proximity in
     log m, k, n and number, times its relative efficiency in whole waves of whole tiles and memory

@@ -24,21 +24,15 @@ Tensor = Any
 
 
 class Method(StrEnum):
-    """The method of a level's full products.
-
-    BATCHED: one batched call; LOOP: a call each, with B~ transposed; STACK: our own kernel.
-    """
+    """The method of a level's full products: BATCHED, one batched call, or STACK, our own kernel."""
 
     BATCHED = "batched"
-    LOOP = "loop"
     STACK = "stack"
 
 
 class CudaLevel:
     """A program and the method by which its products run, for tensors of any floating dtype.
 
-    LOOP runs the products one by one, reads every distinct sum once, and stores B~ column-major:
-    measured faster for tf32, whose tensor cores need operands with the inner index contiguous.
     STACK uses `multiply_stack` if supported, which is faster in half precision, else the batched call.
     Half products require BATCHED: products are ordered by kind, so that those of one kind are a range of
     the stacks. Sizes that the grid does not divide are padded with zeros in the stacks. On CPU
@@ -58,10 +52,7 @@ class CudaLevel:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         maps = self.flat.maps
-        looped = method is Method.LOOP
-        self._left_of = maps.left_of if looped else tuple(range(self.flat.rank))
-        self._right_of = maps.right_of if looped else tuple(range(self.flat.rank))
-        left, right = (maps.left, maps.right) if looped else (self.flat.left, self.flat.right)
+        left, right = self.flat.left, self.flat.right
 
         def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
             return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
@@ -142,8 +133,6 @@ class CudaLevel:
     def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
         if self._halves:
             stack = half.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
-        elif self.method is Method.LOOP:
-            stack = b.new_empty((b.shape[0], self.slabs[1], bn, bk)).transpose(2, 3)
         else:
             stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
         combine(self.right, b, stack)
@@ -151,10 +140,10 @@ class CudaLevel:
 
     def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         items = products.shape[0]
-        if self.method is not Method.LOOP and not self._halves and lefts.shape[0] == rights.shape[0] == items:
+        if not self._halves and lefts.shape[0] == rights.shape[0] == items:
             self._batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
             return
-        one = self._by_kind if self._halves else self._one_by_one if self.method is Method.LOOP else self._batch
+        one = self._by_kind if self._halves else self._batch
         for i in range(items):
             one(lefts[i % lefts.shape[0]], rights[i % rights.shape[0]], products[i])
 
@@ -163,12 +152,6 @@ class CudaLevel:
 
         if self.method is Method.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
-
-    def _one_by_one(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
-        import torch
-
-        for left, right, product in zip(self._left_of, self._right_of, products, strict=True):
-            torch.mm(lefts[left], rights[right], out=product)
 
     def _by_kind(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         longest = half.LONGEST if lefts.element_size() == 4 and self._summed else lefts.shape[2]

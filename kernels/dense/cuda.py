@@ -37,9 +37,9 @@ from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
 
-BATCHED, LOOP, STACK = "batched", "loop", "stack"
-METHODS = (BATCHED, LOOP, STACK)
-"""The methods of the products of a stage: one batched call, a call each with B~ transposed, or our own kernel."""
+BATCHED, STACK = "batched", "stack"
+METHODS = (BATCHED, STACK)
+"""The methods of the products of a stage: one batched call, or our own kernel."""
 
 PRICED = 40
 """Number of combinations of grid and rank, least bounds first, that are priced. Chains of equal grid and rank cost the
@@ -242,11 +242,10 @@ def _parts(costs: SchemeCosts, request: Request, model: CudaCostModel, method: s
     shape, item = Shape.of(request), itemsize(request.dtype)
     m, k, n = block_sizes(request.shape, (costs.m, costs.k, costs.n), item)
     rank, items = costs.rank, shape.items
-    lefts, rights = costs.distinct if method == LOOP else (rank, rank)
     (nu, nv, nw), dtype = costs.nnz, request.dtype
     sums = (
-        (STAGES[0], shape.lefts, nu - lefts, m * k, lefts, request.m * request.k),
-        (STAGES[1], shape.rights, nv - rights, k * n, rights, request.k * request.n),
+        (STAGES[0], shape.lefts, nu - rank, m * k, rank, request.m * request.k),
+        (STAGES[1], shape.rights, nv - rank, k * n, rank, request.k * request.n),
         (STAGES[2], items, nw - costs.m * costs.n, m * n, rank, request.m * request.n),
     )
     stages: list[Part] = []

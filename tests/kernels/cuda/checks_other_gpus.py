@@ -33,10 +33,10 @@ TWO = ("strassen", "strassen")
 
 PRODUCTS = (
     (("strassen",), (512, 1024, 512), torch.float32, Method.BATCHED),
-    (("strassen",), (512, 1024, 512), torch.float16, Method.LOOP),
+    (("strassen",), (512, 1024, 512), torch.float16, Method.BATCHED),
     (("laderman",), (500, 499, 501), torch.bfloat16, Method.BATCHED),
     (TWO, (1024, 2048, 1024), torch.bfloat16, Method.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.float32, Method.LOOP),
+    (TWO, (1024, 2048, 1024), torch.float32, Method.BATCHED),
     (TWO, (1024, 2048, 1024), torch.float64, Method.BATCHED),
     (("winograd", "2x2x3"), (1024, 1024, 1152), torch.float32, Method.BATCHED),
 )

@@ -36,7 +36,6 @@ GATE = (
     ("laderman", (1000, 999, 1001), "rows"),
     (TWO, (4096, 4096, 4096), "rows"),
     (TWO, (1001, 333, 2000), "rows"),
-    (f"{TWO}@scheme:loop", (2048, 2048, 2048), "rows"),
     (f"{TWO}@scheme:stack", (2048, 2048, 2048), "rows"),
     (f"{TWO}@scheme:stack", (1000, 999, 1001), "rows"),
 )
@@ -83,7 +82,6 @@ PRODUCTS = (
     Product("float64", _square(16384), THREE, 1.27, 1.305, 20),
     Product("bfloat16", _square(16384), f"{TWO}@scheme:stack", 1.10, 1.16),
     Product("bfloat16", _square(32768), f"{TWO}@scheme:stack", 1.16, 1.23, 25),
-    Product("tf32", _square(16384), f"{TWO}@scheme:loop", 1.05),
     Product("bfloat16", _square(16384), f"{TWO}@scheme:batched"),
     Product("float32", _square(4096), TWO),
     Product("float32", _square(2048), TWO),
