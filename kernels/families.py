@@ -73,8 +73,7 @@ def _cpu() -> tuple[Strategy, ...]:
     from .exact.cpu import CpuExactLeaf, CpuExactScheme
     from .kronecker.cpu import CpuKronecker
 
-    names = ("vendor", "halving", "scheme")
-    triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
+    triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     low_rank = tuple(CpuBlockLowRank(name, baseline=True) for name in ("strided", "quantized"))
@@ -98,7 +97,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .kronecker.cuda import CudaKronecker
     from .kronecker.split_strategy import CudaSplitKronecker
 
-    names = ("vendor", "halving", "kernel", "scheme")
+    names = ("vendor", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
         CudaKronecker(name) for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "dense")

@@ -146,7 +146,7 @@ def planned(
 
 def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
-        digests: Any = scheme  # for a triangular product also "halving" and SCHEME/DENSE, which are no schemes
+        digests: Any = scheme  # for a triangular product also SCHEME/DENSE, which is no scheme
     elif is_one(scheme):
         digests = certified(scheme, request.ring).digest
     else:

@@ -14,6 +14,8 @@ REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
     ("cuda", "dense", "scheme:loop"): "scaled-half",
     ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
+    ("cuda", "causal", "halving"): "strips",
+    ("cpu", "causal", "halving"): "strips",
     ("cuda", "block-low-rank", "fused"): "strided",
     ("cuda", "block-low-rank", "partial"): "tiled",
     ("cuda", "block-low-rank", "permuted"): "strided",
@@ -46,7 +48,13 @@ def check_not_removed(strategy: str | None, request: Request) -> None:
     """
     if strategy is None:
         return
-    family = family_of(request)
-    instead = REMOVED.get((request.device, family, strategy))
-    if instead is not None and (family, strategy.partition(":")[0]) not in registered(request.device):
-        raise PlanError(f"strategy {strategy} was removed: it was never the fastest; use {instead}")
+    if reason := removal_of(strategy, family_of(request), request.device):
+        raise PlanError(reason)
+
+
+def removal_of(strategy: str, family: str, device: str) -> str | None:
+    """Return the reason why a strategy is refused, with its replacement; None if it was not removed."""
+    instead = REMOVED.get((device, family, strategy))
+    if instead is None or (family, strategy.partition(":")[0]) in registered(device):
+        return None
+    return f"strategy {strategy} was removed: it was never the fastest; use {instead}"

@@ -239,8 +239,10 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     from ..kernels.request import FP8
     from .bench.baselines import NAMES, baseline
 
+    foreign = NAMES.get(family, ())
     if family in ("dense", "causal"):
-        yield from ((name, plan_for(request, strategy=name)) for name in BASELINES[family])
+        for name in BASELINES[family]:
+            yield name, baseline(request, name) if name in foreign else plan_for(request, strategy=name)
         if request.dtype in FP8.values():
             with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
                 yield VENDOR, plan_for(request, strategy=VENDOR)
@@ -248,8 +250,7 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     unlimited = replace(request, max_extra_bytes=UNLIMITED, intermediate=None)
     for name in BASELINES[family]:
         with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
-            foreign = name in NAMES.get(family, ())
-            yield name, baseline(unlimited, name) if foreign else plan_for(unlimited, strategy=name)
+            yield name, baseline(unlimited, name) if name in foreign else plan_for(unlimited, strategy=name)
 
 
 def _shown(plan: Plan | Baseline) -> str:
@@ -260,7 +261,7 @@ def _shown(plan: Plan | Baseline) -> str:
     from ..kernels import Plan
     from ..kernels.cpu.library import library_for
 
-    assert isinstance(plan, Plan)  # baselines are of factored matrices
+    assert isinstance(plan, Plan)  # no baseline is called vendor
 
     return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
 

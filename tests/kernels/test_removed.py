@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Request, decision_for, register_strategy, unregister_strategy
 from lcma.kernels.block_low_rank import LowRank
@@ -47,6 +49,13 @@ def test_the_documentation_has_a_row_for_each(device, family, name):
         for place in places.strip().split(", ")
     }
     assert any(char.isdigit() for char in found[device, family, name])
+
+
+def test_the_products_of_attention_refuse_it_too():
+    q = np.ones((4, 3))
+    for scheme in (None, "strassen"):
+        with pytest.raises(PlanError, match=r"strategy halving was removed: .*; use strips"):
+            lcma.causal_qk(q, q, strategy="halving", scheme=scheme)
 
 
 def test_a_registered_strategy_of_a_removed_name_is_accepted():

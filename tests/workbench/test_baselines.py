@@ -12,8 +12,9 @@ from lcma.kernels import Request
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
 from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import KroneckerMatrix, Pattern, monarch
-from lcma.kernels.request import Layout
-from lcma.workbench.bench.baselines import NAMES, baseline, kronecker
+from lcma.kernels.request import Layout, structures_of
+from lcma.schemes_db.symmetry import SIDES, Triangle
+from lcma.workbench.bench.baselines import NAMES, baseline, causal, kronecker
 
 STRUCTURES = [
     Monarch(24, 36, 3, 4, 5),
@@ -69,6 +70,29 @@ def test_a_kronecker_sparse_baseline_is_the_product(name, patterns, dtype, libra
     if name != "einsum":
         pytest.importorskip("torch")
     check(name, KroneckerMatrix.random(patterns, dtype=dtype), dtype, library)
+
+
+@pytest.mark.parametrize("name", NAMES["causal"])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("side", SIDES)
+def test_halving_is_the_triangular_product(name, side, upper, monkeypatch):
+    """On a processor, and as on a GPU by plain torch: triangles of several sizes, with Strassen's scheme in squares."""
+    torch = pytest.importorskip("torch")
+    for limit, value in (("CPU_BASE", 16), ("BASE", 16), ("CPU_SCHEME_ABOVE", 40), ("SCHEME_ABOVE", 40)):
+        monkeypatch.setattr(causal, limit, value)
+    m, k, n = {"out": (90, 41, 90), "left": (90, 90, 41), "right": (41, 90, 90)}[side]
+    cut = np.triu if upper else np.tril
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    clean = cut(a) if side == "left" else a, cut(b) if side == "right" else b
+    wanted = clean[0] @ clean[1]
+    wanted = cut(wanted) if side == "out" else wanted
+    for device in ("cpu", "cuda"):
+        request = Request(m, k, n, "float64", device=device, structures=structures_of(Triangle(side, upper)))
+        out = np.full((m, n), np.nan)
+        given = [one if device == "cpu" else torch.from_numpy(one) for one in (a, b, out)]
+        baseline(request, name).run(*given)
+        np.testing.assert_allclose(out, wanted, atol=1e-11)
 
 
 def test_einsum_runs_without_torch(monkeypatch):

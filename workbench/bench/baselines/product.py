@@ -16,11 +16,16 @@ Array = Any
 Factors = Sequence[Array]
 
 
+def _unchanged(factors: Factors) -> Factors:
+    return factors
+
+
 @dataclass(frozen=True)
 class Baseline:
     """A method that is named, timed and weighed as a plan is, and whose seconds nobody predicts.
 
-    `multiply(factors, x, out)` computes out (rows, n) = W x for x (cols, n), from the result of `rewrite(factors)`.
+    `multiply(factors, x, out)` computes out (rows, n) = W x for x (cols, n), from the result of `rewrite(factors)`. Of
+    a triangular product A takes the place of the factors.
     `workspace` is an upper bound of the bytes of a run, the rewritten factors included.
     """
 
@@ -28,7 +33,7 @@ class Baseline:
     name: str
     multiply: Callable[[Factors, Array, Array], None]
     workspace: int
-    rewrite: Callable[[Factors], Factors] = tuple
+    rewrite: Callable[[Factors], Factors] = _unchanged
     seconds: None = None
 
     @property
