@@ -57,4 +57,4 @@ def removal_of(strategy: str, family: str, device: str) -> str | None:
     instead = REMOVED.get((device, family, strategy))
     if instead is None or (family, strategy.partition(":")[0]) in registered(device):
         return None
-    return f"strategy {strategy} was removed: it was never the fastest; use {instead}"
+    return f"strategy {strategy} was removed: others are faster (docs/benchmarks/removed.md); use {instead}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..planning.machine import Machine
@@ -150,8 +150,3 @@ class BlockLowRankStrategy(ABC):
 def padded(n: int) -> int:
     """Round n up to the columns of the buffers between steps: whole 16 bytes in every dtype, for tensor cores."""
     return -(-n // 8) * 8
-
-
-def without_seconds(stages: Iterable[Stage]) -> list[Stage]:
-    """Return the stages without seconds, for a kernel that was not measured."""
-    return [replace(stage, seconds=None) for stage in stages]
