@@ -73,12 +73,11 @@ def _cpu() -> tuple[Strategy, ...]:
     from .exact.cpu import CpuExactLeaf, CpuExactScheme
     from .kronecker.cpu import CpuKronecker
 
-    names = ("vendor", "halving", "scheme")
-    triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
-    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
+    triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
+    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     low_rank = tuple(CpuBlockLowRank(name, baseline=True) for name in ("strided", "quantized"))
-    low_rank += (CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
+    low_rank += (CpuBlockLowRank("dense"),)
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExactLeaf(), CpuExactScheme())
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank, *exact
@@ -89,7 +88,6 @@ def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.fp8 import NAMES, CudaFp8
-    from .dense.fp8_scheme import CudaFp8Scheme
     from .dense.int8 import CudaInt8
     from .dense.padded import CudaPadded
     from .dense.scaled_half import CudaScaledHalf
@@ -99,18 +97,16 @@ def _cuda() -> tuple[Strategy, ...]:
     from .kronecker.cuda import CudaKronecker
     from .kronecker.split_strategy import CudaSplitKronecker
 
-    names = ("vendor", "halving", "kernel", "scheme")
+    names = ("vendor", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name)
-        for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
+        CudaKronecker(name) for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "dense", "permuted", "compiled"))
-    others += (CudaBlockLowRank("decode", version=3),)
+    others = CudaBlockLowRank("tiled"), CudaBlockLowRank("dense"), CudaBlockLowRank("decode", version=3)
     low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
-    eight_bits: tuple[Strategy, ...] = *fp8, CudaFp8Scheme(), CudaInt8()
+    eight_bits: tuple[Strategy, ...] = *fp8, CudaInt8()
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
     return *dense, *triangular, *kronecker, CudaSplitKronecker(), CudaBlockSchemes(), *low_rank, *exact

@@ -22,32 +22,25 @@ class Reach:
     summed: bool = False
 
 
-def range_reason(program: Program | None, request: Request, wraps: bool = True) -> str | None:
-    """Return the reason why entries of the stated magnitude cannot be multiplied by this program, or None.
-
-    `wraps`: see `largest_allowed`.
-    """
-    if request.max_abs is None or request.max_abs <= (allowed := largest_allowed(program, request, wraps)):
+def range_reason(program: Program | None, request: Request) -> str | None:
+    """Return the reason why entries of the stated magnitude cannot be multiplied by this program, or None."""
+    if request.max_abs is None or request.max_abs <= (allowed := largest_allowed(program, request)):
         return None
     what = "sums of blocks in int8 and C in int32" if request.dtype == "int8" else f"C in {request.dtype}"
     return f"entries up to {request.max_abs} do not keep {what}: {allowed} is the largest magnitude that does here"
 
 
-def largest_allowed(program: Program | None, request: Request, wraps: bool = True) -> int:
+def largest_allowed(program: Program | None, request: Request) -> int:
     """Return the largest magnitude of entries of A and B for which neither C nor any int8 sum can overflow.
 
     Sums and products of int32 and int64 may overflow: they are exact modulo two to the number of bits, and so
-    is C. The operands of int8 products are widened before they are multiplied, so they must not. Without `wraps`
-    products saturate, so that those of sums of int8 must fit as well.
+    is C. The operands of int8 products are widened before they are multiplied, so they must not.
     """
     allowed = math.isqrt(int(np.iinfo(request.result).max) // max(request.k, 1))
     if request.dtype != "int8":
         return allowed
     limits = np.iinfo(np.int8)
     left, right = (Reach(), Reach()) if program is None else reach(program)
-    if not wraps and program is not None:
-        inner = max(-(-request.k // _inner_parts(program)), 1) * left.factor * right.factor
-        allowed = min(allowed, math.isqrt(int(np.iinfo(request.result).max) // inner))
     for side in (left, right):
         # A block can contain any int8 number, -128 included; a sum may have the other sign.
         allowed = min(allowed, int(limits.max) // side.factor if side.summed else -int(limits.min))
@@ -62,12 +55,6 @@ def require_within(label: str, found: int, max_abs: int) -> None:
     """
     if found > max_abs:
         raise PlanError(f"{label} has an entry of magnitude {found}, but max_abs={max_abs} was stated; state {found}")
-
-
-def _inner_parts(program: Program) -> int:
-    """Return a number of parts that every product's inner size is divided by, over all levels."""
-    below = dict(program.inner)
-    return program.target.k * min(_inner_parts(below[op.kind]) if op.kind in below else 1 for op in program.products)
 
 
 @memoize_on_instance

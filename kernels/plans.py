@@ -46,12 +46,14 @@ def decision_for(
     """
     from .families import check_device_of, machine_for, strategies
     from .planning.planner import decide, decide_among
+    from .removed import check_not_removed
 
     if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
     automatic = isinstance(scheme, str) and scheme == AUTO
     if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
+    check_not_removed(strategy, request)
     check_device_of(strategy, request.device)
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)
@@ -181,7 +183,7 @@ def planned(
 
 def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
-        digests: Any = scheme  # for a triangular product also "halving" and SCHEME/DENSE, which are no schemes
+        digests: Any = scheme  # for a triangular product also SCHEME/DENSE, which is no scheme
     elif is_one(scheme):
         digests = certified(scheme, request.ring).digest
     else:

@@ -21,18 +21,15 @@ and its result. Errors are relative to float64, in the Frobenius norm."""
 
 Cells = tuple[object, ...]
 
-FUSED_WIN = 1.2
-"""The speed over two GEMMs from which on one kernel counts as a win."""
-
 
 def block_low_rank_page(results: Path) -> str:
-    """Return the page: a section for each file of rows of the suites blr, blr_fused, e2e_blr and compress.
+    """Return the page: a section for each file of rows of the suites blr, e2e_blr and compress.
 
     Raises:
         SchemeFormatError: a line of a file is not a row.
     """
     parts = [HEAD]
-    sections = (("blr", _layers), ("blr_fused", _fused), ("e2e_blr", _models), ("compress", _compression))
+    sections = (("blr", _layers), ("e2e_blr", _models), ("compress", _compression))
     for suite, tables in sections:
         for device, place in (("cuda", "a GPU"), ("cpu", "a processor")):
             rows = [row for row in newest_rows(results, suite, device) if not row.get("refused")]
@@ -43,7 +40,6 @@ def block_low_rank_page(results: Path) -> str:
 
 TITLES = {
     "blr": "Layers",
-    "blr_fused": "One kernel for a low-rank product",
     "e2e_blr": "Models",
     "compress": "A compressed model",
 }
@@ -133,20 +129,6 @@ def _steps(row: Row) -> Iterator[Cells]:
             _megabytes(step["peak_bytes"]),
             f"{step['error']:.2e}",
         )
-
-
-def _fused(rows: Sequence[Row]) -> Iterator[str]:
-    wins = sum(row["figures"]["ratio"] >= FUSED_WIN for row in rows)
-    yield f"The kernel is at least {FUSED_WIN:g} times as fast as two GEMMs in {wins} of {len(rows)} rows."
-    columns = ("row", "over two GEMMs", "over dense", "weights, MB", "peak, MB", "peak of two GEMMs, MB", "error")
-    yield markdown_table(columns, map(_fused_row, rows))
-
-
-def _fused_row(row: Row) -> Cells:
-    figures = row["figures"]
-    peaks = (_megabytes(figures["peak_bytes"][name]) for name in ("fused", "strided"))
-    ratios = _ratio(figures["ratio"]), _ratio(figures["over_dense"])
-    return row["key"], *ratios, _megabytes(figures["weight_bytes"]), *peaks, f"{figures['errors']['fused']:.2e}"
 
 
 def _models(rows: Sequence[Row]) -> Iterator[str]:

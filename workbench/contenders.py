@@ -17,6 +17,7 @@ from .truth import relative_error, true_product
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
+    from .bench.baselines.product import Baseline
 
 BASELINES = {
     "dense": ("vendor",),
@@ -25,9 +26,9 @@ BASELINES = {
     "kronecker": ("bmm", "einsum", "bsr", "csr", "dense"),
     "block-low-rank": ("strided", "permuted", "dense"),
 }
-"""The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
-can run; the dense matrix is built before the timing starts. In fp8 the vendor's product of the operands as they are,
-and `fp8-vendor` where it can run."""
+"""The strategies and other people's methods that ratios are taken to, by family; the fastest of them counts. Of
+Kronecker-sparse ones those that can run; the dense matrix is built before the timing starts. In fp8 the vendor's
+product of the operands as they are, and `fp8-vendor` where it can run."""
 
 OPTIONAL = ("bsr", "csr", "dense")
 """Baselines of Kronecker-sparse products that are left out where they cannot run after all: a library lacks the dtype,
@@ -98,10 +99,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Contender:
-    """A plan with its name in the table."""
+    """A plan, or somebody else's method, with its name in the table."""
 
     what: str
-    plan: Plan
+    plan: Plan | Baseline
     scheme: Any
     is_baseline: bool
 
@@ -210,14 +211,9 @@ def contest_of(
         PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
     """
     from ..kernels import decision_for, plan_for
-    from ..kernels.kronecker import KroneckerSparse
-    from ..kernels.structure import is_factored
+    from ..kernels.removed import family_of
 
-    family = "dense" if request.is_dense else "causal"
-    if is_factored(request.structures[0]):
-        family = "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
-    elif request.ring is not None:
-        family = "exact"
+    family = family_of(request)
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")
@@ -236,14 +232,17 @@ def contest_of(
     return Contest(request, tuple(found), basis, seed, operand)
 
 
-def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan]]:
+def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Baseline]]:
     from ..kernels import plan_for
     from ..kernels.dense.fp8 import VENDOR
     from ..kernels.factored import UNLIMITED
     from ..kernels.request import FP8
+    from .bench.baselines import NAMES, baseline
 
+    foreign = NAMES.get(family, ())
     if family in ("dense", "causal"):
-        yield from ((name, plan_for(request, strategy=name)) for name in BASELINES[family])
+        for name in BASELINES[family]:
+            yield name, baseline(request, name) if name in foreign else plan_for(request, strategy=name)
         if request.dtype in FP8.values():
             with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
                 yield VENDOR, plan_for(request, strategy=VENDOR)
@@ -251,15 +250,18 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan]]:
     unlimited = replace(request, max_extra_bytes=UNLIMITED, intermediate=None)
     for name in BASELINES[family]:
         with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
-            yield name, plan_for(unlimited, strategy=name)
+            yield name, baseline(unlimited, name) if name in foreign else plan_for(unlimited, strategy=name)
 
 
-def _shown(plan: Plan) -> str:
+def _shown(plan: Plan | Baseline) -> str:
     """The candidate; of a processor's vendor strategy with the library that computes the product."""
     text = str(plan.candidate)
     if plan.candidate.strategy != "vendor" or plan.request.device != "cpu" or not plan.request.is_dense:
         return text
+    from ..kernels import Plan
     from ..kernels.cpu.library import library_for
+
+    assert isinstance(plan, Plan)  # no baseline is called vendor
 
     return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
 

@@ -16,10 +16,9 @@ from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request, layout_of
 from .executor import BlockLowRankExecutor, Factors
 from .naive import dense_matrix
-from .permuted import multiply_permuted
 from .quantization import dequantize, quantize
 from .steps import Step, by_rank, views
-from .strategy import DENSE, PERMUTED, QUANTIZED, BlockLowRankStrategy, known, moved_elements, padded, structure_in
+from .strategy import DENSE, QUANTIZED, BlockLowRankStrategy, known, moved_elements, padded, structure_in
 from .structure import BlockLowRank
 
 Matrix = npt.NDArray[Any]
@@ -40,7 +39,6 @@ class CpuBlockLowRank(BlockLowRankStrategy):
 
     - strided: two or three batched GEMMs on views, the batch last between them; nothing is permuted. The baseline.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - permuted: the papers' GEMMs between permuted copies; runs only if named.
     - quantized: strided, and intermediate results rounded in place to the `intermediate` of the request: the errors of
       a GPU, but no fewer bytes.
     """
@@ -73,7 +71,7 @@ class CpuBlockLowRank(BlockLowRankStrategy):
         """See `Strategy.build`."""
         structure = structure_in(request)
         pool = shared_pool if machine.pool is None else machine.pool
-        product = {PERMUTED: _permuted, DENSE: _dense}.get(self.name, _strided)
+        product = _dense if self.name == DENSE else _strided
         rewrite = partial(_expanded, structure) if self.name == DENSE else None
         held = self.workspace(candidate, request, machine)
         run = partial(product, structure, pool)
@@ -112,10 +110,6 @@ def _round(values: Matrix, form: str) -> None:
 
 def _dense(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out: Matrix) -> None:
     np.matmul(factors[0], x, out=out)
-
-
-def _permuted(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out: Matrix) -> None:
-    out[...] = multiply_permuted(structure, factors, np.ascontiguousarray(x.T)).T
 
 
 def _expanded(structure: BlockLowRank, factors: Factors) -> Factors:

@@ -1,4 +1,4 @@
-"""Strategies for block low-rank products on a GPU: batched GEMMs on views, our Triton kernels, the papers' form."""
+"""Strategies for block low-rank products on a GPU: batched GEMMs on views, and our Triton kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..cuda.executor import layout_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .compiled import compiled_reason, multiply_compiled
 from .cuda_costs import (
     HANDOVER_COLUMNS,
     START,
@@ -30,45 +29,34 @@ from .quantized import code_bytes, multiply_quantized, quantized_reason
 from .steps import Step, steps_of
 from .strategy import (
     DENSE,
-    PERMUTED,
     QUANTIZED,
     STRIDED,
     BlockLowRankStrategy,
     known,
     moved_elements,
-    padded,
     structure_in,
     structure_of,
 )
 from .structure import Blast, BlockLowRank, Monarch
 from .tensors import (
     expanded,
-    fused_reason,
     multiply_dense,
-    multiply_fused,
-    multiply_partial,
-    multiply_permuted_tensors,
     multiply_strided,
     multiply_tiled,
-    partial_reason,
     relaid,
     tiled_reason,
     triton_reason,
 )
 
-TILED, DECODE, FUSED, PARTIAL, COMPILED = "tiled", "decode", "fused", "partial", "compiled"
+TILED, DECODE = "tiled", "decode"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
 PRODUCTS: dict[str, Callable[..., None]] = {
     STRIDED: multiply_strided,
-    PERMUTED: multiply_permuted_tensors,
     DENSE: multiply_dense,
     TILED: multiply_tiled,
     DECODE: multiply_few,
-    FUSED: multiply_fused,
-    PARTIAL: multiply_partial,
-    COMPILED: multiply_compiled,
     QUANTIZED: multiply_quantized,
 }
 
@@ -90,12 +78,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - strided: two or three of the vendor's batched GEMMs on views, the batch last between them; the baseline.
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
-    - fused: a low-rank product of rank up to 128 by one kernel.
-    - partial: BLAST's first two products by one kernel, the papers' partial fusion: the first's results are not stored.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
-    - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
-      compiled: torch.compile of them.
+    - dense: the whole matrix, within `max_extra_bytes`.
 
     These have a price: strided and dense, tiled for BLAST products of many columns and Monarch ones of one or two, and
     decode for one or two columns in half precision. The others run where they are named, or where `lcma tune` found
@@ -115,15 +100,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         """See `BlockLowRankStrategy`."""
         if request.dtype not in DTYPES:
             return f"{request.dtype} is not multiplied by block low-rank factors; choose one of {', '.join(DTYPES)}"
-        first, last = (layout is Layout.COLUMNS or request.n == 1 for layout in request.layouts[1:])
         if self.name == TILED:
+            first = request.layouts[1] is Layout.COLUMNS or request.n == 1
             return tiled_reason(structure, request.dtype, first)
-        if self.name == FUSED:
-            return fused_reason(structure, request.dtype, first, last)
-        if self.name == PARTIAL:
-            return partial_reason(structure, request.dtype)
-        if self.name == COMPILED:
-            return compiled_reason(structure)
         if self.name == QUANTIZED and request.intermediate is not None:
             return quantized_reason(structure, request.dtype, request.intermediate)
         if self.name == DECODE:
@@ -176,11 +155,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
         stages = super().predict(candidate, request, machine)
-        if self.name == PARTIAL and len(stages) == 3:
-            first, second, last = stages
-            unstored = 2 * structure_in(request).intermediates()[0] * request.n * request.itemsize
-            both = Stage("two in one launch", first.flops + second.flops, first.bytes + second.bytes - unstored, None)
-            return [both, last]
         if self.name == TILED and stages and isinstance(structure := structure_in(request), Monarch):
             return [*self._relaying(structure, request, machine), *stages]
         if self.name == QUANTIZED and stages:
@@ -223,11 +197,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: of quantized codes and scales, of compiled copies, too."""
-        if self.name == COMPILED and 0 not in request.shape:
-            return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
-        if self.name == PARTIAL and 0 not in request.shape:
-            return structure_in(request).intermediates()[1] * padded(request.n) * request.itemsize
+        """See `Strategy.workspace`: of quantized codes and scales, too."""
         if self.name != QUANTIZED or 0 in request.shape:
             return super().workspace(candidate, request, machine)
         structure = structure_in(request)

@@ -29,7 +29,7 @@ def matmul(
 ) -> Matrix:
     """Compute Y = X W^T (..., rows) for x (..., cols).
 
-    `strategy` names the only strategy to use ("strided", "dense", "permuted"); `effort="measure"` times the best
+    `strategy` names the only strategy to use ("strided", "dense"); `effort="measure"` times the best
     candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result,
     `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An
     x whose rows are not contiguous is copied first. `intermediate` "fp8" (e4m3) or "int8" rounds the results between

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..planning.machine import Machine
@@ -17,9 +17,9 @@ from .structure import BlockLowRank
 
 FAMILY = "block-low-rank"
 
-STRIDED, PERMUTED, DENSE, QUANTIZED = "strided", "permuted", "dense", "quantized"
-"""The strategies of every device: GEMMs on views, the papers' GEMMs between permutations, the whole matrix, and, for
-requests with an `intermediate` alone, results between steps that are rounded to 8 bits."""
+STRIDED, DENSE, QUANTIZED = "strided", "dense", "quantized"
+"""The strategies of every device: GEMMs on views, the whole matrix, and, for requests with an `intermediate` alone,
+results between steps that are rounded to 8 bits."""
 
 
 def structure_of(request: Request) -> BlockLowRank | None:
@@ -135,9 +135,6 @@ class BlockLowRankStrategy(ABC):
             seconds = known(self.step_seconds(step, request, machine)) if self.is_priced(request) else None
             moved = moved_elements(step, n) * request.itemsize
             found.append(Stage(step.name, 2.0 * step.parameters * n, moved, seconds, (step.m, step.k, n)))
-        if self.name == PERMUTED:
-            copied = 2 * sum(structure.intermediates()) * n * request.itemsize
-            found.append(Stage("permutations", 0, copied, None))
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -147,15 +144,9 @@ class BlockLowRankStrategy(ABC):
         structure = structure_in(request)
         if self.name == DENSE:
             return structure.rows * structure.cols * request.itemsize
-        held = sum(structure.intermediates()) * padded(request.n) * request.itemsize
-        return 2 * held + structure.rows * request.n * request.itemsize if self.name == PERMUTED else held
+        return sum(structure.intermediates()) * padded(request.n) * request.itemsize
 
 
 def padded(n: int) -> int:
     """Round n up to the columns of the buffers between steps: whole 16 bytes in every dtype, for tensor cores."""
     return -(-n // 8) * 8
-
-
-def without_seconds(stages: Iterable[Stage]) -> list[Stage]:
-    """Return the stages without seconds, for a kernel that was not measured."""
-    return [replace(stage, seconds=None) for stage in stages]

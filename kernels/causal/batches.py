@@ -9,13 +9,11 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..removed import removal_of
 from ..request import Request, structures_of
 from .run import STRATEGIES, run_triangular
 
 Matrix = npt.NDArray[Any]
-
-HALVING = "halving"
-"""A program of two triangles and the square between them, which a dense scheme may compute."""
 
 
 def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
@@ -24,14 +22,13 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
     Raises:
         PlanError: the strategy is unknown, or takes no scheme.
     """
-    known = (*STRATEGIES, HALVING)
-    if strategy is not None and strategy not in known:
-        raise PlanError(f"strategy must be one of {', '.join(known)}, not {strategy!r}; a scheme goes to scheme=")
-    if strategy is None or scheme is None:
-        return strategy or scheme
-    if strategy != HALVING:
+    if strategy is not None and strategy not in STRATEGIES:
+        if reason := removal_of(strategy, "causal", "cpu"):
+            raise PlanError(reason)
+        raise PlanError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}; a scheme goes to scheme=")
+    if strategy is not None and scheme is not None:
         raise PlanError(f"{strategy} takes no scheme; leave strategy or scheme out")
-    return f"{strategy}:{scheme}"
+    return strategy or scheme
 
 
 def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, out: Matrix | None = None) -> Matrix:

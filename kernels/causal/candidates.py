@@ -1,4 +1,4 @@
-"""Programs for triangular products: two triangles and a square, and levels of triangular schemes."""
+"""Programs for triangular products: levels of triangular schemes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from ...errors import CatalogError, PlanError
-from ...schemes_db.algebra import naive
 from ...schemes_db.costs import growth_factor
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.resolve import resolve
@@ -36,8 +35,8 @@ SPLIT = "2x2x2-tri-left-r6"
 class TriangularSource:
     """The program of a triangular product by name; a `Source`.
 
-    Names: "halving", "halving:DENSE", SCHEME, and SCHEME/DENSE for two levels: full products by
-    the dense scheme, half products by two full and four half ones.
+    Names: SCHEME, and SCHEME/DENSE for two levels: full products by the dense scheme, half products by two full and
+    four half ones.
     """
 
     name: str
@@ -53,11 +52,6 @@ class TriangularSource:
         """See `Source`."""
         return self.name
 
-    @property
-    def strategy(self) -> str:
-        """The name of the strategy that runs it."""
-        return "halving" if self.name.partition(":")[0] == "halving" else "scheme"
-
     @cached_property
     def program(self) -> Program:
         """The program of the product.
@@ -71,11 +65,6 @@ class TriangularSource:
 
 @lru_cache(maxsize=256)
 def _program(name: str, triangle: Triangle) -> Program:
-    stem, _, dense = name.partition(":")
-    if stem == "halving":
-        grid = {"out": (2, 1, 2), "left": (2, 2, 1), "right": (1, 2, 2)}[triangle.side]
-        program = program_of(naive(triangle.target(*grid)))
-        return program.nested({ProductKind.FULL: _dense(dense)}) if dense else program
     outer, _, dense = name.partition("/")
     program = scheme_program(resolve(outer)[0], triangle)
     if not dense:
@@ -154,11 +143,6 @@ class GivenTriangular:
         return f"scheme:{self.scheme.digest}"
 
     @property
-    def strategy(self) -> str:
-        """The name of the strategy that runs it."""
-        return "scheme"
-
-    @property
     def label(self) -> str:
         """See `Source`."""
         return self.scheme.name or f"{self.scheme.target}:{self.scheme.rank}"
@@ -201,7 +185,7 @@ class TriangularStrategy:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
+        if isinstance(source, TriangularSource | GivenTriangular) and self.name == "scheme":
             yield self.candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

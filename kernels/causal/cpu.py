@@ -1,30 +1,23 @@
-"""Strategies for triangular products on the CPU: strips, halving, and levels of a triangular scheme."""
+"""Strategies for triangular products on the CPU: strips, and levels of a triangular scheme."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
-from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.executor import StagedCore
 from ..cpu.half import HalfProduct
-from ..cpu.level import Level, core_of
+from ..cpu.level import core_of
 from ..cpu.partition import Method
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import strip_count
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Proposal
-from ..request import Layout, Request
+from ..request import Request
 from .candidates import FAMILY, TriangularSource, TriangularStrategy, stable_scheme_names
-
-DENSE_ABOVE = 4096
-"""Number of rows of triangles above which the dense scheme, if there is one, computes the full product."""
-
-STOP_HALVING = 256
-"""Rows of a triangle that all threads together compute as one product."""
 
 GROUPED = "grouped"
 """The method of a triangular scheme's level: products with proportional coefficients in C form one longer product;
@@ -38,7 +31,6 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
 
     - vendor: the whole product by the library, masked afterwards.
     - strips: row strips of one GEMM each: the baseline.
-    - halving: two triangles of half the size and a full product, which a dense scheme may compute.
     - scheme: a level of a triangular scheme, its grouped products distributed to the threads.
     """
 
@@ -61,9 +53,6 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
         if self.name in ("vendor", "strips"):
             return ("",)
-        if self.name == "halving":
-            size = request.n if triangle.side == "right" else request.m
-            return ("halving", "halving:strassen") if size > DENSE_ABOVE else ("halving",)
         known: tuple[str, ...] = stable_scheme_names() if machine.triangular is None else machine.triangular
         return known
 
@@ -91,22 +80,9 @@ def _core(candidate: Candidate, request: Request) -> StagedCore:
     """Return the core, which predicting, sizing and building share."""
     triangle, sizes, dtype = request.triangle, request.shape, request.dtype
     assert triangle is not None  # checked before, in can_run
-    size = request.n if triangle.side == "right" else request.m
-    first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
-    by_columns = first, second, third
     if candidate.strategy in ("vendor", "strips"):
+        size = request.n if triangle.side == "right" else request.m
         return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
     program = candidate.program
-    assert program is not None  # halving and schemes have a source
-    if candidate.strategy == "scheme":
-        return core_of(program, request, Method(grouped=True))
-    dense = dict(program.inner).get(ProductKind.FULL)
-    return HalfProduct(
-        triangle,
-        sizes,
-        dtype,
-        base=STOP_HALVING,
-        dense=None if dense is None else partial(Level, dense),
-        dense_above=DENSE_ABOVE,
-        by_columns=by_columns,
-    )
+    assert program is not None  # schemes have a source
+    return core_of(program, request, Method(grouped=True))

@@ -1,4 +1,4 @@
-"""Strategies for triangular products on a GPU: strips and halving by the vendor, our kernel, and triangular schemes."""
+"""Strategies for triangular products on a GPU: strips by the vendor, our kernel, and triangular schemes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..cuda.dtypes import itemsize
 from ..cuda.half import DIAGONAL, HALF_STRIPS
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
-from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, strips, strips_of, vendor
+from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
@@ -48,17 +48,12 @@ float32 if they are no multiple of 16 bytes. Measured on an H200, L and d from 2
 to 16384 (lcma bench causal --device cuda).
 """
 
-SQUARE_SHARE = {"float64": 0.94}
-"""Fraction of its predicted rate, by dtype, that a scheme reaches on the squares of a halving, which are parts of
-larger matrices. Measured on an H200, L of 8192 to 16384.
-"""
-
-HOST = {"vendor": 30e-6, "strips": 45e-6, "halving": 38e-6, "kernel": 0.0, "scheme": 200e-6}
-"""Host seconds for a matrix, a strip, or a node of the halving: the minimum time of a product. A strip of a
+HOST = {"vendor": 30e-6, "strips": 45e-6, "kernel": 0.0, "scheme": 200e-6}
+"""Host seconds for a matrix or a strip: the minimum time of a product. A strip of a
 triangular factor, which is copied, takes twice as long. Measured on an H200 host, L = 256 to 2048.
 """
 
-HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "halving": 30e-6, "kernel": 95e-6, "scheme": 15e-6}
+HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "kernel": 95e-6, "scheme": 15e-6}
 """Host seconds of a call, in addition to `HOST`."""
 
 KERNEL_TILE = 192
@@ -71,7 +66,6 @@ class CudaTriangular(TriangularStrategy):
 
     - vendor: the whole product, masked afterwards.
     - strips: row strips of one GEMM each: the baseline.
-    - halving: recursive halving; each square below the diagonal by Strassen's scheme if that is faster.
     - kernel: our Triton kernel, which skips tiles outside the triangle.
     - scheme: a triangular scheme: sums, full products in one batched call, half ones as squares or strips.
     """
@@ -100,9 +94,6 @@ class CudaTriangular(TriangularStrategy):
         return found
 
     def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
-        if self.name == "halving":
-            large = triangle.side == "out" and request.m > HALVING_BASE
-            return ("halving:strassen",) if large and request.dtype in ("float32", "float64") else ()
         if self.name != "scheme":
             return ("",)
         if request.dtype not in ("float32", "float64"):
@@ -160,10 +151,6 @@ class CudaTriangular(TriangularStrategy):
         one: Callable[[Any, Any, Any], object] = spare
         if self.name == "scheme":
             one = partial(_one, _level(candidate, oriented))
-        elif self.name == "halving":
-            program = candidate.program
-            dense = None if program is None else dict(program.inner).get(ProductKind.FULL)
-            one = partial(halving, triangle=oriented, dense=dense)
         elif self.name == "vendor":
             one = partial(vendor, triangle=oriented)
         return TriangularExecutor(request, one, None, workspace, None if one is spare else spare)
@@ -201,8 +188,6 @@ def _host_seconds(name: str, request: Request) -> float:
     each = 1.0
     if name == "strips":
         each = strips_of(m) * (1 if triangle.side == "out" else 2)
-    elif name == "halving":
-        each = 2.0 ** max(0, (m - 1).bit_length() - (HALVING_BASE - 1).bit_length() + 1) - 1
     return HOST_CALL[name] + request.items * each * HOST[name]
 
 
@@ -252,32 +237,6 @@ def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel)
     seconds = max(part * whole / share, float(model.overhead(1)))
     moved = items * (m * k + k * n + m * n) * itemsize(request.dtype)
     return [Stage(f"{items} triangles of {m}x{k}x{n}", 2 * items * part * m * k * n, moved, seconds, (m, k, n))]
-
-
-def _halving_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
-    """Stages of the squares of half the rows, of a quarter, ...; large ones of a result by two levels of Strassen."""
-    triangle, m, k, n = _oriented(request)
-    item, items, dtype = itemsize(request.dtype), request.items, request.dtype
-    out, stages = triangle.side == "out", []
-    size, count = m, 1
-    while size > HALVING_BASE:
-        size = size // 2
-        across, inner = (size, k) if out else (n, size)
-        seconds = float(model.gemm(dtype, size, inner, across))
-        if out and size >= SCHEME_ABOVE:
-            moved = (1 + 49 / 16) * (size * k + k * size + size * size) * item
-            products = float(model.gemm(dtype, size / 4, k / 4, size / 4, 49, "batched"))
-            seconds = (products + 3 * float(model.combine(moved / 3))) / SQUARE_SHARE.get(dtype, 1.0)
-        flops = 2 * items * count * size * inner * across
-        moved = items * count * (size * inner + inner * across + size * across) * item
-        name = f"{items * count} products {size}x{inner}x{across}"
-        stages.append(Stage(name, flops, moved, items * count * seconds, (size, inner, across)))
-        count *= 2
-    base = (size, k, size) if out else (size, size, n)
-    seconds = items * count * max(float(model.gemm(dtype, *base)), float(model.overhead(2)))
-    stages.append(Stage(f"{items * count} triangles", 2 * items * count * size * base[1] * base[2], 0, seconds, base))
-    cut = items * item * (m * n / 2 if out else m * size)
-    return [*stages, Stage("cut", 0, cut, cut / (model.profile.bandwidth or np.nan))]
 
 
 def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
@@ -335,7 +294,6 @@ def _product_seconds(
 _STAGES: dict[str, Callable[[Candidate, Request, CudaCostModel], list[Stage]]] = {
     "vendor": _vendor_stages,
     "strips": _strip_stages,
-    "halving": _halving_stages,
     "kernel": _kernel_stages,
     "scheme": _scheme_stages,
 }

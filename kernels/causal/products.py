@@ -33,9 +33,8 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
     size), each head of k is shared by that many of q (GQA). If Lq and Lk differ the diagonal starts in
     the upper left corner, as in scaled_dot_product_attention.
 
-    `strategy` is "strips" (one GEMM per strip of rows), "halving" (two triangles and a full product,
-    which `scheme` may compute; on the CPU) or "kernel" (on a GPU); `scheme` alone is the name of a
-    scheme for triangular products. Without both the fastest is selected, as measured or predicted.
+    `strategy` is "strips" (one GEMM per strip of rows) or "kernel" (on a GPU); `scheme` is the name of a
+    scheme for triangular products. Without either the fastest is selected, as measured or predicted.
 
     Raises:
         PlanError: the operands do not fit each other.

@@ -15,7 +15,7 @@ from ..structure import DENSE, BlockMask
 Matrix = npt.NDArray[Any]
 
 STRATEGIES = ("vendor", "strips", "kernel")
-"""Strategies without a program; "halving" and "halving:DENSE" are programs, as schemes are."""
+"""Strategies without a program."""
 
 
 def run_triangular(request: Request, a: Any, b: Any, out: Any = None, way: str | None = None) -> Any:

@@ -76,26 +76,3 @@ def finite_magnitude(values):
 def scaled_down(values, inverse):
     """Return values times the inverse scales, NaN for values that are not finite."""
     return tl.where(tl.abs(values) < float("inf"), values * inverse, float("nan"))
-
-
-@triton.jit
-def bounded_scales(bound):
-    """Return scales and their inverses for these bounds of magnitudes, which may be infinite."""
-    return scales_of(tl.minimum(bound, 3.4028234663852886e38))
-
-
-@triton.jit
-def store_scaled(bits, values, inverse):
-    """Store float32 values as e4m3 by inverse scales; pointers like the values."""
-    tl.store(bits, rounded(scaled_down(values, inverse)))
-
-
-@triton.jit
-def store_rows(bits, scales, values, inside):
-    """Store float32 values (rows, cols) as e4m3, with a scale for each row that is `inside`; pointers like the values.
-
-    `scales` and `inside` are (rows, 1).
-    """
-    scale, inverse = scales_of(tl.max(finite_magnitude(values), 1)[:, None])
-    tl.store(bits, rounded(scaled_down(values, inverse)), mask=inside)
-    tl.store(scales, scale, mask=inside)

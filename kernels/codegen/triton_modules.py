@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from .fused_text import Fused, fused_text
 from .modules import load
 from .triton_text import Combine, combine_text
 
@@ -20,9 +19,3 @@ def combine_kernel(work: Combine) -> Any:
     Its text is in a file named by its hash in the cache folder; Triton caches the compiled code.
     """
     return load(combine_text(work)).combine
-
-
-@lru_cache(maxsize=64)
-def fused_kernel(work: Fused) -> Any:
-    """Return the Triton kernel of products that are added to blocks of C (see `fused_text` for its arguments)."""
-    return load(fused_text(work)).fused

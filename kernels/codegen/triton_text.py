@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
-from .maps import Block, LinearMap, expanded
+from .maps import Block, LinearMap
 from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
@@ -32,17 +32,6 @@ class Scale(StrEnum):
         return {Scale.ROWS: Scale.COLS, Scale.COLS: Scale.ROWS}.get(self, self)
 
 
-class EightBits(StrEnum):
-    """The scales of slabs that are stored in e4m3, one a row of a tile or one a square block; NONE: no slab is."""
-
-    NONE = ""
-    ROWS = "rows"
-    BLOCKS = "blocks"
-
-
-BLOCK = 128
-"""Side of the blocks that share a scale."""
-
 MANY = 100
 """Number of results from which stores bypass the cache: on an H200 343 results are written 2% faster that way."""
 
@@ -58,11 +47,8 @@ class Combine:
     edge, so nothing is masked. `ahead`: number of sources loaded in advance of the current
     one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
     written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
-    first ones. All blocks are whole then. `eight_bits`: a written slab is stored in e4m3. ROWS: with a scale for
-    each row of COLS elements at scales[slab, column of tiles, row]; COLS divides the width then. BLOCKS: with a scale
-    for each square of BLOCK elements, computed from a bound: the sum of |coefficient| times the largest magnitude of
-    the squares of the matrix that are added. ROWS and COLS divide BLOCK, and BLOCK the sides of slabs. `integers`:
-    adds in int32, modulo 2^32, and stores the lowest bits; all coefficients are integers then.
+    first ones. All blocks are whole then. `integers`: adds in int32, modulo 2^32, and stores the lowest bits; all
+    coefficients are integers then.
     """
 
     map: LinearMap
@@ -75,7 +61,6 @@ class Combine:
     slabs: tuple[Kind, ...] = ()
     scale: Scale = Scale.NONE
     halves: bool = False
-    eight_bits: EightBits = EightBits.NONE
     integers: bool = False
 
     @property
@@ -91,21 +76,12 @@ class Combine:
     @property
     def imports(self) -> str:
         """The lines that import the functions of a kernel."""
-        found = "from lcma.kernels.codegen.triton_powers import times_power\n" if self.scale else ""
-        names = {EightBits.ROWS: "store_rows", EightBits.BLOCKS: "bounded_scales, store_scaled"}.get(self.eight_bits)
-        return found + (f"from lcma.kernels.codegen.triton_e4m3 import {names}\n" if names else "")
+        return "from lcma.kernels.codegen.triton_powers import times_power\n" if self.scale else ""
 
     @property
     def tensors(self) -> tuple[str, ...]:
         """The names of the tensors of a kernel besides matrix and stack."""
-        blocks = ("largest",) * (self.eight_bits is EightBits.BLOCKS)
-        return ("row_shifts", "col_shifts") * bool(self.scale) + blocks + ("scales",) * bool(self.eight_bits)
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """The names of the numbers of a kernel besides sizes and strides of matrix and stack: strides of BLOCKS."""
-        blocks = ("largest_row", "largest_col", "scale_slab", "scale_row", "scale_col")
-        return blocks if self.eight_bits is EightBits.BLOCKS else ()
+        return ("row_shifts", "col_shifts") * bool(self.scale)
 
 
 _HEAD = '''\
@@ -132,7 +108,7 @@ def combine(
     slab_stride,
     stack_stride,
     tiles,
-{numbers}    ROWS: tl.constexpr,
+    ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
     tile = tl.program_id(0)
@@ -158,7 +134,7 @@ def combine_text(work: Combine) -> str:
     lines = []
     if not work.exact:
         lines.append("inside = (row < high) & (col < wide)")
-    lines += _powers(work) + _block_scales(work)
+    lines += _powers(work)
     lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     head = _HEAD.format(
         direction=work.direction,
@@ -169,7 +145,6 @@ def combine_text(work: Combine) -> str:
         edges="no edges" if work.exact else "masked edges",
         imports=work.imports,
         tensors="".join(f"    {name},\n" for name in work.tensors),
-        numbers="".join(f"    {name},\n" for name in work.numbers),
     )
     return head + "".join(f"    {line}\n" for line in lines)
 
@@ -184,24 +159,6 @@ def _powers(work: Combine) -> list[str]:
         for i in sorted({block[axis] for block in work.blocks}):
             mask = "" if work.exact else f", mask={i} * {side} + {name} < {size}, other=0"
             lines.append(f"{name}{i} = tl.load({name}_shifts + {i} * {side} + {name}{mask})")
-    return lines
-
-
-def _block_scales(work: Combine) -> list[str]:
-    """Return the lines that load the largest magnitudes of the squares that a program reads, and place its scales."""
-    if work.eight_bits is not EightBits.BLOCKS:
-        return []
-    lines = [
-        "corner = tl.zeros((1, 1), tl.int64)",
-        "top, left = (tile // tiles).to(tl.int64) * ROWS, (tile % tiles).to(tl.int64) * COLS",
-    ]
-    for source, (i, j) in enumerate(work.blocks):
-        lines.append(f"i, j = ({i} * high + top) // {BLOCK}, ({j} * wide + left) // {BLOCK}")
-        mask = f", mask=(i * {BLOCK} + corner < rows) & (j * {BLOCK} + corner < cols), other=0.0"
-        place = "largest + i * largest_row + j * largest_col + corner"
-        lines.append(f"most{source} = tl.load({place}{'' if work.exact else mask})")
-    lines.append(f"place = scales + top // {BLOCK} * scale_row + left // {BLOCK} * scale_col + corner")
-    lines.append(f"first = (top % {BLOCK} + left % {BLOCK} + corner) == 0")
     return lines
 
 
@@ -232,16 +189,6 @@ def _line(work: Combine, step: Step) -> str:
         if work.scale and work.direction is Direction.MERGE:
             value = f"times_power({value}, -({_power(work, step.result)}))"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
-        if work.eight_bits is EightBits.BLOCKS:
-            bound = " + ".join(f"{abs(float(c))!r} * most{source}" for source, c in expanded(work.map, step.result))
-            return (
-                f"scale, inverse = bounded_scales({bound or 'corner.to(tl.float32)'})\n"
-                f"    tl.store(place + {step.result} * scale_slab, scale, mask=first)\n"
-                f"    store_scaled({place}, {value}, inverse)"
-            )
-        if work.eight_bits:
-            scales = f"scales + ({step.result} * tiles + tile % tiles) * high + row"
-            return f"store_rows({place}, {scales}, {value}, row < high)"
         if work.halves:
             low, _ = _place(work, step.result + len(work.map.results), False)
             rest = f"({value} - {value}.to(tl.float16).to({real})).to(tl.float16)"

@@ -11,7 +11,7 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_modules import combine_kernel
-from ..codegen.triton_text import Combine, Direction, EightBits, Scale
+from ..codegen.triton_text import Combine, Direction, Scale
 from ..codegen.triton_tiles import Tile, tile_of
 from .launch import starter
 
@@ -28,8 +28,8 @@ KEPT = 256
 class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`,
-    `eight_bits` and `integers`: see `Combine`.
+    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`
+    and `integers`: see `Combine`.
 
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
@@ -44,11 +44,10 @@ class Combination:
         slabs: tuple[Kind, ...] = (),
         scale: Scale = Scale.NONE,
         halves: bool = False,
-        eight_bits: EightBits = EightBits.NONE,
         integers: bool = False,
     ) -> None:
         self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
-        self.scale, self.halves, self.eight_bits, self.integers = scale, halves, eight_bits, integers
+        self.scale, self.halves, self.integers = scale, halves, integers
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
@@ -60,8 +59,9 @@ class Combination:
             scale = scale.mirrored
             blocks = tuple((j, i) for i, j in blocks)
             kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
-        stored = self.halves, self.eight_bits, self.integers
-        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, *stored)
+        return Combine(
+            self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, self.halves, self.integers
+        )
 
     def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
         try:
@@ -75,21 +75,14 @@ class Combination:
         stack: Tensor,
         tile: Tile | None = None,
         shifts: tuple[Tensor, Tensor] | None = None,
-        scales: Tensor | None = None,
-        largest: Tensor | None = None,
     ) -> None:
         """Execute the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
 
         SPLIT reads the matrix and writes the stack, MERGE reads the stack and writes the matrix. Elements of the
         matrix past its edges count as zeros. `shifts`: for a combination that scales, the exponents of rows and of
-        columns (int32) of its one matrix. `scales`: for one that stores e4m3, written with the stack of one matrix.
-        ROWS: (slabs, width / 128, height), the matrix stored by rows, and the tile has 128 columns. BLOCKS: (slabs,
-        height / 128, width / 128) of any strides; `largest` are the largest finite magnitudes of the 128 x 128 blocks
-        of the matrix.
+        columns (int32) of its one matrix.
         """
         assert (shifts is not None) == bool(self.scale)
-        assert (scales is not None) == bool(self.eight_bits)
-        assert (largest is not None) == (self.eight_bits is EightBits.BLOCKS)
         if (items := matrix.shape[0]) > MOST_ITEMS:
             for first in range(0, items, MOST_ITEMS):
                 self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
@@ -108,18 +101,18 @@ class Combination:
         )
         launch = self._launches.get(key)
         if launch is None:
-            launch = self._launch(matrix, stack, tile, () if largest is None else (largest, scales))
+            launch = self._launch(matrix, stack, tile)
             if len(self._launches) >= KEPT:
                 self._launches.clear()
             self._launches[key] = launch
-        launch(matrix, stack, *(shifts or ()), *(one for one in (largest, scales) if one is not None))
+        launch(matrix, stack, *(shifts or ()))
 
-    def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None, blocks: tuple[Tensor, ...] = ()) -> Launch:
-        """Return the launch for tensors with the strides of these; `blocks`: the magnitudes and scales of BLOCKS."""
+    def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
+        """Return the launch for tensors with the strides of these."""
         import torch
 
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
-            matrix, stack, blocks = matrix.mT, stack.mT, tuple(x.mT for x in blocks)
+            matrix, stack = matrix.mT, stack.mT
         items, rows, cols = matrix.shape
         height, width = stack.shape[2:]
         if 0 in (items, height, width):
@@ -146,7 +139,6 @@ class Combination:
             stack.stride(1),
             stack.stride(0) if items > 1 else 0,
             across,
-            *(stride for x in blocks for stride in x.stride()),
         )
         kernel = self._kernel(by_columns, matrix.dtype == torch.float64, exact, tile.ahead)
         launch = KernelLaunch(kernel, (across * -(-height // tile.rows), items, 1), numbers, tile)
@@ -159,17 +151,16 @@ def merge_of(
     grid: Sequence[Sequence[Kind]],
     slabs: tuple[Kind, ...] = (),
     scale: Scale = Scale.NONE,
-    integers: bool = False,
 ) -> Combination:
     """Return the map from products to all blocks of the result, with zeros for absent ones.
 
-    `slabs`: the kinds of the products; empty: all are full. `scale` and `integers`: see `Combine`.
+    `slabs`: the kinds of the products; empty: all are full. `scale`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, integers=integers)
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale)
 
 
 class KernelLaunch:

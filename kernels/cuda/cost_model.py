@@ -80,19 +80,14 @@ ALIKE = 0.01
 ALL_AT_ONCE = ("batched", "stack")
 """Modes in which all products of a stage are one launch, so that they share waves of tiles."""
 
-FUSED_TIME = {128: 1.05, 64: 1.7}
-"""Seconds of the kernel that adds products into C over those of our stack kernel, by the columns of its tile, beside
-what its waves of tiles lose. 128 x 128: Strassen in bfloat16 on an H200 at 4096, 8192 and 16384, within 5% of every
-measurement; 128 x 64: the best rate of five accumulators at 8192."""
-
 Floats = npt.NDArray[np.float64]
 
 
 def mode_of(method: str | None = None, count: int = 1) -> str:
-    """Return the mode of a profile's rates: one product, a stack of so many, or a loop with B~ transposed."""
+    """Return the mode of a profile's rates: one product, or a stack of so many."""
     if method is None:
         return "whole"
-    return method if method == "loop" else f"{method} {count}"
+    return f"{method} {count}"
 
 
 def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) -> Floats:
@@ -151,7 +146,7 @@ def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
 
 @dataclass(frozen=True)
 class CudaCostModel:
-    """A `CostModel`. Modes: "whole", "batched", "stack" and "loop", as in `mode_of`.
+    """A `CostModel`. Modes: "whole", "batched" and "stack", as in `mode_of`.
 
     The rate of a product is interpolated from the measured ones, cubes and rectangles, weighted by proximity in
     log m, k, n and number, times its relative efficiency in whole waves of whole tiles and memory
@@ -207,16 +202,6 @@ class CudaCostModel:
         if mode == "whole":
             return seconds
         return np.maximum(seconds, self.overhead(calls))
-
-    def fused(self, dtype: str, m: Any, k: Any, n: Any, count: Any, items: Any, tile: tuple[int, int]) -> Any:
-        """Seconds of `count` products added into the C of `items` programs by tiles of C (rows, cols).
-
-        NaN where no products of a stack were measured. Groups of tiles, not products, are dealt out in waves.
-        """
-        rows, cols = tile
-        groups = items * np.ceil(m / rows) * np.ceil(n / cols)
-        waves = np.ceil(groups / self.units) * self.units / (items * (m / rows) * (n / cols))
-        return self.gemm(dtype, m, k, n, count, "stack") * FUSED_TIME[cols] * waves
 
     def tiled(
         self, m: Any, k: Any, n: Any, tile: tuple[int, int], over_half: float, bytes: Any, latency: float = START

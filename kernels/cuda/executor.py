@@ -35,8 +35,7 @@ class TensorExecutor:
         """Bytes of the stacks of one run, if both operands are batched and B is not prepared."""
         shape = Shape.of(self.request)
         core = self._core
-        slabs = core.slabs_for(shape, self.pieces) if isinstance(core, CudaLevel) else core.slabs
-        return 0 if shape.empty else shape.stack_bytes(core.target, slabs, self.pieces)
+        return 0 if shape.empty else shape.stack_bytes(core.target, core.slabs, self.pieces)
 
     def prepare(self, b: Tensor) -> PreparedOperand:
         """Return B (..., k, n) with its sums, to pass to `run` instead of B."""

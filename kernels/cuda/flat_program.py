@@ -77,20 +77,6 @@ def flat_program(program: Program) -> FlatProgram:
     return kept(("flat", program.digest), lambda: FlatProgram(program))
 
 
-def split_innermost(program: Program) -> tuple[Program | None, Program]:
-    """The outer level of a program (None: it has one level), and the innermost level.
-
-    Raises:
-        PlanError: there are more than two levels, or levels for other products than full ones.
-    """
-    if not program.inner:
-        return None, program
-    inner = dict(program.inner)
-    if list(inner) != [ProductKind.FULL] or inner[ProductKind.FULL].inner:
-        raise PlanError("products are fused in programs of one or two levels of full products")
-    return Program(program.target, program.ring, program.ops), inner[ProductKind.FULL]
-
-
 def reason_against(program: Program, dtype: str) -> str | None:
     """Return the reason why this program is not run on a GPU in this dtype, or None."""
     if rank_of(program) > MAX_RANK:

@@ -102,24 +102,6 @@ def packed_columns(b: Tensor) -> Tensor:
     return packed
 
 
-def largest_of_blocks(x: Tensor) -> Tensor:
-    """Return the largest finite magnitudes of the 128 x 128 blocks of a matrix of any strides, float32."""
-    import torch
-
-    from . import fp8_kernel
-
-    turned = x.stride(1) != 1 and x.stride(0) == 1
-    rows, cols = (x.mT if turned else x).shape
-    largest = torch.empty((blocks_of(rows), blocks_of(cols)), dtype=torch.float32, device=x.device)
-    with _current(x):
-        starter(fp8_kernel.largest_of_blocks, tuple(largest.shape), x)(
-            *(x, largest, rows, cols, *(reversed(x.stride()) if turned else x.stride())),
-            **{"ROWS": ROWS, "BLOCK": BLOCK},
-            num_warps=4,
-        )
-    return largest.mT if turned else largest
-
-
 def unpacked(packed: Tensor, k: int, n: int) -> Quantised:
     """Return the columns of a quantised B (k, n) as views of the result of `packed_columns`."""
     import torch

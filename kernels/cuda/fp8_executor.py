@@ -21,7 +21,6 @@ from .fp8 import (
     quantised_rows,
     unpacked,
 )
-from .fp8_level import Fp8Level
 from .stack import missing_accelerator
 
 Tensor = Any
@@ -29,15 +28,13 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class Fp8Method:
-    """A sequence of kernels: `run` computes out (m, n) from A (m, k) and the result of `pack` of B (k, n).
+    """Kernels that compute out (m, n) from A (m, k) and the `packed_columns` of B (k, n).
 
-    `size` returns the bytes of that result for k and n, `missing` the reason why a torch device cannot run it, or None.
+    `missing` returns the reason why a torch device cannot run them, or None.
     """
 
     run: Callable[[Tensor, Tensor, Tensor], None]
     missing: Callable[[Any], str | None]
-    pack: Callable[[Tensor], Tensor] = packed_columns
-    size: Callable[[int, int], int] = packed_bytes
 
 
 def _by_blocks(a: Tensor, b: Tensor, out: Tensor) -> None:
@@ -46,11 +43,6 @@ def _by_blocks(a: Tensor, b: Tensor, out: Tensor) -> None:
 
 def _by_vendor(a: Tensor, b: Tensor, out: Tensor) -> None:
     multiply_by_vendor(quantised_rows(a), unpacked(b, a.shape[1], out.shape[1]), out)
-
-
-def by_level(level: Fp8Level) -> Fp8Method:
-    """Return the method of a level of a scheme."""
-    return Fp8Method(level.run, missing_accelerator, pack=level.pack, size=level.packed_bytes)
 
 
 METHODS = {
@@ -68,14 +60,14 @@ class Fp8Executor:
 
     def prepare(self, b: Tensor) -> PreparedOperand:
         """Return B (k, n) with its e4m3 values and scales, to pass to `run` instead of B, of any of METHODS."""
-        packed = self._method.pack(b)
+        packed = packed_columns(b)
         return PreparedOperand(b, packed, packed.nbytes)
 
     def fits(self, packed: Tensor) -> bool:
         """Return whether this may be the result of `prepare` of a B of the request, by its dtype and size."""
         import torch
 
-        return packed.dtype == torch.uint8 and tuple(packed.shape) == (self._method.size(*self.request.shape[1:]),)
+        return packed.dtype == torch.uint8 and tuple(packed.shape) == (packed_bytes(*self.request.shape[1:]),)
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None = None) -> Tensor:
         """Compute C = A B in `out`, or in a new tensor; b may be its `prepare`.
@@ -99,7 +91,7 @@ class Fp8Executor:
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("float32"):
                 return torch.matmul(a, right, out=out)
-        packed = b.sums if isinstance(b, PreparedOperand) else self._method.pack(b)
+        packed = b.sums if isinstance(b, PreparedOperand) else packed_columns(b)
         result = a.new_empty((m, n)) if out is None else out
         self._method.run(a, packed, result)
         return result

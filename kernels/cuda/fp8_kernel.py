@@ -52,32 +52,6 @@ def quantise(
 
 
 @triton.jit
-def largest_of_blocks(
-    x,
-    largest,
-    rows,
-    cols,
-    row_step,
-    col_step,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Compute the largest finite magnitude of every BLOCK x BLOCK block of x (rows, cols), ROWS rows of it at a time.
-
-    The grid and `largest` are (blocks of rows, blocks of columns).
-    """
-    found = tl.zeros((ROWS, BLOCK), tl.float32)
-    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    for start in range(0, BLOCK, ROWS):
-        i = tl.program_id(0) * BLOCK + start + tl.arange(0, ROWS)
-        place = i.to(tl.int64)[:, None] * row_step + j.to(tl.int64)[None, :] * col_step
-        values = tl.load(x + place, mask=(i < rows)[:, None] & (j < cols)[None, :], other=0.0).to(tl.float32)
-        found = tl.maximum(found, finite_magnitude(values))
-    most = tl.max(tl.max(found, 1), 0)
-    tl.store(largest + tl.program_id(0).to(tl.int64) * tl.num_programs(1) + tl.program_id(1), most)
-
-
-@triton.jit
 def scaled_gemm(
     a,
     b,

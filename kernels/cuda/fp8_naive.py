@@ -40,15 +40,12 @@ def quantise_rows(a: Array) -> tuple[Array, Array]:
     return _quantised(a, (1, BLOCK))
 
 
-def quantise_blocks(b: Array, largest: Array | None = None) -> tuple[Array, Array]:
-    """Return B (k, n) as e4m3 bits (k, n) and scales (ceil(k / 128), ceil(n / 128)), one for every 128 x 128 block.
-
-    `largest`: bounds of the magnitudes of blocks, from which scales are computed; None: the largest ones themselves.
-    """
-    return _quantised(b, (BLOCK, BLOCK), largest)
+def quantise_blocks(b: Array) -> tuple[Array, Array]:
+    """Return B (k, n) as e4m3 bits (k, n) and scales (ceil(k / 128), ceil(n / 128)), one for every 128 x 128 block."""
+    return _quantised(b, (BLOCK, BLOCK))
 
 
-def largest_of_blocks(x: Array, block: tuple[int, int] = (BLOCK, BLOCK)) -> Array:
+def largest_of_blocks(x: Array, block: tuple[int, int]) -> Array:
     """Return the largest finite magnitude of every block of a matrix, float32; 0 for a block without finite entries."""
     wide = np.asarray(x, np.float32)
     height, width = (-(-size // part) for size, part in zip(wide.shape, block, strict=True))
@@ -80,11 +77,11 @@ def fp8_product(a: Array, b: Array) -> Array:
     return scaled_product(quantise_rows(a), quantise_blocks(b))
 
 
-def _quantised(x: Array, block: tuple[int, int], largest: Array | None = None) -> tuple[Array, Array]:
+def _quantised(x: Array, block: tuple[int, int]) -> tuple[Array, Array]:
     rows, cols = x.shape
     wide = np.asarray(x, np.float32)
     finite = np.isfinite(wide)
-    scales, inverses = scale_of(largest_of_blocks(x, block) if largest is None else largest)
+    scales, inverses = scale_of(largest_of_blocks(x, block))
     spread = np.repeat(np.repeat(inverses, block[0], axis=0), block[1], axis=1)[:rows, :cols]
     bits = np.where(finite, encode(np.where(finite, wide, 0) * spread), np.uint8(NAN))
     return bits.astype(np.uint8), scales

@@ -77,7 +77,7 @@ def vendor_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
 def multiply_by_vendor(a: Tensor, right: Tensor, out: Tensor) -> None:
     """Compute out (m, n) int32 = A B by torch's `_int_mm`, of a padded copy of A where its rules need it.
 
-    `right` is the result of `int8_level.vendor_operand` of B.
+    `right` is the result of `int8_operands.vendor_operand` of B.
     """
     import torch
 

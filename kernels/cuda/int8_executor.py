@@ -15,7 +15,7 @@ from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import shares_storage
 from .int8 import multiply_by_vendor
-from .int8_level import Int8TensorLevel, vendor_operand
+from .int8_operands import multiply, packed_columns, vendor_operand
 
 Tensor = Any
 
@@ -37,10 +37,8 @@ BY_VENDOR = Int8Method(multiply_by_vendor, partial(vendor_operand, copies=True))
 BY_VENDOR_IN_PLACE = Int8Method(multiply_by_vendor, partial(vendor_operand, copies=False))
 """torch's `_int_mm` of B as it is stored, unless its rules need zeros: for products shorter than a copy."""
 
-
-def by_level(level: Int8TensorLevel) -> Int8Method:
-    """Return the method of our kernel, with or without a scheme."""
-    return Int8Method(level.run, level.pack)
+BY_KERNEL = Int8Method(multiply, packed_columns)
+"""Our kernel, for any sizes."""
 
 
 class Int8Executor:

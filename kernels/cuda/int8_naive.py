@@ -1,11 +1,8 @@
-"""Products of int8 into int32 in plain torch, on a CPU: the reference for the kernels and levels of `int8`."""
+"""Products of int8 into int32 in plain torch, on a CPU: the reference for the kernel of `int8`."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from ...schemes_db.program import Program
-from . import naive
 
 Tensor = Any
 
@@ -15,10 +12,3 @@ def stack_product(lefts: Tensor, rights: Tensor) -> Tensor:
     import torch
 
     return (lefts.to(torch.int64) @ rights.to(torch.int64).mT).to(torch.int32)
-
-
-def scheme_product(program: Program, a: Tensor, b: Tensor) -> Tensor:
-    """Return A B modulo 2^32 by one flat program, with every sum of blocks in int32."""
-    import torch
-
-    return naive.product(program, a.to(torch.int32), b.to(torch.int32))

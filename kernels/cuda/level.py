@@ -15,9 +15,8 @@ from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
 from . import half
 from .combine import Combination, merge_of
-from .flat_program import FlatProgram, flat_program, kept, split_innermost
-from .fused import FusedProducts
-from .naive import combine, takes_triton
+from .flat_program import FlatProgram, flat_program, kept
+from .naive import combine
 from .shape import Piece, Shape
 from .stack import multiply_stack
 
@@ -25,33 +24,22 @@ Tensor = Any
 
 
 class Method(StrEnum):
-    """The method of a level's full products.
-
-    BATCHED: one batched call; LOOP: a call each, with B~ transposed; STACK: our own kernel; FUSED: our own
-    kernel that adds the products of the innermost level into its C.
-    """
+    """The method of a level's full products: BATCHED, one batched call, or STACK, our own kernel."""
 
     BATCHED = "batched"
-    LOOP = "loop"
     STACK = "stack"
-    FUSED = "fused"
 
 
 class CudaLevel:
     """A program and the method by which its products run, for tensors of any floating dtype.
 
-    LOOP runs the products one by one, reads every distinct sum once, and stores B~ column-major:
-    measured faster for tf32, whose tensor cores need operands with the inner index contiguous.
     STACK uses `multiply_stack` if supported, which is faster in half precision, else the batched call.
-    FUSED computes the sums of all levels in one pass, runs `FusedProducts` for the innermost level, and stores H of
-    the level above, if there is one: at most two levels.
     Half products require BATCHED: products are ordered by kind, so that those of one kind are a range of
     the stacks. Sizes that the grid does not divide are padded with zeros in the stacks. On CPU
     tensors that Triton does not interpret the sums are computed by plain torch: the variant that tests run.
 
     Raises:
-        PlanError: as `FlatProgram`, or another method than BATCHED for half products; FUSED: as `FusedProducts`, or
-            more than two levels.
+        PlanError: as `FlatProgram`, or another method than BATCHED for half products.
     """
 
     def __init__(self, program: Program, method: Method = Method.BATCHED) -> None:
@@ -64,10 +52,7 @@ class CudaLevel:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         maps = self.flat.maps
-        looped = method is Method.LOOP
-        self._left_of = maps.left_of if looped else tuple(range(self.flat.rank))
-        self._right_of = maps.right_of if looped else tuple(range(self.flat.rank))
-        left, right = (maps.left, maps.right) if looped else (self.flat.left, self.flat.right)
+        left, right = self.flat.left, self.flat.right
 
         def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
             return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
@@ -76,15 +61,6 @@ class CudaLevel:
         needed = tuple(map(_needed, self.flat.products)) if self._halves else ()
         self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed)
         self.slabs = (len(left.results), len(right.results), self.flat.rank)
-        self.fused: FusedProducts | None = None
-        self.outer: CudaLevel | None = None
-        if method is Method.FUSED:
-            above, innermost = split_innermost(program)
-            self.fused = FusedProducts(flat_program(innermost))
-            self.outer = None if above is None else cuda_level(above)
-            blocks = len(self.fused.blocks)
-            outer_rank = 1 if self.outer is None else self.outer.flat.rank
-            self.slabs = (self.flat.rank, self.flat.rank, blocks * outer_rank * (1 if self.outer is None else 2))
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
@@ -99,19 +75,6 @@ class CudaLevel:
     def blocks(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, padding included."""
         return self._blocks(m, k, n, itemsize)
-
-    def slabs_for(self, shape: Shape, pieces: int = 1) -> tuple[int, int, int]:
-        """Return the slabs of A~, B~ and H of a run in so many pieces; for FUSED in several an upper bound.
-
-        FUSED stores H of the outer level alone, and the blocks of C (of H) once more where tiles do not divide them.
-        """
-        bm, _, bn = (1, 1, 1) if self.fused is None else shape.blocks(self.target)
-        if self.fused is None or pieces > 1 or not self.fused.whole_tiles(bm, bn):
-            return self.slabs
-        if self.outer is not None:
-            return *self.slabs[:2], self.slabs[2] // 2
-        whole = (bm * self.target.m, bn * self.target.n) == (shape.m, shape.n)
-        return (*self.slabs[:2], 0) if whole else self.slabs
 
     def fits(self, m: int, k: int, n: int) -> bool:
         """Return whether products of these sizes can be run: for a mask with half blocks the grid must divide them."""
@@ -160,9 +123,6 @@ class CudaLevel:
         lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
-        if self.fused is not None:
-            self._add_products(self.fused, lefts, rights, out)
-            return
         if self._halves:
             products = half.empty_products(a, items, self.flat.rank, bm, bn)
         else:
@@ -173,44 +133,17 @@ class CudaLevel:
     def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
         if self._halves:
             stack = half.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
-        elif self.method is Method.LOOP:
-            stack = b.new_empty((b.shape[0], self.slabs[1], bn, bk)).transpose(2, 3)
         else:
             stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
         combine(self.right, b, stack)
         return stack
 
-    def _add_products(self, fused: FusedProducts, lefts: Tensor, rights: Tensor, out: Tensor) -> None:
-        """out = C from A~ and B~, the products of the innermost level added into its C."""
-        items = out.shape[0]
-        if self.outer is None:
-            into = out
-        else:
-            (bm, bn), (rows, cols) = (lefts.shape[2], rights.shape[3]), fused.grid
-            into = out.new_empty((items * self.outer.flat.rank, rows * bm, cols * bn))
-        if lefts.shape[0] == rights.shape[0] == items:
-            self._add(fused, lefts, rights, into)
-        else:
-            for i, results in enumerate(into.unflatten(0, (items, -1))):
-                left, right = (stack[i % len(stack)].unsqueeze(0) for stack in (lefts, rights))
-                self._add(fused, left, right, results)
-        if self.outer is not None:
-            combine(self.outer.merge, out, into.unflatten(0, (items, -1)))
-
-    def _add(self, fused: FusedProducts, lefts: Tensor, rights: Tensor, into: Tensor) -> None:
-        """The innermost level of all items: the products of an outer one follow each other in the stacks."""
-        left, right = (stack.flatten(0, 1).unflatten(0, (-1, fused.rank)) for stack in (lefts, rights))
-        if takes_triton(lefts):
-            fused.run(left, right, into)
-        else:
-            fused.run_plain(left, right, into)
-
     def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         items = products.shape[0]
-        if self.method is not Method.LOOP and not self._halves and lefts.shape[0] == rights.shape[0] == items:
+        if not self._halves and lefts.shape[0] == rights.shape[0] == items:
             self._batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
             return
-        one = self._by_kind if self._halves else self._one_by_one if self.method is Method.LOOP else self._batch
+        one = self._by_kind if self._halves else self._batch
         for i in range(items):
             one(lefts[i % lefts.shape[0]], rights[i % rights.shape[0]], products[i])
 
@@ -219,12 +152,6 @@ class CudaLevel:
 
         if self.method is Method.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
-
-    def _one_by_one(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
-        import torch
-
-        for left, right, product in zip(self._left_of, self._right_of, products, strict=True):
-            torch.mm(lefts[left], rights[right], out=product)
 
     def _by_kind(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         longest = half.LONGEST if lefts.element_size() == 4 and self._summed else lefts.shape[2]

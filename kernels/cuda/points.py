@@ -45,23 +45,6 @@ STACKED_BLOCKS = {
 }
 """The same for our own kernel, in whole tiles."""
 
-LOOPED_BLOCKS = (
-    (9216, 1024, 3584),
-    (5120, 1536, 3072),
-    (3072, 768, 8192),
-    (9216, 1536, 10752),
-    (3072, 2048, 4096),
-    (7680, 2048, 7168),
-    (4096, 4096, 1792),
-    (3072, 6144, 3584),
-    (5120, 4608, 1792),
-    (9216, 6144, 1536),
-    (6144, 9216, 3584),
-    (512, 3584, 32768),
-    (2560, 1536, 6144),
-)
-"""The same for a loop with column-major B~."""
-
 
 @dataclass(frozen=True)
 class Point:
@@ -88,8 +71,6 @@ def points(dtype: str) -> Iterator[Point]:
     if dtype in STACKED:
         square = {7: cubes(2048, 4096, 8192), 49: cubes(1024, 2048, 4096)}
         yield from stacks(dtype, Method.STACK, square, STACKED_BLOCKS)
-    if dtype == "tf32":
-        yield from stacks(dtype, Method.LOOP, {7: (*cubes(1024, 2048, 4096), *LOOPED_BLOCKS)})
 
 
 def cubes(*sizes: int) -> tuple[tuple[int, int, int], ...]:

@@ -1,25 +1,16 @@
-"""Triangular products by the vendor's GEMM on one pair of matrices: the whole, strips of rows, or halves."""
+"""Triangular products by the vendor's GEMM on one pair of matrices: the whole, or strips of rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...schemes_db.program import Program
 from ...schemes_db.symmetry import Triangle
-from ..codegen.flatten import flatten
 from ..ranges import ranges
-from .level import cuda_level
 
 Tensor = Any
 
 STRIP, MOST_STRIPS = 512, 16
 """Rows of a strip, and the maximum number of strips. Measured on an H200."""
-
-HALVING_BASE = 1024
-"""Largest number of rows of a triangle that is not halved. Measured on an H200."""
-
-SCHEME_ABOVE = 4096
-"""Number of rows of a square from which a scheme computes it. Measured on an H200, float32."""
 
 
 def strips_of(rows: int) -> int:
@@ -55,32 +46,6 @@ def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) ->
             strip = a[rows, reach].clone()
             zero_outside_triangle(strip[:, diagonal], upper)
             torch.mm(strip, b[reach], out=out[rows])
-
-
-def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Program | None = None) -> None:
-    """Compute two triangles of half the rows, and the square between them, by two levels of `dense` if it is large."""
-    import torch
-
-    size, upper = len(out), triangle.upper
-    if size <= HALVING_BASE:
-        vendor(a, b, out, triangle)
-        return
-    half = size // 2
-    top, bottom = slice(None, half), slice(half, None)
-    if triangle.side == "out":
-        halving(a[top], b[:, top], out[top, top], triangle, dense)
-        halving(a[bottom], b[:, bottom], out[bottom, bottom], triangle, dense)
-        rows, cols = (top, bottom) if upper else (bottom, top)
-        out[cols, rows] = 0
-        if dense is not None and half >= SCHEME_ABOVE:
-            cuda_level(flatten(dense, dense)).run(a[None, rows], b[None, :, cols], out[None, rows, cols])
-        else:
-            torch.mm(a[rows], b[:, cols], out=out[rows, cols])
-        return
-    halving(a[top, top], b[top], out[top], triangle, dense)
-    halving(a[bottom, bottom], b[bottom], out[bottom], triangle, dense)
-    far, near = (top, bottom) if upper else (bottom, top)
-    out[far].addmm_(a[far, near], b[near])
 
 
 def zero_outside_triangle(block: Tensor, upper: bool) -> None:

@@ -15,9 +15,7 @@ from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_of
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
-from ..cuda.flat_program import flat_program, reason_against, split_innermost
-from ..cuda.fused import MOST_ACCUMULATORS, TILES, FusedProducts
-from ..cuda.fused import SMALL as SMALL_TILE
+from ..cuda.flat_program import reason_against
 from ..cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
 from ..cuda.level import CudaLevel, Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
@@ -34,19 +32,14 @@ from .flat_pool import FlatChain, flat_pool
 from .given import GivenProgram
 from .int8_costs import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
-from .pool import LevelScheme, restored_levels, scheme_pool
+from .pool import restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
 
-BATCHED, LOOP, STACK, FUSED = "batched", "loop", "stack", "fused"
-METHODS = (BATCHED, LOOP, STACK, FUSED)
-"""The methods of the products of a stage: one batched call, a call each with B~ transposed, our own kernel, or one that
-adds the products of the innermost level into its C."""
-
-FUSED_LEVELS, FUSED_BLOCKS = 2, 6
-"""Chains that are proposed by the method FUSED have at most so many levels, and on the innermost at most so many blocks
-of C: 3x3x3 takes nine accumulators."""
+BATCHED, STACK = "batched", "stack"
+METHODS = (BATCHED, STACK)
+"""The methods of the products of a stage: one batched call, or our own kernel."""
 
 PRICED = 40
 """Number of combinations of grid and rank, least bounds first, that are priced. Chains of equal grid and rank cost the
@@ -161,8 +154,6 @@ class CudaScheme:
                 continue
             prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
             for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
-                if method == FUSED and not _may_fuse(pool.chains[i]):
-                    continue
                 source = FlatChain(pool.chains[i], pool.costs[i])
                 candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                 if price < padded:
@@ -187,9 +178,9 @@ class CudaScheme:
         if request.dtype == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
         if request.dtype in FP8.values():
-            return "products in e4m3 are of the strategies fp8-blocked, fp8-vendor and fp8-scheme"
+            return "products in e4m3 are of the strategies fp8-vendor and fp8-blocked, without a scheme"
         if request.dtype == INT8:
-            return "products of int8 are of the strategy int8"
+            return "products of int8 are of the strategies int8 and vendor, without a scheme"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:
@@ -197,8 +188,6 @@ class CudaScheme:
         if program.inner and not program.target.is_general:
             return f"the levels of {program.target} cannot be executed in one pass: blocks of it are absent"
         if reason := reason_against(program, request.dtype) or _method_reason(candidate.method, request):
-            return reason
-        if candidate.method == FUSED and (reason := _fused_reason(program)):
             return reason
         if candidate.method == STACK and (reason := _stack_reason(_core(candidate), request)):
             return reason
@@ -213,11 +202,10 @@ class CudaScheme:
             return []
         assert isinstance(machine.costs, CudaCostModel)
         costs = _flat_costs(candidate)
-        fusion = _fusion_of(candidate) if candidate.method == FUSED else None
         if costs is None:
             costs = _costs_of_core(_core(candidate))
         pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
-        parts = _in_pieces(costs, request, machine.costs, candidate.method, pieces, fusion)
+        parts = _in_pieces(costs, request, machine.costs, candidate.method, pieces)
         return [
             Stage(name, float(flops), float(moved), _number(seconds), product)
             for name, flops, moved, seconds, product in parts
@@ -229,7 +217,7 @@ class CudaScheme:
         if shape.empty:
             return 0
         core, pieces = _core(candidate), _pieces(candidate, request) or MAX_PIECES
-        return shape.stack_bytes(core.target, core.slabs_for(shape, pieces), pieces)
+        return shape.stack_bytes(core.target, core.slabs, pieces)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run, for the strides of its tensors.
@@ -246,47 +234,18 @@ class CudaScheme:
 Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]
 
 
-@dataclass(frozen=True)
-class Fusion:
-    """Parameters of the cost of a chain by FUSED: the tile of C, and the costs of the levels above the innermost."""
-
-    tile: tuple[int, int]
-    outer: SchemeCosts | None
-
-
-LARGEST_TILE = TILES[3].m, TILES[3].n
-
-
-def _fusion_of(candidate: Candidate) -> Fusion:
-    """The fusion of a candidate; that of most accumulators where its products cannot be fused."""
-    above, innermost = split_innermost(_program(candidate))
-    outer = None
-    if above is not None:
-        (outer,) = GivenProgram("", above).costs or (None,)
-    try:
-        peak = FusedProducts(flat_program(innermost)).peak
-    except PlanError:
-        peak = MOST_ACCUMULATORS
-    tile = TILES.get(peak, SMALL_TILE)
-    return Fusion((tile.m, min(tile.n, LARGEST_TILE[1])), outer)
-
-
-def _parts(
-    costs: SchemeCosts, request: Request, model: CudaCostModel, method: str, fusion: Fusion | None = None
-) -> list[Part]:
+def _parts(costs: SchemeCosts, request: Request, model: CudaCostModel, method: str) -> list[Part]:
     """Return (name, operations, bytes, seconds, product) of every stage; numbers or arrays like the costs.
 
-    FUSED without a `fusion`: a lower bound, by the largest tile and without the traffic of C.
     Source: FalconGEMM (arXiv:2605.06057), Table II, with combinations bound by memory.
     """
     shape, item = Shape.of(request), itemsize(request.dtype)
     m, k, n = block_sizes(request.shape, (costs.m, costs.k, costs.n), item)
     rank, items = costs.rank, shape.items
-    lefts, rights = costs.distinct if method == LOOP else (rank, rank)
     (nu, nv, nw), dtype = costs.nnz, request.dtype
     sums = (
-        (STAGES[0], shape.lefts, nu - lefts, m * k, lefts, request.m * request.k),
-        (STAGES[1], shape.rights, nv - rights, k * n, rights, request.k * request.n),
+        (STAGES[0], shape.lefts, nu - rank, m * k, rank, request.m * request.k),
+        (STAGES[1], shape.rights, nv - rank, k * n, rank, request.k * request.n),
         (STAGES[2], items, nw - costs.m * costs.n, m * n, rank, request.m * request.n),
     )
     stages: list[Part] = []
@@ -296,18 +255,8 @@ def _parts(
         moved = count * (size + slabs * block) * item
         stages.append((name, count * additions * block, moved, model.combine(moved), None))
     count = items * rank
-    if method == FUSED:
-        products = items if fusion is None or fusion.outer is None else items * fusion.outer.rank
-        del stages[-1]
-        stages += [] if fusion is None else _stored_sums(fusion, costs, request, model, (m, n))
-        seconds = model.fused(dtype, m, k, n, count, products, LARGEST_TILE if fusion is None else fusion.tile)
-        written = 0 if fusion is None else products * m * n * costs.m * costs.n
-        if fusion is not None and fusion.outer is not None:
-            written = written / (fusion.outer.m * fusion.outer.n)
-        moved = (count * (m * k + k * n) + written) * item
-    else:
-        seconds = model.gemm(dtype, m, k, n, count, method)
-        moved = count * (m * k + k * n + m * n) * item
+    seconds = model.gemm(dtype, m, k, n, count, method)
+    moved = count * (m * k + k * n + m * n) * item
     flops = 2.0 * count * m * k * n
     single = np.ndim(m) == 0
     product = (int(m), int(k), int(n)) if single else None
@@ -317,39 +266,16 @@ def _parts(
     return stages
 
 
-def _stored_sums(
-    fusion: Fusion, costs: SchemeCosts, request: Request, model: CudaCostModel, block: tuple[Any, Any]
-) -> list[Part]:
-    """Combine H of the outer level, and the copy of C (or H) where tiles do not divide its blocks of this size."""
-    (m, n), item, items = block, itemsize(request.dtype), Shape.of(request).items
-    outer = fusion.outer
-    found: list[Part] = []
-    whole = not (m % fusion.tile[0] or n % fusion.tile[1])
-    size = items * request.m * request.n
-    if outer is None:
-        copied = 0 if whole and (m * costs.m, n * costs.n) == (request.m, request.n) else size
-    else:
-        slabs = items * outer.rank * m * n * (costs.m * costs.n) / (outer.m * outer.n)
-        copied = 0 if whole else slabs
-        additions = items * (outer.nnz[2] - outer.m * outer.n) * m * n * (costs.m * costs.n) / (outer.m * outer.n)
-        found.append((STAGES[2], additions, (size + slabs) * item, model.combine((size + slabs) * item), None))
-    if copied:
-        found.insert(0, ("Copy C", 0.0, 2 * copied * item, model.combine(2 * copied * item), None))
-    return found
-
-
-def _in_pieces(
-    costs: SchemeCosts, request: Request, model: CudaCostModel, method: str, pieces: int, fusion: Fusion | None = None
-) -> list[Part]:
+def _in_pieces(costs: SchemeCosts, request: Request, model: CudaCostModel, method: str, pieces: int) -> list[Part]:
     """Return `_parts` of a run in pieces: groups of matrices, or ranges of rows; the sums of B are computed once."""
     if pieces == 1:
-        return _parts(costs, request, model, method, fusion)
+        return _parts(costs, request, model, method)
     groups = min(pieces, request.items)
     rows = -(-request.m // max(1, pieces // request.items))
     batch = () if request.items == 1 else (-(-request.items // groups),)
     left, right = (batch if items > 1 else () for items in (request.items_a, request.items_b))
     piece = replace(request, m=rows, batch_a=left, batch_b=right, max_workspace=None)
-    one = _parts(costs, piece, model, method, fusion)
+    one = _parts(costs, piece, model, method)
     once = {STAGES[1]} if request.items_b == 1 else set()
     times = [1 if name in once else pieces for name, *_ in one]
     return [
@@ -418,24 +344,9 @@ def _costs_of_core(core: CudaLevel) -> SchemeCosts:
 
 def _method_reason(method: str, request: Request) -> str | None:
     """Return the reason why products of this dtype are not executed by a method, or None."""
-    if method in (STACK, FUSED) and request.dtype not in STACKED:
-        what = "stacks are multiplied" if method == STACK else "products are fused"
-        return f"{what} in {' and '.join(STACKED)}, not in {request.dtype}"
+    if method == STACK and request.dtype not in STACKED:
+        return f"stacks are multiplied in {' and '.join(STACKED)}, not in {request.dtype}"
     return None
-
-
-def _may_fuse(chain: tuple[LevelScheme, ...]) -> bool:
-    rows, _, cols = chain[-1].scheme.target.shape
-    return len(chain) <= FUSED_LEVELS and rows * cols <= FUSED_BLOCKS
-
-
-def _fused_reason(program: Program) -> str | None:
-    """Return the reason why the products of a program's innermost level cannot be fused here, or None."""
-    try:
-        cuda_level(program, Method.FUSED)
-    except PlanError as error:
-        return str(error)
-    return missing_here()
 
 
 def _stack_reason(core: CudaLevel, request: Request) -> str | None:
@@ -462,10 +373,8 @@ def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:
 
 
 def _pieces(candidate: Candidate, request: Request) -> int | None:
-    shape, core = Shape.of(request), _core(candidate)
+    shape = Shape.of(request)
     if shape.empty or request.max_workspace is None:
-        return 1
-    if shape.stack_bytes(core.target, core.slabs_for(shape)) <= request.max_workspace:
         return 1
     return shape.pieces_within(*_sizes(candidate), request.max_workspace)
 

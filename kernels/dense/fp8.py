@@ -34,7 +34,7 @@ ERROR = 2.0**-3 + 2.0**-6
 
 @dataclass(frozen=True)
 class CudaFp8:
-    """Quantise A and B to e4m3 with block scales, then multiply; see NAMES for the three of them."""
+    """Quantise A and B to e4m3 with block scales, then multiply; see NAMES."""
 
     name: str
     device: str = "cuda"

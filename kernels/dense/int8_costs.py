@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from ..cuda.cost_model import START, CudaCostModel
 from ..cuda.int8 import SMALL_TILE, TILE, vendor_sizes
 from ..cuda.int8_executor import EVERY
-from ..cuda.int8_level import Int8TensorLevel
+from ..cuda.int8_operands import inner_size
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .scheme_costs import STAGES
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ The copy to columns before it is priced as that before our kernel. Measured late
 """
 
 KERNEL, KERNEL_LATENCY = 1.626, 3.5e-6
-"""Rate and latency of a wave of our kernel, without and with a scheme."""
+"""Rate and latency of a wave of our kernel."""
 
 VENDOR_HOST, HOST, COPY_HOST = 27e-6, 73e-6, 28e-6
-"""Seconds of the host for a call of `_int_mm` and of our executor, and for each operand that is copied or combined;
+"""Seconds of the host for a call of `_int_mm` and of our executor, and for each operand that is copied;
 no product is faster."""
 
 PREPARED_HOST = 11e-6
@@ -52,9 +51,6 @@ PREPARED_HOST = 11e-6
 
 CHECK, CHECKED_OPERAND, CHECK_RATE = 72e-6, 11e-6, 2.9e12
 """Seconds in which the host waits for the largest entries, those for each operand, and bytes per second."""
-
-COMBINE_B = 0.32
-"""Bandwidth of Combine B, which stores its sums by columns, over that of other sums."""
 
 WIDE = 4
 """Bytes of an element of C."""
@@ -113,42 +109,30 @@ def vendor_workspace(request: Request, costs: CudaCostModel) -> int:
     return total + rows * inner * ((rows, inner) != (m, k)) + WIDE * rows * cols * ((rows, cols) != (m, n))
 
 
-def level_stages(level: Int8TensorLevel, request: Request, costs: CudaCostModel) -> list[Stage]:
-    """Return the stages of our kernel, with or without a scheme; a static B is combined once, which is not counted.
+def kernel_stages(request: Request, costs: CudaCostModel) -> list[Stage]:
+    """Return the stages of our kernel; a static B is copied once, which is not counted.
 
-    Without one A is copied if its rows are no whole segments, and B if it is not stored by columns of whole segments.
+    A is copied if its rows are no whole segments, and B if it is not stored by columns of whole segments.
     """
     (m, k, n), items = request.shape, request.items
-    bm, bk, bn = level.blocks(m, k, n)
-    rank = level.rank
-    stages = []
-    in_place = level.plain and k == bk
-    static = request.static == "B"
+    inner, static = inner_size(request.k), request.static == "B"
     moves = (
-        (STAGES[0], in_place, m * k + rank * bm * bk, 1.0),
-        (
-            STAGES[1],
-            static or (in_place and request.layouts[1] is Layout.COLUMNS),
-            k * n + rank * bk * bn,
-            1.0 if level.plain else COMBINE_B,
-        ),
+        ("Copy A", k == inner, m * (k + inner)),
+        ("Copy B", static or (k == inner and request.layouts[1] is Layout.COLUMNS), n * (k + inner)),
     )
-    for name, spared, each, share in moves:
+    stages = []
+    for name, spared, each in moves:
         if not spared:
             moved = float(items * each)
-            shown = f"Copy {name[-1]}" if level.plain else name
-            stages.append(Stage(shown, 0.0, moved, float(costs.combine(moved / share))))
+            stages.append(Stage(name, 0.0, moved, float(costs.combine(moved))))
     host = HOST - PREPARED_HOST * static + COPY_HOST * len(stages)
-    moved = float(rank * (bm * bk + bk * bn + WIDE * bm * bn))
-    tile = SMALL_TILE if bm <= SMALL_TILE.m else TILE
-    # All products are one launch, whose tiles follow each other.
-    rows = rank * -(-bm // tile.m) * tile.m
-    seconds = items * TiledRate((tile.m, tile.n), KERNEL, KERNEL_LATENCY).seconds(costs, rows, bk, bn, moved)
-    name = f"{items * rank} products {bm}x{bk}x{bn} in int8"
-    stages.append(Stage(name, 2.0 * items * rank * bm * bk * bn, items * moved, seconds, (bm, bk, bn)))
-    if not level.plain:
-        moved = float(items * WIDE * (rank * bm * bn + m * n))
-        stages.append(Stage(STAGES[2], 0.0, moved, float(costs.combine(moved))))
+    moved = float((m + n) * inner + WIDE * m * n)
+    tile = SMALL_TILE if m <= SMALL_TILE.m else TILE
+    rate = TiledRate((tile.m, tile.n), KERNEL, KERNEL_LATENCY)
+    # Whole tiles of rows: the kernel computes them whatever m is.
+    seconds = items * rate.seconds(costs, -(-m // tile.m) * tile.m, inner, n, moved)
+    name = f"{items} products {m}x{inner}x{n} in int8"
+    stages.append(Stage(name, 2.0 * items * m * inner * n, items * moved, seconds, (m, inner, n)))
     return [*_checked(request), *stages, *_waits(stages, items * host)]
 
 

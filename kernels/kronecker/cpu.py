@@ -1,4 +1,4 @@
-"""Strategies for Kronecker-sparse products on the CPU: slabs in cache, larger blocks, and the usual baselines."""
+"""Strategies for Kronecker-sparse products on the CPU: slabs in cache, larger blocks, and the baseline."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request
-from .baselines import CSR, PRODUCTS, SPARSE, BaselineProduct, has_torch
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
+from .permuted import PermutedProduct
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .slabs import GATHERED, GATHERED_WIDE, SlabProduct
 
@@ -46,14 +46,14 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
       transposed in cache if a batch-first X cannot be read in place.
     - widened: the same by (a, bd, cd, 1): d times the multiplications, no transposition.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr, csr: torch's.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline.
     """
 
     family: str = FAMILY
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`."""
-        if self.name in PRODUCTS:
+        if self.baseline:
             yield Candidate(FAMILY, self.name)
             return
         widths = sorted({min(width, max(request.n, 1)) for width in SLAB_WIDTHS})
@@ -66,8 +66,6 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors here; convert to float32"
         if reason := basic_reason(None, request):
             return reason
-        if self.name in SPARSE and not has_torch(request.dtype):
-            return "the sparse formats are torch's; install torch"
         if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
             return "the library of the products has no thread limit that could be set for each slab"
         return None
@@ -77,18 +75,16 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         if is_empty(request):
             return []
         stages = self.core(candidate, request, machine).stages()
-        if self.name in PRODUCTS and not self.baseline:
-            return stages  # no model: these run only if named or measured
         mode = "whole" if self.baseline else "tasks"
         return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; the permuted copies of the baselines are allocated by the library."""
+        """See `Strategy.workspace`; the permuted copies of the baseline are allocated by the library."""
         if is_empty(request):
             return 0
         patterns, item = structure_in(request).patterns, request.itemsize
         held = 0
-        if self.name in PRODUCTS and self.name != CSR:
+        if self.baseline:
             held = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
         if self.name in REWRITES:
             held += rewritten_bytes(self.name, patterns, item)
@@ -98,8 +94,8 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         """See `CpuStrategy.core`."""
         patterns: tuple[Pattern, ...] = structure_in(request).patterns
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
-        if self.name in PRODUCTS:
-            return BaselineProduct(patterns, request.n, request.dtype, first, last, self.name)
+        if self.baseline:
+            return PermutedProduct(patterns, request.n, request.dtype)
         if self.name != SLABS:
             patterns = rewritten_patterns(patterns, self.name)
         slab = max(1, min(int(dict(candidate.parameters)["slab"]), request.n))

@@ -1,4 +1,4 @@
-"""Strategies for Kronecker-sparse products on a GPU: batched GEMMs on views, a Triton kernel, the usual baselines."""
+"""Strategies for Kronecker-sparse products on a GPU: batched GEMMs on views, Triton kernels, the baseline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Source, Stage
 from ..request import Layout, Request
-from .baselines import PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import (
     FUSED_SHARES,
@@ -49,7 +48,7 @@ class CudaKronecker(KroneckerStrategy):
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, no transposition.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr and csr likewise.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline.
     """
 
     name: str
@@ -110,8 +109,6 @@ class CudaKronecker(KroneckerStrategy):
             first = places[-1] == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = places[0] == 0 and request.layouts[2] is Layout.COLUMNS
             stages += self._factor_stages(some[0], request, machine.costs, first, last)
-        if self.name in PRODUCTS and not self.baseline:
-            return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
         return [*stages, *self._launches(patterns, stages)]
 
     def _launched(self, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
@@ -208,7 +205,7 @@ class CudaKronecker(KroneckerStrategy):
         if (product := _transposed(candidate, request, machine)) is not None:
             return product.workspace(request.n, item)
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
-        copied = self.name in PRODUCTS or (
+        copied = self.baseline or (
             self.name == STRIDED and ((first and patterns[-1].d > 1) or (last and patterns[0].d > 1))
         )
         widest = max(max(one.rows, one.cols) for one in patterns)

@@ -9,10 +9,10 @@ from ...errors import PlanError
 from ..cuda.executor import layout_of
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
-from .baselines import PRODUCTS
 from .blocks import empty_result, is_batch_first
 from .gather import multiply_gathered
 from .pattern import Pattern
+from .permuted import BMM, by_bmm
 from .rewrites import BY_HALVES, prepared_factors, rewritten_patterns
 from .split import multiply_split
 from .structure import KroneckerSparse
@@ -35,7 +35,7 @@ class WholeProduct(Protocol):
 class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
-    `strategy` is STRIDED, TILED, GATHER, BY_HALVES or a baseline; if given, `product` runs all factors instead.
+    `strategy` is STRIDED, TILED, GATHER, BY_HALVES or BMM; if given, `product` runs all factors instead.
     Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are
     rewritten first; `prepare` does so once.
     """
@@ -84,9 +84,9 @@ class TensorKroneckerExecutor:
 
     def _factor(self, weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor | None) -> Tensor:
         """Compute K x, in `out` if it can be written there."""
-        if self._strategy in PRODUCTS:
+        if self._strategy == BMM:
             out = empty_result(x, pattern.rows, is_batch_first(x)) if out is None else out
-            PRODUCTS[self._strategy](weights, pattern, x, out)
+            by_bmm(weights, pattern, x, out)
             return out
         out = empty_result(x, pattern.rows, first=False) if out is None else out
         if self._strategy == TILED:

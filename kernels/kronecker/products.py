@@ -31,7 +31,7 @@ def matmul(
     """Compute Y = X W^T for x (..., cols) of layout "bsf" (batch first), W X for x (cols, batch) of "bsl" (batch last).
 
     The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("slabs", "widened",
-    "dense", "bmm", "einsum", "bsr", "csr"); `effort="measure"` times the best candidates once (see `lcma tune`).
+    "dense", "bmm"); `effort="measure"` times the best candidates once (see `lcma tune`).
     `max_workspace` bounds the bytes besides operands and result, `max_extra_bytes` those by which the matrix may
     be expanded ("dense" needs them). An x whose rows or columns are not contiguous is copied first.
 

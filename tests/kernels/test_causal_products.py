@@ -27,8 +27,6 @@ GROUPED = Method(grouped=True)
 WAYS = (
     {},
     {"strategy": "strips"},
-    {"strategy": "halving"},
-    {"strategy": "halving", "scheme": "strassen"},
     {"scheme": "eca-stage1"},
     {"scheme": "4x4x4-tri-out-r34"},
 )
@@ -233,7 +231,7 @@ def test_a_measured_strategy_is_chosen_again(home, flat):
     seconds = {one.plan.label: one.seconds for one in tuned}
     assert "strips" in seconds
     assert len(seconds) >= 2
-    assert set(seconds) <= {"strips", "halving", "vendor", *stable_scheme_names()}
+    assert set(seconds) <= {"strips", "vendor", *stable_scheme_names()}
     stored = stored_wisdom("flat")
     for size in (512, 500):
         known = stored.near(replace(request, m=size, n=size, k=1000 if size == 500 else 1024))

@@ -106,20 +106,6 @@ def test_verify_structured_files_and_randomly(run, tmp_path):
     assert "error below 2^-102" in out
 
 
-def test_the_order_of_a_fused_kernel_is_shown(run):
-    code, out, _ = run("show", "strassen", "--pebbling")
-    assert code == 0
-    lines = out.splitlines()
-    assert sorted(line.split(":")[0] for line in lines[:-1]) == [f"m{i}" for i in range(1, 8)]
-    assert lines[-1] == "peak: 3 accumulators, tiles of 128 x 128"
-    code, out, _ = run("show", "3x3x3", "--pebbling")
-    assert code == 0
-    assert out.splitlines()[-1].endswith(" accumulators, more than the 5 that a fused kernel holds")
-    code, _, err = run("show", "strassen", "--pebbling", "--json")
-    assert code == 2
-    assert "--json is not for --pebbling" in err
-
-
 def test_list_show_export_convert_and_add(run, tmp_path):
     code, out, _ = run("list")
     assert code == 0

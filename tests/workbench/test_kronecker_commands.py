@@ -84,18 +84,19 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
 
 def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     from lcma.errors import PlanError
-    from lcma.kernels.kronecker import baselines
+    from lcma.kernels.kronecker import permuted
+    from lcma.workbench.bench.baselines import kronecker
 
     def fail(*_):
         raise PlanError("a library lacks the dtype")
 
     _, _, folder = files
     arguments = ("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--json")
-    monkeypatch.setitem(baselines.PRODUCTS, "csr", fail)
+    monkeypatch.setitem(kronecker.PRODUCTS, "csr", fail)
     code, text, _ = run(*arguments)
     names = [row["what"] for row in json.loads(text)["rows"]]
     assert (code, "csr" in names, names[-1]) == (0, False, "auto")
-    monkeypatch.setitem(baselines.PRODUCTS, "bmm", fail)
+    monkeypatch.setattr(permuted, "by_bmm", fail)
     code, _, err = run(*arguments)
     assert (code, "a library lacks the dtype" in err) == (3, True)
 

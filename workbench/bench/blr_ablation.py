@@ -20,7 +20,7 @@ Array = Any
 RELAID, HANDED_OVER = "relaid", "handed-over"
 
 CHAINS = {
-    "low-rank": (("permuted", "two GEMMs"), ("fused", "one kernel, the inner products in registers")),
+    "low-rank": (("permuted", "two GEMMs"),),
     "monarch": (
         ("permuted", "the papers' form"),
         (RELAID, "and V re-laid out: one permutation less between the products"),
@@ -30,8 +30,7 @@ CHAINS = {
     ),
     "blast": (
         ("permuted", "the papers' form"),
-        ("partial", "the first two products in one kernel"),
-        ("strided", "instead: no permutation, three batched GEMMs"),
+        ("strided", "no permutation, three batched GEMMs"),
         ("tiled", "and our kernel for the middle products"),
     ),
 }

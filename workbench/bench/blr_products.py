@@ -15,12 +15,13 @@ from .blr_ablation import ablation, steps_between
 from .case import Options, Say
 
 if TYPE_CHECKING:
-    from ...kernels import Request
+    from ...kernels import Plan, Request
     from ...kernels.block_low_rank.structure import BlockLowRank
+    from .baselines.product import Baseline
 
 AUTO, FREE, DENSE, BASELINE, COMPILED = "auto", "auto or dense", "dense", "permuted", "compiled"
 
-FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "partial", "decode", AUTO, FREE)
+FORMS = (DENSE, BASELINE, "strided", "tiled", "decode", AUTO, FREE)
 """The dense matrix, the papers' form, ours, and the planner's choice without the dense matrix (AUTO) and with it
 (FREE); on a GPU `COMPILED`, torch.compile of the papers' form, too."""
 
@@ -47,7 +48,6 @@ def forms_of(
         VerificationError: a result is wrong.
         PlanError: there is too little memory.
     """
-    from ...kernels import decision_for
     from ...kernels.block_low_rank.strategy import structure_in
     from ...kernels.factored import UNLIMITED
     from ...kernels.tuning import bench_for
@@ -64,7 +64,7 @@ def forms_of(
         say(f"checking {name}")
         named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
-            plan = decision_for(named, strategy=None if name in (AUTO, FREE) else name).plan
+            plan = _plan_of(named, name)
             with within_memory(request, plan.candidate):
                 executor: Any = plan.build()
                 ready = executor.prepare(a)
@@ -148,7 +148,6 @@ def medians(
 
 def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
     """Run every form of a GPU that can run on operands without data, for `Case.ahead`."""
-    from ...kernels import decision_for
     from ...kernels.cuda.bench import CudaBench
     from ...kernels.factored import UNLIMITED, request_of
 
@@ -156,8 +155,18 @@ def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
     a, b, out = CudaBench().operands(request, 0, blank=True)
     for name in FORMS:
         with suppress(PlanError):
-            executor: Any = decision_for(request, strategy=None if name in (AUTO, FREE) else name).plan.build()
+            executor: Any = _plan_of(request, name).build()
             executor.run(executor.prepare(a), b, out)
+
+
+def _plan_of(request: Request, name: str) -> Plan | Baseline:
+    """Return the plan of a form: the planner's choice, a strategy, or the papers' form."""
+    from ...kernels import plan_for
+    from .baselines import baseline
+
+    if name == BASELINE:
+        return baseline(request, name)
+    return plan_for(request, strategy=None if name in (AUTO, FREE) else name)
 
 
 def _call(executor: Any, ready: Any, b: Any, out: Any) -> Callable[[], object]:
@@ -172,8 +181,8 @@ def _check(name: str, request: Request, error: float) -> None:
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     import torch
 
-    from ...kernels.block_low_rank.permuted import multiply_permuted
     from ...kernels.block_low_rank.strategy import structure_in
+    from .baselines.block_low_rank import multiply_permuted
 
     structure = structure_in(request)
     torch.compiler.reset()  # after eight rows torch would run this function uncompiled

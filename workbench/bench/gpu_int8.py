@@ -1,4 +1,4 @@
-"""int8 products into int32 on a GPU beside torch's `_int_mm`, without and with schemes."""
+"""int8 products into int32 on a GPU beside torch's `_int_mm`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from .gpu_products import Sizes, paired
 Tensor = Any
 
 MAX_ABS = 7
-"""The stated magnitude: sums of 4x4x4 and of two levels of Strassen fit int8, and C fits int32 at every size here."""
+"""The stated magnitude: C fits int32 at every size here."""
 
-CUBES, SCHEMED = (2048, 4096, 8192, 16384), 8192
-"""Sides of cubes; from SCHEMED on schemes compete as well."""
+CUBES = (2048, 4096, 8192, 16384)
+"""Sides of cubes."""
 
 OTHERS = ((16, 4096, 11008), (256, 4096, 11008), (4096, 4096, 11008), (4099, 4099, 4099))
 """Other sizes: a layer for few and many rows, and one whose rows are no whole segments."""
-
-SCHEMES = ("strassen", "strassen/strassen", "4x4x4")
 
 SECONDS = 30.0
 """About what a row takes, compiling included."""
@@ -35,7 +33,7 @@ ANY_ENTRY = 128
 
 
 def executors(sizes: Sizes) -> dict[str, Any]:
-    """Return the executors of our product, with and without a check of the entries, and of named schemes, by name.
+    """Return the executors of our product, with and without a check of the entries, by name.
 
     Raises:
         PlanError: one cannot run.
@@ -44,19 +42,15 @@ def executors(sizes: Sizes) -> dict[str, Any]:
 
     request = Request(*sizes, "int8", device="cuda", max_abs=MAX_ABS)
     unchecked = replace(request, max_abs=ANY_ENTRY)
-    found = {"int8": plan_for(request, strategy="int8").build()}
-    found["int8 unchecked"] = plan_for(unchecked, strategy="int8").build()
-    if min(sizes) >= SCHEMED:
-        for name in SCHEMES:
-            found[f"int8 {name}"] = plan_for(request, name.split("/"), strategy="int8").build()
-    return found
+    of = {"int8": request, "int8 unchecked": unchecked}
+    return {name: plan_for(one, strategy="int8").build() for name, one in of.items()}
 
 
 def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios of torch's `_int_mm` of a B stored by columns ("vendor") to ours, and to that of B by rows, copied or not.
 
-    "ratio" is that of the fastest `_int_mm` to our product of B by rows, "offline" to that of a B prepared before, and
-    "scheme" to the best scheme with a prepared B. Ours but "unchecked" compare the entries with the stated magnitude;
+    "ratio" is that of the fastest `_int_mm` to our product of B by rows, "offline" to that of a B prepared before.
+    Ours but "unchecked" compare the entries with the stated magnitude;
     `_int_mm` gets copies with zeros where its rules need them.
 
     Raises:
@@ -66,7 +60,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     import torch
 
     from ...kernels.cuda.int8 import multiply_by_vendor
-    from ...kernels.cuda.int8_level import vendor_operand
+    from ...kernels.cuda.int8_operands import vendor_operand
     from ...kernels.cuda.machine import require_device
 
     require_device()
@@ -97,10 +91,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
             raise VerificationError(f"{name} came out wrong")
     figures = paired(calls, sizes, rounds, say)
     faster = max(1.0, figures[BY_ROWS], figures[COPIED])
-    found = {"ratio": figures["int8"] / faster, "offline": figures["int8, offline"] / faster}
-    if schemes := [figures[f"int8 {name}, offline"] for name in SCHEMES if f"int8 {name}, offline" in figures]:
-        found["scheme"] = max(schemes) / faster
-    return {**figures, **found}
+    return {**figures, "ratio": figures["int8"] / faster, "offline": figures["int8, offline"] / faster}
 
 
 def product_ahead(sizes: Sizes) -> None:
@@ -111,7 +102,7 @@ def product_ahead(sizes: Sizes) -> None:
     """
     import torch
 
-    from ...kernels.cuda.int8_level import vendor_operand
+    from ...kernels.cuda.int8_operands import vendor_operand
     from ...kernels.cuda.machine import require_device
 
     require_device()

@@ -9,11 +9,12 @@ from typing import Any
 
 from ...errors import PlanError, VerificationError
 from ...home import write_atomic
-from ...kernels import Request, decision_for
+from ...kernels import Request, plan_for
 from ...kernels.tuning import bench_for
 from ..contenders import MAX_ERROR, OPTIONAL
 from ..gpu_energy import energy_of, gpu_meter
 from ..products import require_memory, within_memory
+from .baselines import NAMES, baseline
 from .case import Say
 
 Rows = Sequence[Mapping[str, Any]]
@@ -43,7 +44,11 @@ def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
     error_of = bench.errors(request, a, b)
     for name in ("auto", *BASELINES):
         try:
-            plan = decision_for(request, strategy=None if name == "auto" else name).plan
+            plan = (
+                baseline(request, name)
+                if name in NAMES["kronecker"]
+                else plan_for(request, strategy=None if name == "auto" else name)
+            )
             with within_memory(request, plan.candidate):
                 executor: Any = plan.build()
                 left = executor.prepare(a)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ...errors import PlanError
-from ...kernels.codegen.accumulators import accumulator_order
-from ...kernels.codegen.maps import maps_of
 from ...kernels.codegen.programs import program_for
-from ...kernels.cuda.fused import MOST_ACCUMULATORS, tile_of_peak
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import equations, lcma_json
@@ -24,8 +20,7 @@ from ..schemes import scheme_argument
 @click.argument("scheme", metavar="SCHEME")
 @click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
 @click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance and compare the results.")
-@click.option("--pebbling", is_flag=True, help="The order of products with the fewest unfinished blocks of C.")
-def command(scheme: str, as_json: bool, reproduce: bool, pebbling: bool) -> int:
+def command(scheme: str, as_json: bool, reproduce: bool) -> int:
     """Show a scheme: equations, costs, certificate, provenance.
 
     With --reproduce the steps that made it are run again: constructions and lifts from kept schemes, and
@@ -33,18 +28,13 @@ def command(scheme: str, as_json: bool, reproduce: bool, pebbling: bool) -> int:
     is skipped where its result is kept. Exit code 1: the result is another scheme; 3: a step can't be
     repeated, which is said.
 
-    With --pebbling a fused GPU kernel's order of products: the blocks of C that it begins, adds to and stores, and the
-    most accumulators that are in use at once, with the tile of C that these leave room for.
-
     The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
     """
-    if as_json and (reproduce or pebbling):
-        raise click.UsageError(f"--json is not for --{'reproduce' if reproduce else 'pebbling'}")
+    if as_json and reproduce:
+        raise click.UsageError("--json is not for --reproduce")
     found, certificate = scheme_argument(scheme)
     if reproduce:
         return _reproduce(found)
-    if pebbling:
-        return _pebbling(found)
     facts = facts_of(found)
     with Catalog.open() as catalog:
         names = [name for name in catalog.aliases(found.digest) if name != found.name]
@@ -87,32 +77,6 @@ def _reproduce(scheme: Scheme) -> int:
     if made.digest != scheme.digest:
         return 1
     return 3 if skipped else 0
-
-
-def _pebbling(scheme: Scheme) -> int:
-    """Print the order in which a fused kernel works the products."""
-    maps = maps_of(program_for(scheme))
-    try:
-        order = accumulator_order(maps.merge)
-    except PlanError as error:
-        raise PlanError(f"{visible(scheme.name or str(scheme.target))} cannot be fused: {error}") from None
-    for step in order.steps:
-        blocks = {i: f"C{row + 1}{col + 1}" for i, (row, col) in enumerate(maps.stored)}
-        parts = [f"in {blocks[step.pivot]}"]
-        for verb, some in (
-            ("begins", step.begins),
-            ("adds to", tuple(block for block, _ in step.column if block not in step.begins)),
-            ("stores", step.finishes),
-        ):
-            if some:
-                parts.append(f"{verb} {' '.join(blocks[i] for i in some)}")
-        click.echo(f"m{step.product + 1}: {', '.join(parts)}")
-    tile = tile_of_peak(order.peak)
-    held = f"tiles of {tile.m} x {tile.n}"
-    if order.peak > MOST_ACCUMULATORS:
-        held = f"more than the {MOST_ACCUMULATORS} that a fused kernel holds"
-    click.echo(f"peak: {order.peak} accumulators, {held}")
-    return 0
 
 
 def facts_of(scheme: Scheme) -> dict[str, object]:

@@ -15,14 +15,12 @@ from triton.compiler import ASTSource
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.block_low_rank.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGISTERS, launch_of
 from lcma.kernels.block_low_rank.decode_kernel import multiply_few_columns
-from lcma.kernels.block_low_rank.fused_kernel import multiply_low_rank
 from lcma.kernels.block_low_rank.handover_kernel import multiply_and_place
 from lcma.kernels.block_low_rank.mixing_kernel import mix_blocks
-from lcma.kernels.block_low_rank.partial_kernel import multiply_and_mix
 from lcma.kernels.block_low_rank.quantized import TILE, mixed_columns
 from lcma.kernels.block_low_rank.quantized_kernel import mix_codes, multiply_codes, multiply_into_codes
 from lcma.kernels.block_low_rank.structure import BlockLowRank
-from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE, partial_tile
+from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE
 
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
@@ -49,27 +47,6 @@ CASES |= {
     )
     for side in (4, 16, 64)
 }
-CASES |= {
-    f"partial-b{side}": (
-        multiply_and_mix,
-        dict.fromkeys(("x", "v", "scales", "mixed"), "*bf16"),
-        {"B1": side, "B2": side, "M": 1 << (side - 1).bit_length()}
-        | dict(zip("NRP", partial_tile(1 << (side - 1).bit_length()), strict=True))
-        | {"x_row": 1},
-        (8, 3),
-    )
-    for side in (3, 9, 16)
-}
-CASES |= {
-    f"fused-r{rank}": (
-        multiply_low_rank,
-        dict.fromkeys(("x", "v", "u", "y"), "*bf16"),
-        {"N": 64, "R": rank, "P": 64, "Q": 64},
-        (4, 3),
-    )
-    for rank in (16, 64, 128)
-}
-
 NARROW = dict.fromkeys(("codes", "exponents", "mixed", "mixed_exponents"), "*u8")
 CASES |= {
     f"quantized-first-{form}-r{side}-{dtype}": (
@@ -130,9 +107,9 @@ def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= LARGEST_SHARED
-    if name.startswith(("handover", "fused", "quantized-first", "quantized-last")) and "fp32" not in name:
+    if name.startswith(("handover", "quantized-first", "quantized-last")) and "fp32" not in name:
         assert "wgmma" in made.asm["ptx"]
-    if name.startswith(("mixing", "partial")):
+    if name.startswith("mixing"):
         assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]
     if name.startswith("decode"):
         resident = MOST_DOT_PROGRAMS if name.endswith("n16") else DECODE_TILE.programs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 
 import pytest
 
@@ -18,7 +17,6 @@ from lcma.kernels.block_low_rank import (  # noqa: E402
     BlockLowRankMatrix,
     LowRank,
     Monarch,
-    compiled,
 )
 from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile  # noqa: E402
 from lcma.kernels.block_low_rank.decode import DECODE_TILES, few_tile  # noqa: E402
@@ -40,7 +38,7 @@ ids = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: f"{one.ki
 
 
 @ids
-@pytest.mark.parametrize("strategy", ["strided", "permuted", "dense"])
+@pytest.mark.parametrize("strategy", ["strided", "dense"])
 def test_every_strategy_is_the_product_by_definition(structure, strategy):
     matrix = BlockLowRankMatrix.random(structure, dtype="float64")
     factors = [torch.from_numpy(weights) for weights in matrix.factors]
@@ -55,43 +53,6 @@ def test_every_strategy_is_the_product_by_definition(structure, strategy):
             found = executor.run(operand, given)
             torch.testing.assert_close(found, full @ x)
             assert n < 2 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
-
-
-@pytest.mark.parametrize("structure", STRUCTURES[:3], ids=lambda one: f"{one.kind}{len(one.sizes)}")
-def test_torch_compile_of_the_papers_form_is_the_product(structure, monkeypatch):
-    pytest.importorskip("triton")
-    # The graph that torch.compile captures; its code generators are torch's own.
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    monkeypatch.setattr(compiled, "_compiled", compiled._compiled.__wrapped__)
-    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
-    factors = [torch.from_numpy(weights) for weights in matrix.factors]
-    x, out = torch.randn(17, structure.cols, dtype=torch.float64).T, torch.empty(17, structure.rows).double().T
-    request = request_of(structure, 17, "float64", device="cuda")
-    decision_for(request, strategy="compiled").plan.build().run(factors, x, out)
-    torch.testing.assert_close(out, torch.from_numpy(matrix.dense()) @ x)
-    assert decision_for(request, strategy="compiled").seconds is None
-
-
-def test_torch_compile_is_used_for_more_sizes_than_it_compiles_one_function_for(monkeypatch):
-    sizes = []
-
-    def backend(graph, _):
-        def run(*operands):
-            sizes.append(n)
-            return graph(*operands)
-
-        return run
-
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
-    monkeypatch.setattr(compiled, "_compiled", compiled._compiled.__wrapped__)
-    structure = STRUCTURES[0]
-    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
-    factors, full = [torch.from_numpy(weights) for weights in matrix.factors], torch.from_numpy(matrix.dense())
-    for n in range(2, 12):
-        x, out = torch.randn(n, structure.cols).double().T, torch.empty(n, structure.rows).double().T
-        compiled.multiply_compiled(structure, factors, x, out)
-        torch.testing.assert_close(out, full @ x)
-    assert sizes == list(range(2, 12))
 
 
 class Recorder(TorchDispatchMode):
@@ -121,19 +82,12 @@ def test_strided_products_are_gemms_and_nothing_else(structure):
 def test_operands_and_kernels_that_do_not_fit_are_refused():
     low, monarch = LowRank(256, 256, 160), Monarch(24, 36, 3, 4, 5)
     for structure, dtype, n, strategy, message in (
-        (low, "bfloat16", 64, "fused", "rank 160 does not stay in registers"),
-        (monarch, "bfloat16", 64, "fused", "only low-rank products are fused"),
-        (LowRank(256, 256, 64), "float32", 64, "fused", "multiplies float16 and bfloat16"),
         (low, "bfloat16", 64, "tiled", "low-rank products need no hand-over"),
         (monarch, "bfloat16", 64, "tiled", "whole 16 bytes"),
         (monarch, "float32", 64, "tiled", "multiplies float16 and bfloat16"),
         (Blast(256, 256, 128, 2, 5), "bfloat16", 64, "tiled", "at most 64 blocks"),
         (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
         (monarch, "tf32x3", 17, "strided", "tf32x3 is not multiplied"),
-        (low, "bfloat16", 64, "compiled", "runs the two GEMMs of strided"),
-        (monarch, "bfloat16", 64, "partial", "only BLAST has a middle product to fuse"),
-        (Blast(256, 256, 2, 32, 5), "bfloat16", 64, "partial", "at most 16 blocks stay in registers"),
-        (Blast(256, 256, 2, 2, 5), "float32", 64, "partial", "multiplies float16 and bfloat16"),
     ):
         with pytest.raises(PlanError, match=message):
             decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy)
@@ -207,14 +161,3 @@ def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
 def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
     pytest.importorskip("triton")
     run_checks("checks_block_low_rank_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
-
-
-def test_the_partial_fusion_stores_the_results_of_the_middle_alone():
-    structure, n = Blast(256, 512, 4, 2, 24), 64
-    request = request_of(structure, n, "bfloat16", device="cuda")
-    whole, partial = (decision_for(request, strategy=name).plan for name in ("strided", "partial"))
-    assert (whole.workspace, partial.workspace) == (2 * (4 + 2) * 24 * n, 2 * 2 * 24 * n)
-    assert [stage.seconds for stage in partial.stages] == [None, None]
-    for unit in ("flops", "bytes"):
-        sums = [sum(getattr(stage, unit) for stage in plan.stages) for plan in (whole, partial)]
-        assert sums[0] - sums[1] == (0 if unit == "flops" else 2 * 2 * 4 * 24 * n)  # written once and read once

@@ -11,15 +11,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.fp8 import GROUP, ROWS, TILE
-from lcma.kernels.cuda.fp8_kernel import largest_of_blocks, quantise, scaled_gemm
-from lcma.kernels.cuda.fp8_level import COLUMNS_TILE, fp8_level
-from lcma.kernels.cuda.fp8_level import TILE as LEVEL_TILE
+from lcma.kernels.cuda.fp8_kernel import quantise, scaled_gemm
 from lcma.kernels.cuda.fp8_naive import BLOCK
-from lcma.kernels.dense.given import given
-from lcma.schemes_db.resolve import resolve
 
 SHARED = 232448
 """Bytes of shared memory that a block of an H200 may have."""
@@ -70,43 +64,3 @@ def test_the_product_of_quantised_operands_fits(tmp_path):
     assert stack == 0
     assert made.metadata.shared <= SHARED
     assert re.search(r"wgmma\.mma_async\S*\.f32\.e4m3\.e4m3", made.asm["ptx"])
-
-
-NAMES = [["strassen"], ["laderman"], ["strassen", "strassen"]]
-
-
-@pytest.mark.parametrize("names", NAMES, ids=" ".join)
-@pytest.mark.parametrize("turned", [False, True])
-def test_sums_of_b_are_quantised_without_spills(names, turned, tmp_path):
-    """Of B stored by rows (turned: the bits are by columns), and by columns."""
-    level = fp8_level(given([resolve(name)[0] for name in names])[0].program)
-    tile = tile_of(level.right.map, 2, transposed=True) if turned else COLUMNS_TILE
-    kernel = combine_kernel(level.right.work(not turned, False, False, tile.ahead))
-    pointers = {"matrix": "*bf16", "stack": "*fp8e4nv", "largest": "*fp32", "scales": "*fp32"}
-    constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
-    aligned = ("row_stride", "width", "slab_col" if turned else "slab_row")
-    aligned += ("slab_stride", "item_stride", "stack_stride")
-    made = compiled(kernel, constants, pointers, {"num_warps": tile.warps}, aligned=aligned)
-    assert used(made, tmp_path)[1] == 0
-    assert "cvt.rn.satfinite.e4m3x2.f32" in made.asm["ptx"]
-
-
-@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
-def test_the_largest_of_blocks_needs_no_stack(dtype, tmp_path):
-    constants = {"ROWS": ROWS, "BLOCK": BLOCK, "col_step": 1}
-    pointers = {"x": f"*{dtype}", "largest": "*fp32"}
-    made = compiled(largest_of_blocks, constants, pointers, {"num_warps": 4}, aligned=("row_step",))
-    assert used(made, tmp_path)[1] == 0
-
-
-@pytest.mark.parametrize("names", NAMES, ids=" ".join)
-@pytest.mark.parametrize("exact", [False, True])
-def test_sums_are_quantised_without_spills(names, exact, tmp_path):
-    level = fp8_level(given([resolve(name)[0] for name in names])[0].program)
-    kernel = combine_kernel(level.left.work(False, False, exact, LEVEL_TILE.ahead))
-    pointers = {"matrix": "*bf16", "stack": "*fp8e4nv", "scales": "*fp32"}
-    constants = {"ROWS": LEVEL_TILE.rows, "COLS": LEVEL_TILE.cols, "col_stride": 1, "slab_col": 1}
-    aligned = ("row_stride", "width", "slab_row", "cols", "slab_stride", "item_stride", "stack_stride")
-    made = compiled(kernel, constants, pointers, {"num_warps": LEVEL_TILE.warps}, aligned=aligned)
-    assert used(made, tmp_path)[1] == 0
-    assert "cvt.rn.satfinite.e4m3x2.f32" in made.asm["ptx"]

@@ -7,14 +7,10 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
-from lcma.kernels.codegen.maps import expanded
 from lcma.kernels.cuda import fp8, fp8_naive
-from lcma.kernels.cuda.fp8_executor import METHODS, Fp8Executor, by_level
-from lcma.kernels.cuda.fp8_level import fp8_level
+from lcma.kernels.cuda.fp8_executor import METHODS, Fp8Executor
 from lcma.kernels.cuda.tiles import Tile
-from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
-from lcma.schemes_db.resolve import resolve
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
 SMALL_TILE = Tile(32, 64, 128, 4, 2)
@@ -185,96 +181,3 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
     batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
     assert torch.equal(batch, expected.view(2, 3, 20))
-
-
-def level_of(name):
-    return fp8_level(given([resolve(name)[0]])[0].program)
-
-
-def level_by_reference(level, a, b):
-    """C in float64 of the sums of A and B, quantised by the reference, and a bound of the error of its roundings."""
-    m, k, n = level.grid
-    bm, bk, bn = level.blocks(a.shape[0], *b.shape)
-    wide_a, wide_b = np.zeros((m * bm, k * bk), np.float32), np.zeros((k * bk, n * bn), np.float32)
-    wide_a[: a.shape[0], : a.shape[1]], wide_b[: b.shape[0], : b.shape[1]] = a.numpy(), b.numpy()
-
-    def sums(linear, places, wide, height, width, size=float):
-        found = []
-        for r in range(level.rank):
-            total = np.zeros((height, width), np.float32)
-            for source, coefficient in expanded(linear, r):
-                i, j = places[source]
-                block = wide[i * height : (i + 1) * height, j * width : (j + 1) * width]
-                total = total + np.float32(size(float(coefficient))) * block
-            found.append(total.astype(a.numpy().dtype).astype(np.float32))
-        return found
-
-    lefts = sums(level.left.map, level.left.blocks, wide_a, bm, bk)
-    rights = sums(level.right.map, level.right.blocks, wide_b, bk, bn)
-    largest = fp8_naive.largest_of_blocks(wide_b)
-    height, width = bk // fp8_naive.BLOCK, bn // fp8_naive.BLOCK
-    bounds = sums(level.right.map, level.right.blocks, largest, height, width, abs)
-    quantised = [fp8_naive.quantise_blocks(y, bound) for y, bound in zip(rights, bounds, strict=True)]
-    pairs = zip(lefts, quantised, strict=True)
-    products = [fp8_naive.scaled_product(fp8_naive.quantise_rows(x), y).astype(np.float64) for x, y in pairs]
-    out = np.zeros((m * bm, n * bn))
-    size = np.zeros_like(out)
-    for (i, j), index in zip(level.merge.blocks, range(len(level.merge.blocks)), strict=True):
-        for r, coefficient in expanded(level.merge.map, index):
-            place = (slice(i * bm, (i + 1) * bm), slice(j * bn, (j + 1) * bn))
-            out[place] += float(coefficient) * products[r]
-            size[place] += abs(float(coefficient)) * (np.abs(lefts[r]) @ np.abs(rights[r]))
-    return (part[: a.shape[0], : b.shape[1]] for part in (out, size))
-
-
-@pytest.mark.parametrize("name", ["strassen", "2x2x3"])
-@pytest.mark.parametrize("sizes", [(64, 256, 256), (45, 300, 140)])
-def test_a_level_is_that_of_the_reference(name, sizes):
-    level = level_of(name)
-    a, b = operands(*sizes, torch.float32)
-    out = torch.full((sizes[0], sizes[2]), torch.nan)
-    level.run(a, level.pack(b), out, SMALL_TILE)
-    expected, size = level_by_reference(level, a, b)
-    # Sums in another order: an entry of a block may be rounded to the next of e4m3, at ties.
-    assert np.linalg.norm(out.double().numpy() - expected) <= 1e-4 * np.linalg.norm(size)
-    exact = a.double() @ b.double()
-    assert float((out - exact).norm() / exact.norm()) <= 0.15
-
-
-def test_a_level_takes_any_strides_and_prepared_operands():
-    level = level_of("strassen")
-    a, b = operands(45, 300, 140, torch.float16)
-    runner = Fp8Executor(Request(45, 300, 140, "fp8-float16", device="cuda"), by_level(level), 0)
-    prepared = runner.prepare(b)
-    assert runner.fits(prepared.sums)
-    expected = runner.run(a, prepared)
-    turned = [x.mT.contiguous().mT for x in (a, b)]
-    assert torch.equal(runner.run(*turned), expected)
-
-
-@pytest.mark.parametrize(("order", "dtype"), [("rows", torch.float32), ("columns", torch.float16)])
-def test_combine_b_quantises_by_bounds_of_its_sums(order, dtype):
-    """Bit for bit: sums of two blocks of B, scales from the largest magnitudes of both."""
-    level = level_of("strassen")
-    k, n = 300, 140
-    _, b = operands(4, k, n, dtype)
-    b[7, 3] = torch.inf
-    held = b if order == "rows" else b.mT.contiguous().mT
-    _, bk, bn = level.blocks(1, k, n)
-    found = fp8.unpacked(level.pack(held), bk, level.rank * bn)
-    wide = np.zeros((2 * bk, 2 * bn), np.float32)
-    wide[:k, :n] = b.float().numpy()
-    largest = fp8_naive.largest_of_blocks(wide)
-    for r in range(level.rank):
-        total, bound = np.zeros((bk, bn), np.float32), np.zeros((bk // 128, bn // 128), np.float32)
-        for source, coefficient in expanded(level.right.map, r):
-            i, j = level.right.blocks[source]
-            total += np.float32(float(coefficient)) * wide[i * bk : (i + 1) * bk, j * bn : (j + 1) * bn]
-            down, across = bk // 128, bn // 128
-            bound += abs(float(coefficient)) * largest[i * down : (i + 1) * down, j * across : (j + 1) * across]
-        bits, scales = fp8_naive.quantise_blocks(total, bound)
-        lines = slice(r * bn, (r + 1) * bn)
-        np.testing.assert_array_equal(found.bits.view(torch.uint8)[lines].t().numpy(), bits)
-        groups = slice(r * bn // 128, (r + 1) * bn // 128)
-        np.testing.assert_array_equal(found.scales[groups, : bk // 128].t().numpy(), scales)
-        assert not found.scales[groups, bk // 128 :].any()

@@ -15,9 +15,7 @@ from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.int8 import GROUP, SMALL_TILE, TILE
 from lcma.kernels.cuda.int8_kernel import multiply_int8
-from lcma.kernels.cuda.int8_level import int8_level
-from lcma.kernels.dense.given import given
-from lcma.schemes_db.resolve import resolve
+from lcma.kernels.cuda.int8_operands import COPY
 
 SHARED = {80: 166912, 89: 101376, 90: 232448}
 """Bytes of shared memory that a block may have, by capability."""
@@ -55,19 +53,15 @@ def test_the_product_fits(tile, capability, tmp_path):
     assert re.search(r"(?:wgmma\.mma_async|mma\.sync)\S*\.s32\.s8\.s8", made.asm["ptx"])
 
 
-@pytest.mark.parametrize("names", [["strassen"], ["laderman"], ["strassen", "strassen"]], ids=" ".join)
-@pytest.mark.parametrize("stage", ["left", "right", "merge"])
-def test_sums_are_integers_without_spills(names, stage, tmp_path):
-    level = int8_level(given([resolve(name)[0] for name in names])[0].program)
-    combination = getattr(level, stage)
-    turned, item = stage == "right", 4 if stage == "merge" else 1
-    tile = tile_of(combination.map, item, turned)
-    kernel = combine_kernel(combination.work(False, False, True, tile.ahead))
-    kind = "*i32" if stage == "merge" else "*i8"
+@pytest.mark.parametrize("turned", [False, True])
+def test_copies_are_integers_without_spills(turned, tmp_path):
+    """Of A, and of a B stored by rows to columns."""
+    tile = tile_of(COPY.map, 1, turned)
+    kernel = combine_kernel(COPY.work(False, False, True, tile.ahead))
     constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
     aligned = ("row_stride", "width", "cols", "slab_stride", "item_stride", "stack_stride", "height")
     aligned += ("slab_col",) if turned else ("slab_row",)
-    made = compiled(kernel, constants, {"matrix": kind, "stack": kind}, {"num_warps": tile.warps}, aligned=aligned)
+    made = compiled(kernel, constants, {"matrix": "*i8", "stack": "*i8"}, {"num_warps": tile.warps}, aligned=aligned)
     registers, stack = used(made, tmp_path)
     assert (registers <= 255, stack) == (True, 0)
     assert ".f32" not in made.asm["ptx"]

@@ -6,14 +6,11 @@ import pytest
 import torch
 
 from lcma.kernels.cuda.int8 import multiply_stack
-from lcma.kernels.cuda.int8_executor import Int8Executor, by_level
-from lcma.kernels.cuda.int8_level import int8_level
-from lcma.kernels.cuda.int8_naive import scheme_product, stack_product
+from lcma.kernels.cuda.int8_executor import BY_KERNEL, Int8Executor
+from lcma.kernels.cuda.int8_naive import stack_product
+from lcma.kernels.cuda.int8_operands import multiply, packed_columns
 from lcma.kernels.cuda.tiles import Tile
-from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
-from lcma.schemes_db import Scheme, Target
-from lcma.schemes_db.resolve import resolve
 
 TILE = Tile(32, 64, 64, 4, 3)
 
@@ -43,48 +40,25 @@ def exactly(a, b):
     return (a.long() @ b.long()).to(torch.int32)
 
 
-def scaled():
-    """<1,1,1;2> with coefficients 3 and 1: a b = 3 (a b) - (a 2 b), so that sums are multiples of one block."""
-    one = [[[1]], [[1]]]
-    return Scheme.from_arrays(Target.general(1, 1, 1), one, [[[1]], [[2]]], [[[3]], [[-1]]], name="scaled")
-
-
-@pytest.mark.parametrize(
-    ("schemes", "most", "order"),
-    [
-        ([], 127, "rows"),
-        ([], 127, "columns"),
-        (["strassen"], 63, "columns"),
-        (["strassen", "strassen"], 31, "rows"),
-        (["laderman"], 15, "rows"),
-        ([scaled()], 63, "rows"),
-    ],
-    ids=["none", "columns", "strassen", "two levels", "laderman", "scaled"],
-)
-def test_levels_are_exact_at_the_end_of_the_range(schemes, most, order):
+@pytest.mark.parametrize("order", ["rows", "columns"])
+def test_products_are_exact_at_the_end_of_the_range(order):
     m, k, n = 21, 45, 37
-    named = [resolve(one)[0] if isinstance(one, str) else one for one in schemes]
-    program = given(named)[0].program if named else None
-    level = int8_level(program)
-    a, b = drawn(m, k, most=most), drawn(k, n, most=most)
+    a, b = drawn(m, k), drawn(k, n)
     if order == "columns":
         a, b = (x.mT.contiguous().mT for x in (a, b))
-    executor = Int8Executor(Request(m, k, n, "int8", device="cuda", max_abs=most), by_level(level), 0)
+    executor = Int8Executor(Request(m, k, n, "int8", device="cuda", max_abs=127), BY_KERNEL, 0)
     held = torch.full((m + 1, n + 1), UNWRITTEN, dtype=torch.int32)
     assert executor.run(a, b, held[:m, :n]) is not None
     assert torch.equal(held[:m, :n], exactly(a, b))
     assert (held[m] == UNWRITTEN).all()
     assert (held[:, n] == UNWRITTEN).all()
-    if program is not None:
-        assert torch.equal(scheme_product(program, a, b), exactly(a, b))
     prepared = executor.prepare(b)
     assert torch.equal(executor.run(a, prepared), exactly(a, b))
 
 
 def test_operands_in_whole_segments_are_not_copied():
-    level = int8_level(None)
     a, b = drawn(20, 64), drawn(48, 64).mT
-    assert level.pack(b).data_ptr() == b.data_ptr()
+    assert packed_columns(b).data_ptr() == b.data_ptr()
     out = torch.empty((20, 48), dtype=torch.int32)
-    level.run(a, level.pack(b), out)
+    multiply(a, packed_columns(b), out)
     assert torch.equal(out, exactly(a, b))

@@ -17,15 +17,12 @@ import triton
 from triton.runtime.driver import driver
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import Candidate, Machine, Request, strategies
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.cuda import stack
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.flat_program import flat_program
-from lcma.kernels.cuda.fused import FusedProducts
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_level import int8_level
+from lcma.kernels.cuda.int8_operands import multiply, packed_columns
 from lcma.kernels.cuda.level import Method, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import Target
@@ -36,10 +33,10 @@ TWO = ("strassen", "strassen")
 
 PRODUCTS = (
     (("strassen",), (512, 1024, 512), torch.float32, Method.BATCHED),
-    (("strassen",), (512, 1024, 512), torch.float16, Method.LOOP),
+    (("strassen",), (512, 1024, 512), torch.float16, Method.BATCHED),
     (("laderman",), (500, 499, 501), torch.bfloat16, Method.BATCHED),
     (TWO, (1024, 2048, 1024), torch.bfloat16, Method.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.float32, Method.LOOP),
+    (TWO, (1024, 2048, 1024), torch.float32, Method.BATCHED),
     (TWO, (1024, 2048, 1024), torch.float64, Method.BATCHED),
     (("winograd", "2x2x3"), (1024, 1024, 1152), torch.float32, Method.BATCHED),
 )
@@ -81,8 +78,7 @@ def int8_product():
     a, b, out = (
         torch.empty(size, dtype=torch.int8, device="meta") for size in ((1000, 2000), (2000, 999), (1000, 999))
     )
-    level = int8_level(program_of(TWO))
-    level.run(a, level.pack(b), out.int())
+    multiply(a, packed_columns(b), out.int())
 
 
 def spilled_bytes(cubin, folder):
@@ -121,10 +117,3 @@ def test_a_stack_is_refused_and_falls_back_to_the_vendors_batch(visible):
     assert not stack.multiply_stack(a, b, out)
     kernels = kernels_of([product(TWO, (1024, 2048, 1024), torch.float16, Method.STACK)])
     assert {kernel.name for kernel in kernels} == {"combine"}  # and no stack_gemm
-
-
-def test_fused_products_are_refused(visible):
-    fused = FusedProducts(flat_program(program_of(("strassen",))))
-    lefts, rights = (torch.empty(1, 7, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(2))
-    with pytest.raises(PlanError, match=REASON):
-        fused.run(lefts, rights, torch.empty(1, 512, 512, dtype=torch.bfloat16, device="meta"))

@@ -104,7 +104,7 @@ def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
 
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
     """Every case with its name."""
-    ways = Method.BATCHED, Method.LOOP, Method.STACK
+    ways = Method.BATCHED, Method.STACK
     runs = (
         (("strassen",), "float32", (130, 70, 90), "", "RR"),
         (("strassen",), "float32", (130, 70, 90), "", "RC"),

@@ -83,34 +83,11 @@ def test_refusals_name_the_cause(request_of, message):
         decision(dtype, size, strategy=strategy)
 
 
-def scheme_plan(name, size, strategy=None, levels=1, **options):
+def test_a_named_scheme_is_refused():
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    request = Request(size, size, size, "fp8", device="cuda", **options)
-    return plan_for(request, resolve(name)[0], levels, strategy=strategy, machine=machine)
-
-
-def test_a_scheme_runs_in_e4m3_only_if_it_is_named():
-    assert not any(one.candidate.strategy == "fp8-scheme" for one in decision("fp8", 16384).proposals)
-    with pytest.raises(PlanError, match="runs only a scheme that is named"):
-        decision("fp8", 16384, strategy="fp8-scheme")
-    plan = scheme_plan("strassen", 16384)
-    assert plan.candidate.strategy == "fp8-scheme"
-    assert [stage.name for stage in plan.stages] == [
-        "Combine A",
-        "Largest of B",
-        "Combine B",
-        "7 products 8192x8192x8192 in e4m3",
-        "Combine H",
-    ]
-    static = scheme_plan("strassen", 16384, static="B")
-    assert static.seconds < plan.seconds
-    assert plan.workspace >= 7 * 8192**2 * 4  # A~ and B~ in one byte, H in two
-    with pytest.raises(PlanError, match="at most 64 products"):
-        scheme_plan("strassen", 16384, strategy="fp8-scheme", levels=3)
-    with pytest.raises(PlanError, match="the error of a scheme in e4m3 has no bound"):
-        scheme_plan("strassen", 16384, strategy="fp8-scheme", max_error=0.5)
-    with pytest.raises(PlanError, match="are of the strategies fp8-blocked"):
-        scheme_plan("strassen", 16384, strategy="scheme")
+    request = Request(16384, 16384, 16384, "fp8", device="cuda")
+    with pytest.raises(PlanError, match="are of the strategies fp8-vendor and fp8-blocked, without a scheme"):
+        plan_for(request, resolve("strassen")[0], 1, machine=machine)
 
 
 def test_limits_are_respected():

@@ -12,11 +12,9 @@ from lcma.kernels import Machine, plan_for
 from lcma.kernels.cuda import int8
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor, by_level
-from lcma.kernels.cuda.int8_level import int8_level, vendor_operand
-from lcma.kernels.dense.given import given
+from lcma.kernels.cuda.int8_executor import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
+from lcma.kernels.cuda.int8_operands import vendor_operand
 from lcma.kernels.families import strategies
-from lcma.kernels.overflow import largest_allowed
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.request import Layout, Request
 from lcma.schemes_db.resolve import resolve
@@ -51,10 +49,6 @@ def exactly(a, b):
     return (a.long() @ b.long()).to(torch.int32)
 
 
-def program_of(*names):
-    return given([resolve(name)[0] for name in names])[0].program
-
-
 @pytest.mark.parametrize("method", [BY_VENDOR, BY_VENDOR_IN_PLACE], ids=["copied", "in place"])
 @pytest.mark.parametrize("sizes", [(40, 64, 24), (5, 61, 23), (17, 8, 1), (1, 1, 1)])
 def test_the_vendors_product_is_padded_where_its_rules_need_it(sizes, method):
@@ -83,13 +77,10 @@ def test_the_vendors_product_gets_b_by_columns():
             assert not found[29:].any()
 
 
-@pytest.mark.parametrize("names", [(), ("strassen",), ("strassen", "strassen"), ("2x2x3", "strassen")], ids="/".join)
-def test_levels_in_plain_torch_are_exact_with_batches(names):
-    program = program_of(*names) if names else None
+def test_our_product_in_plain_torch_is_exact_with_batches():
     request = request_of(19, 37, 29, max_abs=15, batch_a=(2, 1), batch_b=(3,))
-    executor = Int8Executor(request, by_level(int8_level(program)), 0)
     a, b = drawn(2, 1, 19, 37, most=15), drawn(3, 37, 29, most=15)
-    found = executor.run(a, b)
+    found = Int8Executor(request, BY_KERNEL, 0).run(a, b)
     assert found.dtype == torch.int32
     assert torch.equal(found, exactly(a, b))
 
@@ -97,14 +88,14 @@ def test_levels_in_plain_torch_are_exact_with_batches(names):
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
 def test_empty_products_are_zeros(sizes):
     m, k, n = sizes
-    executor = Int8Executor(request_of(m, k, n), by_level(int8_level(None)), 0)
+    executor = Int8Executor(request_of(m, k, n), BY_KERNEL, 0)
     assert torch.equal(executor.run(drawn(m, k), drawn(k, n)), torch.zeros(m, n, dtype=torch.int32))
 
 
 def test_entries_are_compared_with_the_stated_magnitude():
     a, b = drawn(20, 32), drawn(32, 16)
     a[3, 4], b[1, 2] = 32, -33
-    for method in (BY_VENDOR, by_level(int8_level(None))):
+    for method in (BY_VENDOR, BY_KERNEL):
         executor = Int8Executor(request_of(20, 32, 16), method, 0)
         with pytest.raises(PlanError, match="a or b has an entry of magnitude 33, but max_abs=31 was stated; state 33"):
             executor.run(a, b)
@@ -115,7 +106,7 @@ def test_entries_are_compared_with_the_stated_magnitude():
     turned = b.mT.contiguous().mT
     with pytest.raises(PlanError, match="b has an entry of magnitude 33"):
         Int8Executor(request_of(20, 32, 16), BY_VENDOR, 0).prepare(turned)
-    whole = Int8Executor(request_of(20, 32, 16, max_abs=128), by_level(int8_level(None)), 0)
+    whole = Int8Executor(request_of(20, 32, 16, max_abs=128), BY_KERNEL, 0)
     a[0, 0] = -128
     assert torch.equal(whole.run(a, b), exactly(a, b))
 
@@ -194,37 +185,6 @@ def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
     assert vendor_plan(64, static="B").build().prepare(b).sums.stride(0) == 1
 
 
-def scheme_plan(request, *names):
-    return plan_for(request, [resolve(name)[0] for name in names], machine=MACHINE)
-
-
-def test_a_scheme_runs_only_if_it_is_named():
-    assert not any(proposal.candidate.source for proposal in decision(request_of(32768, max_abs=1)).proposals)
-    plan = scheme_plan(request_of(16384), "strassen", "strassen")
-    assert plan.candidate.strategy == "int8"
-    assert [stage.name for stage in plan.stages] == [
-        "Check the range",
-        "Combine A",
-        "Combine B",
-        "49 products 4096x4096x4096 in int8",
-        "Combine H",
-    ]
-    assert plan.workspace >= 49 * 4096**2 * 6  # sums of one byte, products of four
-    assert plan.seconds > 0
-
-
-@pytest.mark.parametrize(
-    ("names", "most"), [(("strassen",), 63), (("strassen", "strassen"), 31), (("strassen",) * 3, 15)], ids=str
-)
-def test_the_range_of_schemes_is_that_of_the_cpu(names, most):
-    assert scheme_plan(request_of(4096, max_abs=most), *names).candidate.strategy == "int8"
-    for device in ("cpu", "cuda"):
-        request = Request(4096, 4096, 4096, "int8", device=device, max_abs=most + 1)
-        machine = MACHINE if device == "cuda" else None
-        with pytest.raises(PlanError, match=f"{most} is the largest magnitude that does here"):
-            plan_for(request, [resolve(name)[0] for name in names], machine=machine)
-
-
 def test_results_beyond_int32_are_refused():
     most = math.isqrt((2**31 - 1) // (1 << 20))
     with pytest.raises(PlanError, match=f"do not keep sums of blocks in int8 and C in int32: {most} is the largest"):
@@ -232,23 +192,11 @@ def test_results_beyond_int32_are_refused():
     assert decision(request_of(64, 1 << 20, 64, max_abs=most)).plan.seconds > 0
 
 
-def test_products_of_sums_must_fit_int32_as_well():
-    """Tensor cores before Hopper saturate: (2 x)^2 k / 2 of Strassen is twice x^2 k of the product itself."""
-    program, request = program_of("strassen"), request_of(64, 1 << 20, 64, max_abs=1)
-    assert largest_allowed(program, request) == math.isqrt((2**31 - 1) >> 20)
-    assert largest_allowed(program, request, wraps=False) == math.isqrt((2**31 - 1) >> 21)
-
-
-@pytest.mark.parametrize(
-    ("names", "strategy", "message"),
-    [
-        (("strassen",), "scheme", "products of int8 are of the strategy int8"),
-        (("4x4x4:tri-left",), "int8", "half products|whole matrices"),
-    ],
-)
-def test_refusals_name_the_cause(names, strategy, message):
-    with pytest.raises(PlanError, match=message):
-        plan_for(request_of(256), [resolve(name)[0] for name in names], strategy=strategy, machine=MACHINE)
+@pytest.mark.parametrize("strategy", [None, "scheme", "int8"])
+def test_a_named_scheme_is_refused(strategy):
+    reason = "no strategy takes a scheme" if strategy == "int8" else "int8 and vendor, without a scheme"
+    with pytest.raises(PlanError, match=reason):
+        plan_for(request_of(256), [resolve("strassen")[0]], strategy=strategy, machine=MACHINE)
 
 
 def test_the_range_must_be_stated():
@@ -297,14 +245,14 @@ def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
     monkeypatch.setattr(dispatch, "require_device", lambda index: None)
     monkeypatch.setattr(dispatch, "request_of", request_of)
     a, b = drawn(24, 40), drawn(40, 56)
-    for recipe in ("auto;max_abs=31", "auto@int8;max_abs=31", "strassen/strassen;max_abs=31"):
+    for recipe in ("auto;max_abs=31", "auto@int8;max_abs=31"):
         assert torch.equal(dispatch.run(Recipe.parse(recipe), a, b), exactly(a, b))
     batch = dispatch.run(Recipe.parse("auto;max_abs=31"), a.view(2, 12, 40), b)
     assert torch.equal(batch, exactly(a, b).view(2, 12, 56))
     with pytest.raises(PlanError, match=r"state the largest magnitude of the entries"):
         dispatch.run(Recipe(), a, b)
-    with pytest.raises(PlanError, match="15 is the largest magnitude"):
-        dispatch.run(Recipe.parse("strassen/strassen/strassen;max_abs=31"), a, b)
+    with pytest.raises(PlanError, match="int8 and vendor, without a scheme"):
+        dispatch.run(Recipe.parse("strassen;max_abs=31"), a, b)
 
 
 def test_tiles_follow_rows_and_the_gpu(monkeypatch):

@@ -28,11 +28,11 @@ def test_what_is_measured(dtype):
 
 
 def test_a_measured_point_is_a_rate():
-    point = next(p for p in points("tf32") if p.method is Method.LOOP and len(set(p.sizes)) == 3)
+    point = next(p for p in points("tf32") if p.method is Method.BATCHED and len(set(p.sizes)) == 3)
     row = rate_of(point, 0.01)
-    assert (row.mode, row.m, row.k, row.n) == ("loop", *point.sizes)
+    assert (row.mode, row.m, row.k, row.n) == (f"batched {point.count}", *point.sizes)
     model = CudaCostModel(Profile("x", "", (("multiprocessors", "132"),), (row,)))
-    assert model.gemm("tf32", *point.sizes, point.count, "loop") == pytest.approx(0.01)
+    assert model.gemm("tf32", *point.sizes, point.count, "batched") == pytest.approx(0.01)
 
 
 @pytest.fixture
@@ -45,17 +45,17 @@ def on_cpu(monkeypatch):
     return torch
 
 
-@pytest.mark.parametrize("way", [None, Method.BATCHED, Method.LOOP])
+@pytest.mark.parametrize("way", [None, Method.BATCHED])
 def test_the_products_of_a_point_are_worked(way, on_cpu, monkeypatch):
     written = []
     mm, bmm = on_cpu.mm, on_cpu.bmm
     monkeypatch.setattr(on_cpu, "mm", lambda a, b, out: written.append((a, b, mm(a, b, out=out))))
     monkeypatch.setattr(on_cpu, "bmm", lambda a, b, out: written.append((a, b, bmm(a, b, out=out))))
     measure._products(Point("float64", (6, 4, 10), way, 1 if way is None else 3))()
-    assert len(written) == (3 if way is Method.LOOP else 1)
+    assert len(written) == 1
     for a, b, c in written:
         assert (a.shape[-2:], b.shape[-2:]) == ((6, 4), (4, 10))
-        assert b.stride(-2) == (1 if way is Method.LOOP else 10)
+        assert b.stride(-2) == 10
         on_cpu.testing.assert_close(c, a @ b)
     assert sum(c.numel() for *_, c in written) == 60 * (1 if way is None else 3)
 

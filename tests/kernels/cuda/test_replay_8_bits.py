@@ -11,15 +11,14 @@ import pytest
 
 pytest.importorskip("triton")
 
-from lcma.kernels import Machine, decision_for, plan_for
+from lcma.kernels import Machine, decision_for
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.dense.int8_costs import vendor_stages
 from lcma.kernels.request import Layout, Request
-from lcma.schemes_db.resolve import resolve
 from lcma.workbench.bench.gpu_fp8 import ROWS as FP8_ROWS
 from lcma.workbench.bench.gpu_fp8 import WEIGHTS
-from lcma.workbench.bench.gpu_int8 import ANY_ENTRY, BY_ROWS, COPIED, MAX_ABS, SCHEMES, VENDOR
+from lcma.workbench.bench.gpu_int8 import ANY_ENTRY, BY_ROWS, COPIED, MAX_ABS, VENDOR
 
 ROWS = Path(__file__).parents[3] / "docs/results/gpu-cuda.jsonl"
 MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
@@ -71,10 +70,8 @@ def fp8_request(sizes):
     return Request(*map(int, sizes.split("x")), "fp8", device="cuda", static="B")
 
 
-def int8_seconds(request, scheme=None, strategy="int8"):
-    if scheme is None:
-        return decision_for(request, strategy=strategy, machine=MACHINE).plan.seconds
-    return plan_for(request, [resolve(name)[0] for name in scheme.split("/")], machine=MACHINE).seconds
+def int8_seconds(request):
+    return decision_for(request, strategy="int8", machine=MACHINE).plan.seconds
 
 
 def vendor_name(form):
@@ -97,16 +94,13 @@ def test_auto_takes_the_int8_product_that_was_measured_fastest(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_int8_scheme_or_none_that_is_predicted_fastest_is_within_10_percent(form):
-    rows = {sizes: found for sizes, found in measured("int8").items() if f"int8 {SCHEMES[0]}" in found}
-    assert list(rows) == ["8192", "16384"]
-    for sizes, seconds in rows.items():
-        request = int8_request(sizes, form, checked=True)
-        names = {None: "int8", **{scheme: f"int8 {scheme}" for scheme in SCHEMES}}
-        took = {scheme: seconds[name + FORMS[form]] for scheme, name in names.items()}
-        chosen = min(names, key=lambda scheme: int8_seconds(request, scheme))
-        assert took[chosen] <= 1.1 * min(took.values()), (sizes, chosen)
-        assert min(took, key=took.__getitem__) is None  # so that `auto` proposes no scheme
+def test_no_scheme_was_faster_than_the_product_without_one(form):
+    """So that schemes of int8 were removed."""
+    rows = [found for found in measured("int8").values() if "int8 strassen" in found]
+    assert len(rows) == 2
+    for seconds in rows:
+        schemes = [seconds[f"int8 {scheme}{FORMS[form]}"] for scheme in ("strassen", "strassen/strassen", "4x4x4")]
+        assert seconds[f"int8{FORMS[form]}"] < min(schemes)
 
 
 def test_prices_of_int8_products():
@@ -133,21 +127,18 @@ def test_the_vendors_product_copies_b_in_every_row_and_its_price_is_what_the_par
         assert 0.9 <= plan.seconds / seconds[COPIED] <= 1.1, sizes
 
 
-def test_prices_of_the_check_and_of_schemes():
+def test_prices_of_the_check():
     ratios = {}
     for sizes, seconds in measured("int8").items():
         for form, suffix in FORMS.items():
             if form == SLOW_CHECK:
                 continue
             request = int8_request(sizes, form, checked=True)
-            for scheme in (None, *SCHEMES):
-                name = ("int8" if scheme is None else f"int8 {scheme}") + suffix
-                if name in seconds:
-                    ratios[sizes, name] = int8_seconds(request, scheme) / seconds[name]
+            ratios[sizes, f"int8{suffix}"] = int8_seconds(request) / seconds[f"int8{suffix}"]
     missed = {key: round(ratio, 2) for key, ratio in ratios.items() if not 0.88 <= ratio <= 1.13}
     # The host waits 120 to 250 us longer than for other sizes of these bytes.
     assert list(missed) == [("4096", "int8"), ("4096x4096x11008", "int8"), ("4096x4096x11008", "int8, offline")]
-    assert len(ratios) == 26
+    assert len(ratios) == 14
     assert statistics.median(ratios.values()) == pytest.approx(1, abs=0.02)
 
 

@@ -11,7 +11,7 @@ import lcma
 from lcma.kernels import Candidate, Machine, Request, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.cuda.padded import PaddedProduct
 from lcma.kernels.cuda.shape import LINE, MOST_ADDED, SEGMENT, Shape, block_sizes
 from lcma.kernels.dense.given import GivenProgram
@@ -93,12 +93,11 @@ def test_the_padded_product_of_the_vendor_is_rounded_to_segments():
 @pytest.mark.parametrize(
     ("dtype", "k", "block"), [("bfloat16", 6120, 2048), ("tf32", 3060, 1024), ("float64", 1530, 512)]
 )
-@pytest.mark.parametrize("method", ["batched", "loop"])
-def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(method, dtype, k, block):
+def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(dtype, k, block):
     program, request = program_of(lcma.resolve("3x3x3")[0]), Request(5000, k, 4000, dtype, device="cuda")
-    candidate = Candidate("dense", "scheme", GivenProgram("3x3x3", program), (("method", method),))
+    candidate = Candidate("dense", "scheme", GivenProgram("3x3x3", program), (("method", "batched"),))
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    strategy, level = strategies("cuda")["dense", "scheme"], cuda_level(program, Method(method))
+    strategy, level = strategies("cuda")["dense", "scheme"], cuda_level(program)
     item = request.itemsize
     bm, bk, bn = level.blocks(*request.shape, item)
     assert bk == block > in_segments(k, 3, item)
@@ -116,12 +115,11 @@ def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(method
     assert mine == other
 
 
-@pytest.mark.parametrize("method", ["batched", "loop"])
 @pytest.mark.parametrize(("dtype", "k"), [("float64", 426), ("float32", 852), ("float64", 7), ("float64", 421)])
-def test_products_with_a_padded_k(method, dtype, k):
+def test_products_with_a_padded_k(dtype, k):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    level = cuda_level(program_of(lcma.resolve("3x3x3")[0]), Method(method))
+    level = cuda_level(program_of(lcma.resolve("3x3x3")[0]))
     a, b = (torch.randn(*size, dtype=getattr(torch, dtype)) for size in ((1, 7, k), (1, k, 10)))
     wanted = a.double() @ b.double()
     prepared = level.prepare(b)

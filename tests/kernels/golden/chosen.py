@@ -49,7 +49,7 @@ LIMITS = {"error can reach": "max_error", "of workspace": "max_workspace", "entr
 def chosen(row: Row) -> Row:
     """The plan chosen for a request, as it is recorded.
 
-    `strategy` is vendor, scheme, strips, halving or kernel; `method` how levels are run; `levels` has format
+    `strategy` is vendor, scheme, strips or kernel; `method` how levels are run; `levels` has format
     and rank of the schemes of every level, outermost first, several where they are flattened into one level
     ("FULL | HALF" where half products have their own scheme), and `schemes` their names. `seconds` is the
     price by which the plan was ranked, `plan_seconds` that which the plan states, `vendor_seconds` the price
@@ -183,9 +183,6 @@ def _levels(decision: Decision) -> list[list[tuple[Scheme, ...]]]:
     if source is None:
         return []
     if isinstance(source, TriangularSource):
-        stem, _, dense = source.name.partition(":")
-        if stem == "halving":
-            return [[(_named(dense),)]] if dense else []
         name, _, below = source.name.partition("/")
         return [[(_named(name),), (_named(below), _named(SPLIT))]] if below else [[(_named(name),)]]
     levels = [[(one.scheme,) for one in level.factors] for level in source.levels]

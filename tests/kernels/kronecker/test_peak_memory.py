@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lcma.kernels.kronecker import KroneckerMatrix, Pattern
-from lcma.kernels.kronecker.baselines import by_bmm
+from lcma.kernels.kronecker.permuted import by_bmm
 from lcma.kernels.kronecker.products import matmul
 
 SMALL = 1 << 18

@@ -126,7 +126,7 @@ def test_what_is_no_strategy_is_refused():
 @pytest.mark.parametrize(
     ("strategy", "reason"),
     [
-        ("halving", "the product has no triangle"),
+        ("strips", "the product has no triangle"),
         ("fastest", "strategy 'fastest' is not known; choose one of"),
         ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of bmm, "),
     ],

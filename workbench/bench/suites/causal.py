@@ -116,6 +116,7 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.cpu.strips import zero_outside_triangle
     from ....kernels.planning.planner import plan_candidate
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
+    from ..baselines import NAMES, baseline
 
     triangle = ATTENTION_PRODUCTS[row.product]
     a, b = _operands(row, seed)
@@ -131,6 +132,8 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
         found = plan_candidate(strategies("cpu")[candidate.family, candidate.strategy], candidate, request, unwise)
         if candidate.strategy != "vendor" and isinstance(found, Plan):
             contenders[candidate.label] = partial(found.build().run, a, b, out)
+    for name in NAMES["causal"]:
+        contenders[name] = partial(baseline(request, name).run, a, b, out)
     for count in (8, 16):
         strips = MatrixExecutor(request, HalfProduct(triangle, request.shape, row.dtype, count))
         contenders[f"{count} strips"] = partial(strips.run, a, b, out)

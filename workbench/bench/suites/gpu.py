@@ -14,7 +14,6 @@ from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
-from ..gpu_fused import ablation, ablation_ahead, seconds_of_ablation
 from ..gpu_int8 import int8_cases
 from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
@@ -37,11 +36,8 @@ GATE = (
     ("laderman", (1000, 999, 1001), "rows"),
     (TWO, (4096, 4096, 4096), "rows"),
     (TWO, (1001, 333, 2000), "rows"),
-    (f"{TWO}@scheme:loop", (2048, 2048, 2048), "rows"),
     (f"{TWO}@scheme:stack", (2048, 2048, 2048), "rows"),
     (f"{TWO}@scheme:stack", (1000, 999, 1001), "rows"),
-    ("strassen@scheme:fused", (2048, 1024, 2048), "rows"),
-    (f"{TWO}@scheme:fused", (1000, 999, 1001), "rows"),
 )
 """The products that are checked first: recipe, sizes, and the storage order of the operands."""
 
@@ -69,9 +65,6 @@ class Product:
         return tuple(Bar(figure, value) for figure, value in wanted if value is not None)
 
 
-FUSED = ("bfloat16", 8192), ("bfloat16", 16384), ("float16", 8192)
-"""The rows of the ablation of fused products."""
-
 LAYER_DTYPES, LAYERS = ("float32", "float64", "bfloat16"), 12
 """Layers of large models of each dtype, unless --sample says otherwise; suite "falcon" has more of them."""
 
@@ -89,15 +82,12 @@ PRODUCTS = (
     Product("float64", _square(16384), THREE, 1.27, 1.305, 20),
     Product("bfloat16", _square(16384), f"{TWO}@scheme:stack", 1.10, 1.16),
     Product("bfloat16", _square(32768), f"{TWO}@scheme:stack", 1.16, 1.23, 25),
-    Product("tf32", _square(16384), f"{TWO}@scheme:loop", 1.05),
     Product("bfloat16", _square(16384), f"{TWO}@scheme:batched"),
     Product("float32", _square(4096), TWO),
     Product("float32", _square(2048), TWO),
     Product("float32", _square(8192), TWO),
     Product("float64", _square(8192), TWO),
     Product("float16", _square(16384), f"{TWO}@scheme:stack"),
-    Product("bfloat16", _square(8192), "strassen@scheme:fused"),
-    Product("bfloat16", _square(16384), f"{TWO}@scheme:fused"),
     Product("tf32", _square(16384), f"{TWO}@scheme:batched"),
     Product("float32", _square(8192), "laderman"),
     Product("float32", _square(8192), "laderman/strassen"),
@@ -147,9 +137,6 @@ def _cases(options: Options) -> Iterator[Case]:
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, _square(size))
             yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
-    for dtype, size in FUSED:
-        run, about = partial(ablation, dtype, size, rounds, options.seed), seconds_of_ablation(dtype, size, rounds)
-        yield Case(f"fused {dtype} {size}", run, about, ahead=partial(ablation_ahead, dtype, size))
     yield from fp8_cases(options, rounds)
     yield from int8_cases(options, rounds)
     yield from layer_cases(options, LAYER_DTYPES, LAYERS, span=SPAN)
@@ -185,8 +172,8 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
 
 
 def _gated(dtype: str) -> list[tuple[str, Sizes, str]]:
-    """The products of the gate in a dtype: stacks and fused products are in half precision."""
-    return [one for one in GATE if dtype in STACKED or not one[0].endswith(("@scheme:stack", "@scheme:fused"))]
+    """The products of the gate in a dtype: stacks are in half precision."""
+    return [one for one in GATE if dtype in STACKED or not one[0].endswith("@scheme:stack")]
 
 
 def _gate_ahead(dtype: str) -> None:
@@ -367,14 +354,13 @@ SUITE = Suite(
         "split_share",
         "merge_share",
         "error",
-        "l2_hit_rate",
         "power_w",
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
         *(
             f"workbench/bench/gpu_{part}.py"
-            for part in ("choice", "combine", "fp8", "fused", "int8", "l2", "launch", "layers", "products")
+            for part in ("choice", "combine", "fp8", "int8", "launch", "layers", "products")
         ),
         "workbench/gpu_monitor.py",
     ),

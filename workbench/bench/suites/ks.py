@@ -218,6 +218,7 @@ SUITE = Suite(
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
     (
         "kernels",
+        "workbench/bench/baselines",
         "workbench/bench/ks_patterns.py",
         "workbench/bench/ks_permutations.py",
         "workbench/bench/ks_energy.py",

@@ -1,8 +1,4 @@
-"""The baseline products: permuted batched GEMM, einsum, and sparse formats.
-
-Each uses operations of torch, or of numpy if torch is not installed; on the CPU they are
-`StagedCore`s whose first operand is the factors (for bsr and csr the matrices that `rewrites.rewritten` returns).
-"""
+"""The baseline: a batched GEMM between permutations, by operations of torch, or of numpy if torch is not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import PlanError
 from ..cpu.blas import as_tensor, backends
 from ..cpu.workspace import Arena
 from ..dtypes import dtype_of
@@ -22,10 +17,7 @@ from .pattern import Pattern
 
 Array = Any
 
-BMM, EINSUM, BSR, CSR = "bmm", "einsum", "bsr", "csr"
-
-SPARSE = (BSR, CSR)
-"""Baselines whose first operands are sparse torch matrices."""
+BMM = "bmm"
 
 
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
@@ -44,22 +36,10 @@ def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
         else:
             _multiply(blocks, packed.reshape(a * d, c, n), product.reshape(a * d, b, n))
 
-    _permuted(pattern, x, out, multiply)
+    multiply_permuted(pattern, x, out, multiply)
 
 
-def by_bsr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """Compute the same for torch tensors, with the permuted factor as one matrix of compressed block rows, `weights`.
-
-    Source: BSR of the same paper.
-    """
-
-    def multiply(packed: Array, product: Array, first: bool) -> None:
-        _multiply_sparse(weights, packed.T if first else packed, product.T if first else product)
-
-    _permuted(pattern, x, out, multiply)
-
-
-def _permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable[[Array, Array, bool], None]) -> None:
+def multiply_permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable[[Array, Array, bool], None]) -> None:
     """Run `multiply` between the permutations that make K block diagonal, on X' (a d c, n) and Y' (a d b, n).
 
     Batch-first, X' and Y' are (n, a d c) and (n, a d b): features are permuted within each column of x. Trivial
@@ -68,64 +48,18 @@ def _permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable[[Array,
     a, b, c, d = pattern.sizes
     n, first = x.shape[1], is_batch_first(x)
     if first:
-        packed = _contiguous(_split(x.T, 1, (a, c, d)), (0, 1, 3, 2)).reshape(n, a * d * c)
-        target = _axes(_split(out.T, 1, (a, b, d)), (0, 1, 3, 2))  # (n, a, d, b)
+        packed = _contiguous(axis_split(x.T, 1, (a, c, d)), (0, 1, 3, 2)).reshape(n, a * d * c)
+        target = _axes(axis_split(out.T, 1, (a, b, d)), (0, 1, 3, 2))  # (n, a, d, b)
     else:
-        packed = _contiguous(_split(x, 0, (a, c, d)), (0, 2, 1, 3)).reshape(a * d * c, n)
-        target = _axes(_split(out, 0, (a, b, d)), (0, 2, 1, 3))  # (a, d, b, n)
+        packed = _contiguous(axis_split(x, 0, (a, c, d)), (0, 2, 1, 3)).reshape(a * d * c, n)
+        target = _axes(axis_split(out, 0, (a, b, d)), (0, 2, 1, 3))  # (a, d, b, n)
     product = target if _is_contiguous(target) else _empty(target)
     multiply(packed, product.reshape((n, a * d * b) if first else (a * d * b, n)), first)
     if product is not target:
         target[...] = product
 
 
-def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """Compute out (rows, n) = K x for x (cols, n) as one tensor contraction.
-
-    torch's einsum has no `out`: its result, whose axes it permutes without a copy, is copied once. If that result
-    is in order already (d = 1 and batch-last), the contraction is `by_bmm`'s product.
-    """
-    a, b, c, d = pattern.sizes
-    if is_batch_first(x):
-        text, given = "niqj,ijpq->nipj", (_split(x.T, 1, (a, c, d)), weights)
-        target = _split(out.T, 1, (a, b, d))
-    elif d == 1:
-        by_bmm(weights, pattern, x, out)
-        return
-    else:
-        text, given = "ijpq,iqjn->ipjn", (weights, _split(x, 0, (a, c, d)))
-        target = _split(out, 0, (a, b, d))
-    if isinstance(x, np.ndarray):
-        np.einsum(text, *given, out=target, optimize=True)
-        return
-    import torch
-
-    target.copy_(torch.einsum(text, *given))
-
-
-def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """Compute out (rows, n) = K x for torch tensors, with K as `weights` in compressed sparse rows."""
-    _multiply_sparse(weights, x, out)
-
-
-def _multiply_sparse(weights: Array, x: Array, out: Array) -> None:
-    """Compute out = weights x for a sparse torch matrix, which is not supported for every dtype and device.
-
-    Raises:
-        PlanError: torch does not support this product.
-    """
-    import torch
-
-    try:
-        torch.matmul(weights, x, out=out)
-    except torch.OutOfMemoryError:
-        raise
-    except RuntimeError as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise PlanError(f"torch does not multiply this sparse matrix: {reason}") from None
-
-
-def _split(x: Array, axis: int, sizes: tuple[int, int, int]) -> Array:
+def axis_split(x: Array, axis: int, sizes: tuple[int, int, int]) -> Array:
     """Return the view in which an axis is split into three."""
     return x.reshape(*x.shape[:axis], *sizes, *x.shape[axis + 1 :])
 
@@ -160,25 +94,18 @@ def _multiply(left: Array, right: Array, out: Array) -> None:
     torch.bmm(left, right, out=out)
 
 
-PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, BSR: by_bsr, CSR: by_csr}
-"""The baselines by name: product(weights, pattern, x, out)."""
-
-
 def has_torch(dtype: str) -> bool:
     """Return whether torch is installed and multiplies this dtype."""
     return any(backend.name == "torch" and backend.supports(dtype) for backend in backends())
 
 
 @dataclass(frozen=True)
-class BaselineProduct:
-    """K1 ... KL X factor by factor by one of the baselines; a `StagedCore`."""
+class PermutedProduct:
+    """K1 ... KL X factor by factor by `by_bmm`; a `StagedCore` whose first operand is the factors."""
 
     patterns: tuple[Pattern, ...]
     batch: int
     dtype: str
-    first: bool
-    last: bool
-    kind: str
 
     @property
     def _itemsize(self) -> int:
@@ -192,7 +119,7 @@ class BaselineProduct:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the permutations (einsum's are inside the library), and the products."""
+        """See `StagedCore.stages`: the permutations and the products."""
         item, found = self._itemsize, []
         flop = 2 * dtype_of(self.dtype).parts ** 2
         for pattern in reversed(self.patterns):
@@ -210,10 +137,10 @@ class BaselineProduct:
         """See `Core.run`."""
         x, target = b, out
         if has_torch(self.dtype):
-            a = a if self.kind in SPARSE else [as_tensor(weights, self.dtype) for weights in a]
+            a = [as_tensor(weights, self.dtype) for weights in a]
             x, target = as_tensor(b, self.dtype), as_tensor(out, self.dtype)
         for place in reversed(range(len(self.patterns))):
             pattern = self.patterns[place]
             product = target if place == 0 else empty_result(x, pattern.rows, is_batch_first(x))
-            PRODUCTS[self.kind](a[place], pattern, x, product)
+            by_bmm(a[place], pattern, x, product)
             x = product

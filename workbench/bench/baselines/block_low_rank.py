@@ -1,20 +1,31 @@
-"""The papers' own form of a product, on arrays: batched GEMMs between permutations of their results.
+"""The papers' own form of a block low-rank product: batched GEMMs between permutations of their results.
 
-This is published code before any optimisation, written with the operations of numpy or torch: the reference of the
-benchmarks.
+This is published code before any optimisation, written with the operations of numpy or torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from ....kernels import Request
+from ....kernels.block_low_rank.strategy import padded, structure_in
+from ....kernels.block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
+from .product import Array, Baseline, Factors
 
-Array = Any
-"""A numpy array or a torch tensor."""
+
+def baseline(request: Request, name: str) -> Baseline:
+    """Return the papers' form; its permutations take as much as the results that they copy."""
+    structure = structure_in(request)
+    held = 2 * sum(structure.intermediates()) * padded(request.n) + structure.rows * request.n
+    return Baseline(request, name, partial(_multiply, structure), held * request.itemsize)
+
+
+def _multiply(structure: BlockLowRank, factors: Factors, x: Array, out: Array) -> None:
+    rows = np.ascontiguousarray(x.T) if isinstance(x, np.ndarray) else x.T.contiguous()
+    out[...] = multiply_permuted(structure, factors, rows).T
 
 
 def multiply_permuted(structure: BlockLowRank, factors: Sequence[Array], x: Array) -> Array:

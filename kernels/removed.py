@@ -1,0 +1,60 @@
+"""Strategies that were measured, lost and were removed: each name is refused with what to use instead.
+
+docs/benchmarks/removed.md has the figures.
+"""
+
+from __future__ import annotations
+
+from ..errors import PlanError
+from .planning.strategy import registered
+from .request import Request
+from .structure import is_factored
+
+REMOVED = {
+    ("cuda", "dense", "scheme:fused"): "scheme:stack",
+    ("cuda", "dense", "scheme:loop"): "scaled-half",
+    ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
+    ("cuda", "causal", "halving"): "strips",
+    ("cpu", "causal", "halving"): "strips",
+    ("cuda", "block-low-rank", "fused"): "strided",
+    ("cuda", "block-low-rank", "partial"): "tiled",
+    ("cuda", "block-low-rank", "permuted"): "strided",
+    ("cuda", "block-low-rank", "compiled"): "strided",
+    ("cpu", "block-low-rank", "permuted"): "strided",
+    **{("cuda", "kronecker", name): "strided" for name in ("einsum", "bsr", "csr")},
+    **{("cpu", "kronecker", name): "slabs" for name in ("einsum", "bsr", "csr")},
+}
+"""The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
+
+
+def family_of(request: Request) -> str:
+    """Return the family of the strategies that a request is for."""
+    if request.ring is not None:
+        return "exact"
+    if request.is_dense:
+        return "dense"
+    if not is_factored(request.structures[0]):
+        return "causal"
+    from .kronecker.structure import KroneckerSparse
+
+    return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
+
+
+def check_not_removed(strategy: str | None, request: Request) -> None:
+    """Check that a strategy, as "scheme" or "scheme:tasks", was not removed; a registered one of its name is accepted.
+
+    Raises:
+        PlanError: it was removed; the message names the replacement.
+    """
+    if strategy is None:
+        return
+    if reason := removal_of(strategy, family_of(request), request.device):
+        raise PlanError(reason)
+
+
+def removal_of(strategy: str, family: str, device: str) -> str | None:
+    """Return the reason why a strategy is refused, with its replacement; None if it was not removed."""
+    instead = REMOVED.get((device, family, strategy))
+    if instead is None or (family, strategy.partition(":")[0]) in registered(device):
+        return None
+    return f"strategy {strategy} was removed: others are faster (docs/benchmarks/removed.md); use {instead}"

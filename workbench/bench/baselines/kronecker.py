@@ -1,0 +1,161 @@
+"""Products by Kronecker-sparse factors as one tensor contraction, and by torch's sparse formats.
+
+Sources: the baselines of Gonon, Zheng, Carrivain, Le, "Fast Inference with Kronecker-Sparse Matrices" (ICML 2025).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ....errors import PlanError
+from ....kernels import Request
+from ....kernels.cpu.blas import as_tensor
+from ....kernels.kronecker import Pattern
+from ....kernels.kronecker.blocks import empty_result, is_batch_first
+from ....kernels.kronecker.candidates import structure_in
+from ....kernels.kronecker.permuted import axis_split, by_bmm, has_torch, multiply_permuted
+from .product import Array, Baseline, Factors
+
+
+def baseline(request: Request, name: str) -> Baseline:
+    """Return einsum, or a sparse format: bsr or csr.
+
+    Raises:
+        PlanError: torch is not installed and the format is torch's.
+    """
+    patterns, item = structure_in(request).patterns, request.itemsize
+    permuted = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
+    product = partial(_multiply, PRODUCTS[name], patterns, request.dtype)
+    if name not in COMPRESSED:
+        return Baseline(request, name, product, permuted)
+    if importlib.util.find_spec("torch") is None:
+        raise PlanError("the sparse formats are torch's; install torch")
+    sides = [block_side(one) if name == "bsr" else 1 for one in patterns]
+    held = sum(
+        # torch's indices have 8 bytes each.
+        one.nonzeros * item + 8 * (one.nonzeros // side**2 + one.rows // side + 1)
+        for one, side in zip(patterns, sides, strict=True)
+    )
+    compress = COMPRESSED[name]
+    held += permuted if name == "bsr" else 0
+    return Baseline(request, name, product, held, lambda factors: tuple(map(compress, factors, patterns)))
+
+
+def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """Compute out (rows, n) = K x for x (cols, n) as one tensor contraction.
+
+    torch's einsum has no `out`: its result, whose axes it permutes without a copy, is copied once. If that result
+    is in order already (d = 1 and batch-last), the contraction is the product of `by_bmm`.
+    """
+    a, b, c, d = pattern.sizes
+    if is_batch_first(x):
+        text, given = "niqj,ijpq->nipj", (axis_split(x.T, 1, (a, c, d)), weights)
+        target = axis_split(out.T, 1, (a, b, d))
+    elif d == 1:
+        by_bmm(weights, pattern, x, out)
+        return
+    else:
+        text, given = "ijpq,iqjn->ipjn", (weights, axis_split(x, 0, (a, c, d)))
+        target = axis_split(out, 0, (a, b, d))
+    if isinstance(x, np.ndarray):
+        np.einsum(text, *given, out=target, optimize=True)
+        return
+    import torch
+
+    target.copy_(torch.einsum(text, *given))
+
+
+def by_bsr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """Compute the same for torch tensors, with `weights` the permuted factor in compressed block rows."""
+
+    def multiply(packed: Array, product: Array, first: bool) -> None:
+        by_csr(weights, pattern, packed.T if first else packed, product.T if first else product)
+
+    multiply_permuted(pattern, x, out, multiply)
+
+
+def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """Compute out (rows, n) = K x for torch tensors, with K as a sparse matrix `weights`.
+
+    Raises:
+        PlanError: torch does not support this product, for its dtype or device.
+    """
+    import torch
+
+    try:
+        torch.matmul(weights, x, out=out)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise PlanError(f"torch does not multiply this sparse matrix: {reason}") from None
+
+
+PRODUCTS: dict[str, Callable[[Array, Pattern, Array, Array], None]] = {
+    "einsum": by_einsum,
+    "bsr": by_bsr,
+    "csr": by_csr,
+}
+"""The methods by name: product(weights, pattern, x, out)."""
+
+
+def _multiply(product: Any, patterns: Sequence[Pattern], dtype: str, factors: Factors, x: Array, out: Array) -> None:
+    """Multiply by all factors, right-most first; by torch where it is installed."""
+    if isinstance(out, np.ndarray) and has_torch(dtype):
+        factors = [as_tensor(one, dtype) if isinstance(one, np.ndarray) else one for one in factors]
+        x, out = as_tensor(x, dtype), as_tensor(out, dtype)
+    for place in reversed(range(len(patterns))):
+        result = empty_result(x, patterns[place].rows, is_batch_first(x)) if place else out
+        product(factors[place], patterns[place], x, result)
+        x = result
+
+
+def compressed(weights: Array, pattern: Pattern) -> Array:
+    """Return K in torch's compressed sparse rows."""
+    import torch
+
+    weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
+    a, b, c, d = pattern.sizes
+    i, j, q = (torch.arange(size, device=weights.device) for size in (a, d, c))
+    cols = (i[:, None, None] * c + q) * d + j[None, :, None]  # (a, d, c), the same for every p
+    cols = cols[:, None].expand(a, b, d, c).reshape(-1)
+    starts = torch.arange(0, pattern.nonzeros + 1, c, device=weights.device)
+    values = weights.swapaxes(1, 2).reshape(-1)
+    shape = pattern.rows, pattern.cols
+    with warnings.catch_warnings():  # ignores the warning that torch's sparse formats are in beta state
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(starts, cols, values, shape, check_invariants=False)
+
+
+def block_side(pattern: Pattern) -> int:
+    """Return the side of the blocks of a compressed factor: torch's block-sparse products support square ones."""
+    return math.gcd(pattern.b, pattern.c)
+
+
+def block_compressed(weights: Array, pattern: Pattern) -> Array:
+    """Return the block diagonal matrix of all blocks (i, j) in torch's compressed block rows."""
+    import torch
+
+    weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
+    a, b, c, d = pattern.sizes
+    side, blocks = block_side(pattern), a * d
+    high, wide = b // side, c // side
+    k, q = (torch.arange(size, device=weights.device) for size in (blocks, wide))
+    cols = (k[:, None, None] * wide + q).expand(blocks, high, wide).reshape(-1)
+    starts = torch.arange(0, blocks * high * wide + 1, wide, device=weights.device)
+    values = weights.reshape(blocks, high, side, wide, side).swapaxes(2, 3).reshape(-1, side, side).contiguous()
+    shape = pattern.rows, pattern.cols
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.sparse_bsr_tensor(starts, cols, values, shape, check_invariants=False)
+
+
+COMPRESSED = {"bsr": block_compressed, "csr": compressed}
+"""What the sparse formats make of a factor (weights, pattern)."""
