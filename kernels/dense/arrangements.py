@@ -44,15 +44,10 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
     return tuple(tuple(program_for(scheme) for scheme in entry) for entry in entries)
 
 
-def computes(program: Program, kind: ProductKind) -> bool:
-    """Return whether the program computes products of this kind."""
+def computes(program: Program, head: Program, kind: ProductKind) -> bool:
+    """Return whether the program is one for products of this kind of a head: half ones by triangular schemes only."""
     target = program.target
-    if not target.block_recursive:
-        return False
-    if kind is ProductKind.FULL:
-        return target.is_general
-    m, k, n = target.shape
-    return target.name == f"{m}x{k}x{n}:tri-{kind.side}{':upper' if kind.of_upper else ''}"
+    return target.is_general is not kind.half and kind.reason_against(head.target, target) is None
 
 
 def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
@@ -73,7 +68,7 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
     if depth + 1 == len(levels):
         return [(label, head)]
     kinds = sorted({op.kind for op in head.products})
-    below = {kind: next((p for p in levels[depth + 1] if computes(p, kind)), None) for kind in kinds}
+    below = {kind: next((p for p in levels[depth + 1] if computes(p, head, kind)), None) for kind in kinds}
     found = {kind: program for kind, program in below.items() if program is not None}
     if not found:
         raise PlanError(f"level {depth + 2} has no scheme for the {' and '.join(kinds)} products of {head.target}")
