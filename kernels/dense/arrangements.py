@@ -73,7 +73,15 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
     if not found:
         raise PlanError(f"level {depth + 2} has no scheme for the {' and '.join(kinds)} products of {head.target}")
     found_cuts: list[tuple[str, Program]] = []
-    inner = {kind: _cuts_or_leaf(levels, program, depth + 1) for kind, program in found.items()}
+    inner: dict[ProductKind, list[tuple[str, Program]]] = {}
+    ended: dict[ProductKind, PlanError] = {}
+    for kind, program in found.items():
+        try:
+            inner[kind] = _cuts(levels, program, depth + 1)
+        except PlanError as error:  # one branch of a mixed level may end before another
+            ended[kind], inner[kind] = error, [(f"{program.target}:{program.rank}", program)]
+    if len(ended) == len(inner):
+        raise next(iter(ended.values()))  # a scheme that the caller names would compute nothing
     for i in range(max(map(len, inner.values()))):
         chosen = {kind: options[min(i, len(options) - 1)] for kind, options in inner.items()}
         names = " | ".join(dict.fromkeys(name for name, _ in chosen.values()))
@@ -90,20 +98,9 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
         flat = _flattened(IdentityKey(head), IdentityKey(full))
         found_cuts += [
             (name.replace(f"{flat.target}:{flat.rank}", f"({label} {full.target}:{full.rank})", 1), program)
-            for name, program in _cuts_or_leaf(levels, flat, depth + 1)
+            for name, program in _cuts(levels, flat, depth + 1)
         ]
     return found_cuts
-
-
-def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tuple[str, Program]]:
-    """Return the arrangements, or the program alone if the level below has no program for its products.
-
-    One branch of a mixed level may end before another.
-    """
-    try:
-        return _cuts(levels, program, depth)
-    except PlanError:
-        return [(f"{program.target}:{program.rank}", program)]
 
 
 @lru_cache(maxsize=64)
