@@ -11,9 +11,10 @@ import numpy.typing as npt
 from ..errors import PlanError
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
+from .out import check_out
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, is_one, planned, replan_with_less_memory
-from .request import DTYPES, Request
+from .request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
     from .planning.strategy import Plan
@@ -81,9 +82,11 @@ def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
     """Compute numpy's own product, by its rules for vectors, mixed dtypes and small integers.
 
     Raises:
-        PlanError: numpy refuses the operands.
+        PlanError: numpy refuses the operands, or `check_out` the result.
     """
     try:
+        if out is not None:
+            check_out(out, matmul_shape(a.shape, b.shape), np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1])
         return cast(Matrix, np.matmul(a, b, out=out))
     except (TypeError, ValueError) as error:
         shapes = f"{a.dtype} of shape {a.shape} and {b.dtype} of shape {b.shape}"

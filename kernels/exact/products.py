@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
+from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
-from ..request import BITS, EXACT_DTYPES, PYTHON, Request
+from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape
 from ..ring import ExactRing, exact_ring
 from .bits import BitMatrix
 from .executor import largest_magnitude
@@ -50,8 +51,12 @@ def exact_matmul(
         if torch.is_tensor(a) and torch.is_tensor(b) and a.device.type == b.device.type == "cpu":
             if out_dtype == PYTHON:
                 raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
-            array = None if out is None else out.numpy()
-            found = exact_matmul(a.numpy(), b.numpy(), ring, scheme, levels, array, **limits)
+            array = None
+            if out is not None:
+                words = (2,) if out_dtype == WIDE else ()
+                check_out(out, (*matmul_shape(tuple(a.shape), tuple(b.shape)), *words), torch.int64, a.device)
+                array = out.numpy()
+            found = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, scheme, levels, array, **limits)
             return torch.from_numpy(found) if out is None else out
         from .tensor_products import exact_tensor_matmul
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..factored import BATCH_FIRST, check_order, layout_of_order, request_of
+from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
 from .matrix import KroneckerMatrix
@@ -59,8 +60,9 @@ def matmul(
     target = None
     if out is not None:
         wanted = (*leading, rows) if layout == BATCH_FIRST else (rows, columns.shape[1])
-        if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != x.dtype or not out.flags.c_contiguous:
-            raise PlanError(f"out must be a C-ordered array of shape {wanted} and dtype {x.dtype}")
+        check_out(out, wanted, x.dtype)
+        if not out.flags.c_contiguous:
+            raise PlanError("out must be C-ordered; pass np.ascontiguousarray(out), or leave it out")
         target = out.reshape(-1, rows).T if layout == BATCH_FIRST else out
     request = request_of(
         matrix.structure,

@@ -17,10 +17,11 @@ from torch.utils.flop_counter import register_flop_formula
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import EIGHT_BITS, dense_dtype
+from ..out import check_out
 from ..plans import planned
 from ..request import Layout, Request
 from . import dispatch
-from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_sharded, sum_to
+from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_sharded, refuse_sharded, sum_to
 from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
 
@@ -69,6 +70,7 @@ def matmul(
     if out is not None:
         if is_differentiated(a, b):
             raise PlanError("a product into `out` has no gradient and no tangent; leave out away, or use no_grad()")
+        refuse_sharded(a, b)
         _run(a, b, recipe, None, out)
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
@@ -241,7 +243,10 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) 
         return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
 
     result = through_numpy(product, a, b)
-    return result if out is None else out.copy_(result)
+    if out is None:
+        return result
+    check_out(out, result.shape, result.dtype, result.device)
+    return out.copy_(result)
 
 
 def is_the_vendors(a: Tensor, b: Tensor) -> bool:
