@@ -12,6 +12,7 @@ from numpy import matmul as numpy_matmul
 from numpy import ndarray
 
 from ..errors import PlanError
+from ..schemes_db.masks import refuse_masks
 from .array_product import IS_VENDORS, SMALL, multiply
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
@@ -102,6 +103,7 @@ def matmul(
                     pass  # the operands do not fit: reported below, as for any product
             elif dtype is b.dtype and _is_numpys(a, b, out):
                 return numpy_matmul(a, b, out)
+    refuse_masks(a=a, b=b)
     if ring is not None:
         from .exact.products import exact_matmul
 
@@ -146,6 +148,8 @@ def finite(*matrices: npt.ArrayLike) -> bool:
 
     Except by overflow: sums of blocks may exceed the largest number where the product itself does not.
     """
+    for matrix in matrices:
+        refuse_masks(matrix=matrix)
     return all(bool(np.isfinite(matrix).all()) for matrix in matrices)
 
 

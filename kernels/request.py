@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..schemes_db.masks import refuse_masks
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
 from .out import check_out
@@ -206,6 +207,7 @@ class Request:
             PlanError: the arrays do not multiply, have different or unsupported dtypes, `out` is refused by
                 `check_out`, or `max_abs` is missing or not applicable.
         """
+        refuse_masks(a=a, b=b)
         for label, matrix in (("a", a), ("b", b)):
             if matrix.ndim < 2:
                 raise PlanError(f"{label} has {matrix.ndim} dimensions; reshape it to a matrix (at least 2)")

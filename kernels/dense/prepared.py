@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
@@ -45,6 +46,7 @@ class Prepared:
     __lcma_prepared__ = True
 
     def __init__(self, b: npt.ArrayLike, rows: int, scheme: SchemeLike | Any = AUTO, levels: int | None = None) -> None:
+        refuse_masks(b=b)
         array = np.asarray(b)
         if array.ndim != 2:
             raise PlanError(f"a prepared operand is one matrix; this has {array.ndim} dimensions")
@@ -115,4 +117,5 @@ class Prepared:
         return self._executor(rows, request.layouts[0] is Layout.COLUMNS).run(a, self._operand, out)
 
     def __rmatmul__(self, a: npt.ArrayLike) -> Matrix:
+        refuse_masks(a=a)
         return self.multiply(np.asarray(a))

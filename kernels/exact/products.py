@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
 from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
@@ -100,6 +101,7 @@ def bit_operand(matrix: Any) -> BitMatrix:
     """
     if isinstance(matrix, BitMatrix):
         return matrix
+    refuse_masks(matrix=matrix)
     array = np.asarray(matrix)
     if array.dtype.kind not in "biu":
         raise PlanError(f"a matrix over GF(2) is a BitMatrix or an array of bool or integers, not of {array.dtype}")

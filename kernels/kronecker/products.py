@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST, check_order, layout_of_order, request_of
 from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
@@ -42,6 +43,7 @@ def matmul(
     check_order(layout)
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
         raise PlanError("x is a torch tensor; use lcma.KSLinear, or pass x.numpy()")
+    refuse_masks(x=x)
     x = np.asarray(x)
     rows, cols = matrix.shape
     if layout == BATCH_FIRST:
