@@ -260,6 +260,8 @@ class Program:
             return cls(parse_target(data["target"], files=False), parse_ring(data["ring"]), ops, inner)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
             raise SchemeFormatError(f"not a well-formed program: {error}") from error
+        except RecursionError:
+            raise SchemeFormatError("not a well-formed program: its levels are nested too deep") from None
 
 
 def _coefficient_to_json(value: Coefficient) -> int | str:

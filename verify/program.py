@@ -108,7 +108,7 @@ def _check(program: Program, proven: dict[str, Outcome]) -> Outcome:
         scheme = scheme_of(program)
     except (VerificationError, SchemeFormatError) as error:
         return _failure(program, str(error))
-    if reason := _undue_half(program, scheme) or _unfit_inner(program):
+    if reason := undue_half(program, scheme) or _unfit_inner(program):
         return _failure(program, reason)
     outcome = check_exact(scheme)
     if outcome.proof is None:
@@ -131,7 +131,7 @@ def _failure(program: Program, reason: str) -> Outcome:
     return Outcome("program", None, program.target.equations, 0.0, wrong=None, reason=reason)
 
 
-def _undue_half(program: Program, scheme: Scheme) -> str:
+def undue_half(program: Program, scheme: Scheme) -> str:
     """Return the fault of the first product that is declared half and is not, or an empty string."""
     for r, op in enumerate(program.products):
         if not op.kind.half:
