@@ -54,11 +54,13 @@ def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
     """Return all arrangements of the levels with labels: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
 
     Raises:
-        PlanError: there are no levels or too many, or no program of a level computes any product of
-            the one above.
+        PlanError: there are no levels or too many, the first is for A A^T alone, or no program of a level computes any
+            product of the one above.
     """
     if not 1 <= len(levels) <= MAX_LEVELS:
         raise PlanError(f"levels must be 1 to {MAX_LEVELS}, not {len(levels)}")
+    if (target := levels[0][0].target).shared:
+        raise PlanError(f"{target} is of a matrix and its own transpose; call lcma.syrk")
     return _cuts(list(levels), levels[0][0], 0)
 
 

@@ -39,7 +39,7 @@ class Prepared:
     the array afterwards has no effect.
 
     Raises:
-        PlanError: B is not a matrix of a supported dtype, or the scheme cannot run such products.
+        PlanError: B is not a matrix of a supported dtype, or the scheme cannot run such products or is for others.
     """
 
     __array_ufunc__ = None  # so that numpy leaves `a @ prepared` to this class
@@ -56,6 +56,9 @@ class Prepared:
         layouts = (Layout.ROWS, layout_of(self._b), Layout.ROWS)
         request = Request(rows, k, n, self._b.dtype.name, layouts=layouts, static="B")
         self.plan = plan_for(request, scheme, levels)
+        program = self.plan.candidate.program
+        if program is not None and not program.target.is_general:
+            raise PlanError(f"the scheme is for {program.target}; a prepared operand is multiplied by general matrices")
         self._pool: Pool = shared_pool
         self._lock = threading.Lock()
         self._executors: dict[tuple[int, bool, int], MatrixExecutor] = {}

@@ -150,7 +150,7 @@ def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Optio
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
     recipe = options[0]
-    _check_general(recipe)
+    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     return sharded_product(lambda left, right: op(left, right, recipe), a, b)
 
 
@@ -165,17 +165,10 @@ def sharded_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, 
     """
     from .sharding import sharded_product
 
-    _check_general(recipe)
+    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     rows = x.unsqueeze(0) if x.dim() == 1 else x
     result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
     return result.squeeze(0) if x.dim() == 1 else result
-
-
-def _check_general(recipe: str) -> None:
-    if not Recipe.parse(recipe).is_general:
-        raise PlanError(
-            f"{recipe} is no scheme for general matrices, and parts of structured ones have other structures"
-        )
 
 
 _operator = define_bilinear(

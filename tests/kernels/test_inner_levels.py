@@ -155,3 +155,29 @@ def test_half_products_may_be_computed_by_general_schemes_and_by_those_of_their_
         else:
             with pytest.raises(PlanError, match=r"does not compute the half-out products of .* or for tri-out$"):
                 outer.nested(inner)
+
+
+STRUCTURED = ("eca-stage1", "eca-stage2", "4x4x4-band1-r34", "naive:2x2x2:gram")
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_prepared_operands_and_layers_multiply_by_schemes_for_general_matrices_alone(name):
+    with pytest.raises(PlanError, match=r"general matrices|its own transpose"):
+        lcma.Prepared(np.ones((16, 16)), 16, name)
+    torch = pytest.importorskip("torch")
+    with pytest.raises(PlanError, match=r"a layer multiplies general matrices$"):
+        lcma.FastLinear.from_linear(torch.nn.Linear(16, 16), scheme=name)
+
+
+def test_a_scheme_for_a_matrix_and_its_transpose_multiplies_nothing_else():
+    """The product of A and A^T by six products of numbers: of other operands the scheme computes something else."""
+    a, b = np.arange(4.0).reshape(2, 2), np.ones((2, 2))
+    calls = [
+        lambda x, y: lcma.matmul(x, y, "naive:2x2x2:gram"),
+        lambda x, y: lcma.matmul(x, y, ["naive:2x2x2:gram", "strassen"]),
+        lambda x, y: lcma.masked_matmul(x, y, ["L0", "FL"], scheme="naive:2x2x2:gram"),
+    ]
+    for call in calls:
+        with pytest.raises(PlanError, match=r"its own transpose; call lcma.syrk|not for this mask"):
+            call(a, b)
+    np.testing.assert_array_equal(lcma.syrk(a, scheme="naive:2x2x2:gram"), np.tril(a @ a.T))
