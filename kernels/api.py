@@ -12,9 +12,11 @@ from numpy import matmul as numpy_matmul
 from numpy import ndarray
 
 from ..errors import PlanError
+from ..schemes_db.masks import refuse_masks
 from .array_product import SMALL, multiply
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
+from .out import check_out
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, planned
 from .request import Request
@@ -61,6 +63,9 @@ def matmul(
     `strategy` names the only strategy to use ("vendor", "scheme"). `effort="measure"` times the best
     candidates for this request once and stores the winner (see `lcma tune`); "predict" uses the profile.
 
+    `out` is an array (for tensors a tensor) of exactly the shape, dtype and device of the result; nothing is converted
+    or broadcast. It may overlap a and b. A tensor without memory of its own is resized, as by torch.matmul.
+
     `max_workspace` bounds the bytes allocated besides a, b and C; `max_error` the a-priori error of an
     element relative to K max|A| max|B|.
 
@@ -86,7 +91,7 @@ def matmul(
     elements may be infinite or NaN; check with `finite`.
 
     Raises:
-        PlanError: the operands do not fit each other or the scheme, the scheme is valid over Z2 only,
+        PlanError: the operands do not fit each other, the scheme or `out`, the scheme is valid over Z2 only,
             no candidate meets the limits, or an entry exceeds the stated `max_abs`.
         VerificationError: the scheme does not compute its target.
     """
@@ -109,6 +114,7 @@ def matmul(
                     pass  # the operands do not fit: reported below, as for any product
             elif dtype is b.dtype and _is_numpys(a, b, out):
                 return numpy_matmul(a, b, out)
+    refuse_masks(a=a, b=b)
     if ring is not None:
         from .exact.products import exact_matmul
 
@@ -146,8 +152,9 @@ def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
         known = plan_cache.get((m, k, n, a.dtype, thread_count()))
         if known is None or not known.left_to("numpy"):
             return False
-    fits = type(out) is ndarray and out.dtype == a.dtype and out.shape == (m, n) and out.flags.writeable
-    return out is None or fits
+    if out is not None:
+        check_out(out, (m, n), a.dtype)
+    return True
 
 
 def finite(*matrices: npt.ArrayLike) -> bool:
@@ -155,6 +162,8 @@ def finite(*matrices: npt.ArrayLike) -> bool:
 
     Except by overflow: sums of blocks may exceed the largest number where the product itself does not.
     """
+    for matrix in matrices:
+        refuse_masks(matrix=matrix)
     return all(bool(np.isfinite(matrix).all()) for matrix in matrices)
 
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from ..errors import PlanError
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
+from .out import check_out
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, is_one, learning_executor, learns, planned, replan_with_less_memory
-from .request import DTYPES, Request
+from .request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
     from .planning.strategy import Plan
@@ -54,7 +55,8 @@ def multiply(
 ) -> Matrix:
     """See `lcma.matmul`, for arrays."""
     automatic = isinstance(scheme, str) and scheme == AUTO and levels is None and strategy is None
-    if automatic and max_error is None and max_workspace is None and max_abs is None and not _has_plans(a, b):
+    unlimited = max_error is None and max_workspace is None and max_abs is None
+    if automatic and unlimited and not _has_plans(a, b):
         return _by_numpy(a, b, out)
     request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, max_abs=max_abs)
     if _is_classical(scheme, levels) and strategy is None:
@@ -67,7 +69,7 @@ def multiply(
         other = b.reshape(b.shape[-2:])
         product = multiply(joined, other, scheme, levels, strategy=strategy, effort=effort, **cast(Any, limits))
         return product.reshape(*a.shape[:-1], b.shape[-1])
-    if automatic and effort == PREDICT and learns(request):
+    if automatic and unlimited and effort == PREDICT and learns(request):
         learning = learning_executor(request, wait=False)
         if learning is None:
             return _by_numpy(a, b, out)
@@ -75,7 +77,7 @@ def multiply(
             plan_cache.put((*request.shape, a.dtype, thread_count()), learning)
         return cast(Matrix, learning.run(a, b, out))
     plan, executor = planned(request, scheme, levels, strategy, effort)
-    if automatic and max_error is None and max_workspace is None and _is_numpys(plan, a, b):
+    if automatic and unlimited and _is_numpys(plan, a, b):
         plan_cache.put((*request.shape, a.dtype, thread_count()), IS_VENDORS)
     while True:
         try:
@@ -94,9 +96,11 @@ def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
     """Compute numpy's own product, by its rules for vectors, mixed dtypes and small integers.
 
     Raises:
-        PlanError: numpy refuses the operands.
+        PlanError: numpy refuses the operands, or `check_out` the result.
     """
     try:
+        if out is not None:
+            check_out(out, matmul_shape(a.shape, b.shape), np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1])
         return cast(Matrix, np.matmul(a, b, out=out))
     except (TypeError, ValueError) as error:
         shapes = f"{a.dtype} of shape {a.shape} and {b.dtype} of shape {b.shape}"

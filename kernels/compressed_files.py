@@ -93,7 +93,7 @@ def structures_in(path: Path) -> dict[str, Compressible]:
         if not isinstance(texts, dict):
             raise SchemeFormatError("holds no compressed layers; write it with lcma compress", path)
         return {name: parse_structure(str(text)) for name, text in texts.items()}
-    except (ValueError, PlanError) as error:
+    except (ValueError, RecursionError, PlanError) as error:
         if isinstance(error, SchemeFormatError):
             raise
         raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
@@ -112,7 +112,7 @@ def intermediates_in(path: Path) -> dict[str, str]:
             raise PlanError(f"{INTERMEDIATES} is no JSON object")
         for form in found.values():
             check_intermediate(form)
-    except (ValueError, PlanError) as error:
+    except (ValueError, RecursionError, PlanError) as error:
         if isinstance(error, SchemeFormatError):
             raise
         raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..schemes_db.masks import refuse_masks
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
+from .out import check_out
 from .ring import ExactRing
 from .structure import DENSE, BlockMask, Structure, Triangular, is_factored
 
@@ -202,9 +204,10 @@ class Request:
         `dtype` is "bfloat16" if the arrays are the bits of such numbers as uint16.
 
         Raises:
-            PlanError: the arrays do not multiply, have different or unsupported dtypes, or `out`
-                has not the shape and dtype of the product, or `max_abs` is missing or not applicable.
+            PlanError: the arrays do not multiply, have different or unsupported dtypes, `out` is refused by
+                `check_out`, or `max_abs` is missing or not applicable.
         """
+        refuse_masks(a=a, b=b)
         for label, matrix in (("a", a), ("b", b)):
             if matrix.ndim < 2:
                 raise PlanError(f"{label} has {matrix.ndim} dimensions; reshape it to a matrix (at least 2)")
@@ -217,10 +220,7 @@ class Request:
         layout_c = Layout.ROWS
         if out is not None:
             wanted, result = (*batch, m, n), np.dtype(np.int32) if a.dtype == np.int8 else a.dtype
-            if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != result:
-                raise PlanError(f"out must be an array of shape {wanted} and dtype {result}")
-            if not out.flags.writeable:
-                raise PlanError("out is read-only; pass a writable array")
+            check_out(out, wanted, result)
             layout_c = Layout.SCATTERED if _overlap(out, a) or _overlap(out, b) else layout_of(out)
         name = _NAMES.get(a.dtype) or (a.dtype.name if a.dtype.isnative else str(a.dtype))
         if dtype is not None:
@@ -344,6 +344,15 @@ class Request:
         where = f" over {self.ring}" if self.ring is not None else ""
         where += f", intermediate {self.intermediate}" if self.intermediate is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"
+
+
+def matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the product of operands of these shapes that fit each other, vectors included.
+
+    Raises:
+        PlanError: the leading sizes do not broadcast.
+    """
+    return (*_broadcast(a[:-2], b[:-2]), *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
 def _broadcast(batch_a: tuple[int, ...], batch_b: tuple[int, ...]) -> tuple[int, ...]:

@@ -106,7 +106,7 @@ def refuse_large(outer: Factor, inner: Factor) -> None:
 
 
 def _peak(factor: Factor) -> int:
-    return max(int(np.abs(factor.values).max(initial=0)), factor.denominator)
+    return max(factor.peak, factor.denominator)
 
 
 def _derived(scheme: Scheme, target: Target, factors: tuple[Factor, Factor, Factor], relation: str) -> Scheme:

@@ -163,6 +163,8 @@ def _with_inverse(matrix: npt.ArrayLike, size: int) -> tuple[IntArray, IntArray]
     array = np.asarray(matrix)
     if array.shape != (size, size) or not np.issubdtype(array.dtype, np.integer):
         raise TargetError(f"a change of basis needs an integer matrix of {size} x {size}, not {array.shape}")
+    if any(abs(int(x)) >= COEFFICIENT_LIMIT for x in array.flat):
+        raise TargetError("the change of basis has entries beyond 2^62")
     rows = [[int(x) for x in row] + [int(i == j) for j in range(size)] for i, row in enumerate(array)]
     for column in range(size):
         # Euclid on the column below the diagonal: only unimodular row operations.
@@ -189,7 +191,7 @@ def _with_inverse(matrix: npt.ArrayLike, size: int) -> tuple[IntArray, IntArray]
 
 def _sandwich(left: IntArray, factor: Factor, right: IntArray) -> Factor:
     """left F right for the matrix F of every product, refused where int64 might overflow."""
-    peaks = [int(np.abs(matrix).max(initial=0)) for matrix in (left, factor.values, right)]
+    peaks = [int(np.abs(left).max(initial=0)), factor.peak, int(np.abs(right).max(initial=0))]
     if peaks[0] * peaks[1] * peaks[2] * left.shape[0] * right.shape[0] >= COEFFICIENT_LIMIT:
         raise TargetError("the change of basis brings coefficients beyond 2^62")
     return Factor.from_dense(left @ factor.dense @ right, factor.denominator)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from .grids import Kind
+from .masks import refuse_masks
 from .program import Coefficient, Lin, Load, Product, ProductKind, Program
 
 Matrix = npt.NDArray[Any]
@@ -33,6 +34,7 @@ def evaluate(program: Program, a: Matrix, b: Matrix) -> Matrix:
     Raises:
         PlanError: a size is not a multiple of the grid.
     """
+    refuse_masks(a=a, b=b)
     target = program.target
     for label, matrix, grid in (("A", a, (target.m, target.k)), ("B", b, (target.k, target.n))):
         if any(size % parts for size, parts in zip(matrix.shape, grid, strict=True)):

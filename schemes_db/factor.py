@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import SchemeFormatError
 from .gaussian import Gaussian
 
 IntArray = npt.NDArray[np.int64]
@@ -70,12 +72,21 @@ class Factor:
         order = order[present if values.ndim == 1 else present.any(axis=1)]
         indptr = np.zeros(rank + 1, dtype=np.int64)
         np.cumsum(np.bincount(product[order], minlength=rank), out=indptr[1:])
-        numerators = values[order] if values.dtype == object else values[order].astype(np.int64)
+        numerators = values[order]
+        if numerators.dtype != object:
+            if numerators.dtype.kind == "u" and int(numerators.max(initial=0)) >= COEFFICIENT_LIMIT:
+                raise SchemeFormatError("a coefficient is beyond +-2^62")
+            numerators = numerators.astype(np.int64)
         return cls(rows, cols, indptr, indices[order].astype(np.int64), numerators, denominator)
 
     @property
     def rank(self) -> int:
         return len(self.indptr) - 1
+
+    @cached_property
+    def peak(self) -> int:
+        """The largest magnitude of a numerator, as a Python integer: that of the least int64 overflows."""
+        return max(int(self.values.max()), -int(self.values.min())) if self.values.size else 0
 
     @property
     def nnz(self) -> int:
@@ -156,8 +167,11 @@ class Factor:
 
     def stacked(self, other: Factor) -> Factor:
         """The products of this factor, then those of another on the same grid, over their common denominator."""
-        denominator = int(np.lcm(self.denominator, other.denominator))
-        values = [factor.values * (denominator // factor.denominator) for factor in (self, other)]
+        denominator = math.lcm(self.denominator, other.denominator)
+        scales = [denominator // factor.denominator for factor in (self, other)]
+        peak = max(denominator, *(factor.peak * scale for factor, scale in zip((self, other), scales, strict=True)))
+        kind = np.int64 if peak < COEFFICIENT_LIMIT else object  # see `large`
+        values = [factor.values.astype(kind) * scale for factor, scale in zip((self, other), scales, strict=True)]
         if len({array.ndim for array in values}) == 2:
             values = [array if array.ndim == 2 else np.stack([array, 0 * array], axis=1) for array in values]
         return Factor.from_triplets(

@@ -10,7 +10,8 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
-from ..errors import SchemeFormatError
+from ..errors import PlanError, SchemeFormatError
+from .grids import Kind
 from .ring import Ring
 from .target import Target
 
@@ -45,6 +46,35 @@ class ProductKind(StrEnum):
     def side(self) -> str:
         """`out`, `left`, `right`, or `full`."""
         return self.value.split("-")[1] if self.half else "full"
+
+    def reason_against(self, outer: Target, inner: Target) -> str | None:
+        """Return the reason why schemes for `inner` do not compute products of this kind of `outer`'s blocks, or None.
+
+        Blocks of a full product are general matrices. The inner target must cover all parts of both operands that may
+        be nonzero, and all outputs that are wanted. The one rule for levels of every device and family.
+        """
+        if not outer.block_recursive:
+            return f"{outer} is exact for scalars only: its products can't be computed by blocks"
+        if inner.is_general or (self.half and _covers(inner, self)):
+            return None
+        triangle = f" or for tri-{self.value.removeprefix('half-').replace('-', ':')}" if self.half else ""
+        needs = f"the level below needs a scheme for general products{triangle}"
+        return f"{inner} does not compute the {self} products of {outer}; {needs}"
+
+
+def _covers(target: Target, kind: ProductKind) -> bool:
+    """Return whether a target has all operand parts and outputs of a half product."""
+    if not target.block_recursive or target.shared:
+        return False
+    half = Kind.UPPER if kind.of_upper else Kind.LOWER
+    for side, grid in zip(("left", "right", "out"), (target.a, target.b, target.c), strict=True):
+        triangular = side == kind.side and len(grid) == len(grid[0])
+        for i, row in enumerate(grid):
+            for j, block in enumerate(row):
+                outside = triangular and (i > j if kind.of_upper else i < j)
+                if not (block is Kind.FULL or outside or (triangular and i == j and block is half)):
+                    return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -178,8 +208,23 @@ class Program:
             peak = max(peak, alive)
         return peak
 
+    def check_inner(self, inner: Mapping[ProductKind, Program]) -> None:
+        """Check that programs compute the products of their kinds.
+
+        Raises:
+            PlanError: one does not: see `ProductKind.reason_against`.
+        """
+        for kind, program in inner.items():
+            if reason := kind.reason_against(self.target, program.target):
+                raise PlanError(reason)
+
     def nested(self, inner: Mapping[ProductKind, Program]) -> Program:
-        """This program with its products of the given kinds computed by other programs."""
+        """This program with its products of the given kinds computed by other programs.
+
+        Raises:
+            PlanError: as `check_inner`.
+        """
+        self.check_inner(inner)
         return Program(self.target, self.ring, self.ops, tuple(sorted(inner.items())))
 
     @cached_property
@@ -215,6 +260,8 @@ class Program:
             return cls(parse_target(data["target"], files=False), parse_ring(data["ring"]), ops, inner)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
             raise SchemeFormatError(f"not a well-formed program: {error}") from error
+        except RecursionError:
+            raise SchemeFormatError("not a well-formed program: its levels are nested too deep") from None
 
 
 def _coefficient_to_json(value: Coefficient) -> int | str:

@@ -18,6 +18,7 @@ from ..errors import SchemeFormatError
 from .factor import COEFFICIENT_LIMIT, Factor, IntArray, integer_array
 from .gaussian import Gaussian, gaussian, simplest
 from .grids import Kind
+from .masks import mask_reason
 from .provenance import Provenance
 from .ring import Z2, Q, Ring, Z
 from .target import Target
@@ -62,7 +63,7 @@ class Scheme:
                 raise SchemeFormatError(f"{label} has denominator {factor.denominator}, which ring {self.ring} has not")
             if factor.gaussian and not self.ring.gaussian:
                 raise SchemeFormatError(f"{label} has an imaginary part, which ring {self.ring} has not")
-            if factor.nnz and not factor.large and int(np.abs(factor.values).max()) >= COEFFICIENT_LIMIT:
+            if not factor.large and factor.peak >= COEFFICIENT_LIMIT:
                 raise SchemeFormatError(f"{label} has a coefficient beyond +-2^62")
         for label, factor, kinds in zip(FACTORS, self.factors, self.target.kind_arrays, strict=True):
             stray = np.flatnonzero(kinds.ravel()[factor.indices] == Kind.ABSENT)
@@ -94,11 +95,15 @@ class Scheme:
         Over Q(i) they may have a trailing axis of length 2.
         """
         for label, array in zip(FACTORS, (u, v, w), strict=True):
+            if reason := mask_reason(label, array):
+                raise SchemeFormatError(reason)
             dense = np.asarray(array)
             complex_parts = ring.gaussian and dense.ndim == 4 and dense.shape[3] == 2
             if not (dense.ndim == 3 or complex_parts) or not np.issubdtype(dense.dtype, np.integer):
                 raise SchemeFormatError(f"{label} must be a 3-d integer array, not {dense.ndim}-d {dense.dtype}")
-        factors = [Factor.from_dense(array, d) for array, d in zip((u, v, w), denominators, strict=True)]
+        if not all(isinstance(d, int | np.integer) and 1 <= d < COEFFICIENT_LIMIT for d in denominators):
+            raise SchemeFormatError(f"denominators must be whole numbers from 1 to 2^62, not {denominators}")
+        factors = [Factor.from_dense(array, int(d)) for array, d in zip((u, v, w), denominators, strict=True)]
         return cls(target, factors[0], factors[1], factors[2], ring, name, provenance or Provenance())
 
     def replace(self, **changes: object) -> Scheme:

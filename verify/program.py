@@ -11,7 +11,7 @@ import dataclasses
 import time
 
 from ..errors import SchemeFormatError, VerificationError
-from ..schemes_db import Kind, ProductKind, Program, Proof, Scheme, Target
+from ..schemes_db import Kind, Program, Proof, Scheme
 from ..schemes_db.formats.reading import factor_of
 from ..schemes_db.gaussian import MAX_BITS, bits
 from ..schemes_db.program import Coefficient, Load, Product, Store, Terms
@@ -108,7 +108,7 @@ def _check(program: Program, proven: dict[str, Outcome]) -> Outcome:
         scheme = scheme_of(program)
     except (VerificationError, SchemeFormatError) as error:
         return _failure(program, str(error))
-    if reason := _undue_half(program, scheme) or _unfit_inner(program):
+    if reason := undue_half(program, scheme) or _unfit_inner(program):
         return _failure(program, reason)
     outcome = check_exact(scheme)
     if outcome.proof is None:
@@ -131,7 +131,7 @@ def _failure(program: Program, reason: str) -> Outcome:
     return Outcome("program", None, program.target.equations, 0.0, wrong=None, reason=reason)
 
 
-def _undue_half(program: Program, scheme: Scheme) -> str:
+def undue_half(program: Program, scheme: Scheme) -> str:
     """Return the fault of the first product that is declared half and is not, or an empty string."""
     for r, op in enumerate(program.products):
         if not op.kind.half:
@@ -148,28 +148,8 @@ def _undue_half(program: Program, scheme: Scheme) -> str:
 def _unfit_inner(program: Program) -> str:
     """Return the reason why an inner program cannot compute its kind of products, or an empty string."""
     for kind, inner in program.inner:
-        if not program.target.block_recursive:
-            return f"{program.target} holds for scalars only: its products cannot be worked by blocks"
+        if reason := kind.reason_against(program.target, inner.target):
+            return reason
         if inner.ring.characteristic != program.ring.characteristic:
             return f"the inner program of {kind} products is over {inner.ring}, the outer one over {program.ring}"
-        if not _serves(inner.target, kind):
-            return f"the inner program of {kind} products computes {inner.target}, which is not enough"
     return ""
-
-
-def _serves(target: Target, kind: ProductKind) -> bool:
-    """Return whether a target covers products of a kind: all operand parts that may be nonzero, all wanted outputs."""
-    if target.is_general:
-        return True
-    if not kind.half:
-        return False
-    own = _SLOTS[kind.side][0]
-    half = Kind.UPPER if kind.of_upper else Kind.LOWER
-    for slot, grid in enumerate((target.a, target.b, target.c)):
-        for i, row in enumerate(grid):
-            for j, block in enumerate(row):
-                outside = slot == own and len(grid) == len(row) and (i > j if kind.of_upper else i < j)
-                diagonal = slot == own and len(grid) == len(row) and i == j
-                if not (block is Kind.FULL or outside or (diagonal and block is half)):
-                    return False
-    return True

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.executor import layout_of
+from ..out import shares_storage
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
@@ -214,7 +215,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         if self.name == QUANTIZED:
             precision = "tf32" if request.dtype == "tf32" else "ieee"
             product = partial(product, form=request.intermediate, precision=precision)
-        return BlockLowRankExecutor(request, structure, product, _empty, layout_of, _overlap, held, rewrite)
+        return BlockLowRankExecutor(request, structure, product, _empty, layout_of, shares_storage, held, rewrite)
 
 
 def decode_tile(parameters: Parameters) -> DecodeTile:
@@ -227,7 +228,3 @@ def _empty(request: Request, like: Any) -> Any:
     if request.layouts[2] is Layout.COLUMNS:
         return like.new_empty((request.n, request.m)).T
     return like.new_empty((request.m, request.n))
-
-
-def _overlap(x: Any, y: Any) -> bool:
-    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from .structure import Blast, BlockLowRank, LowRank, Monarch
 
 Array = Any
@@ -59,6 +60,7 @@ def decompose(
     Raises:
         PlanError: the weight has another size, or contains NaN or infinity.
     """
+    refuse_masks(weight=weight)
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
     wide = _wide(weight)

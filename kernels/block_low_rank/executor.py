@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...errors import PlanError
+from ..out import check_out
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .structure import BlockLowRank
@@ -60,6 +63,7 @@ class BlockLowRankExecutor:
                 raise PlanError(f"the factors are {a[0].dtype} and x is {b.dtype}; convert one")
         self._check_matrix("x", b, (request.k, request.n), request.layouts[1], b.dtype)
         if out is not None:
+            check_out(out, (request.m, request.n), b.dtype, None if isinstance(b, np.ndarray) else b.device)
             self._check_matrix("out", out, (request.m, request.n), request.layouts[2], b.dtype)
         target = self._empty(request, b) if out is None or self._overlap(out, b) else out
         if 0 not in request.shape:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
 from .naive import dense_matrix
 from .structure import BlockLowRank
@@ -33,6 +34,7 @@ class BlockLowRankMatrix:
     dtype: str
 
     def __post_init__(self) -> None:
+        refuse_masks(factors=self.factors)
         if self.dtype not in DTYPES:
             raise PlanError(f"factors of {self.dtype} are not supported; convert them to one of {', '.join(DTYPES)}")
         storage = np.dtype(np.uint16 if self.dtype == "bfloat16" else self.dtype)
@@ -53,6 +55,7 @@ class BlockLowRankMatrix:
         Raises:
             PlanError: as the class, or there is no factor.
         """
+        refuse_masks(factors=factors)
         if not factors:
             raise PlanError(f"{structure.name} needs its factors")
         return cls(structure, tuple(map(np.ascontiguousarray, factors)), dtype_of(factors[0]))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST, layout_of_order, product_dtype, request_of
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
@@ -42,6 +43,7 @@ def matmul(
     """
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
         raise PlanError("x is a torch tensor; use lcma.MonarchLinear or its like, or pass x.numpy()")
+    refuse_masks(x=x)
     x = np.asarray(x)
     rows, cols = matrix.shape
     if x.ndim < 1 or x.shape[-1] != cols:

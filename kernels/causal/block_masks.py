@@ -56,7 +56,8 @@ def check_square(shape: tuple[int, ...]) -> None:
 def scheme_reason(target: Target, kinds: npt.NDArray[np.int8]) -> str | None:
     """Return the reason why a scheme for this target does not compute the blocks that a mask wants, or None."""
     wanted = tuple(tuple(Kind(kind) for kind in row) for row in kinds.tolist())
-    if target.c != wanted or target.a != full_grid(target.m, target.k) or target.b != full_grid(target.k, target.n):
+    m, k, n = target.shape
+    if target.shared or (target.a, target.b, target.c) != (full_grid(m, k), full_grid(k, n), wanted):
         return f"the scheme is for {target}, not for this mask"
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
 from .arrays import Array, all_tensors
 from .block_masks import Mask, kinds_of
@@ -23,6 +24,7 @@ def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None =
     Raises:
         PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
     """
+    refuse_masks(a=a, b=b, mask=mask)
     if all_tensors(a, b):
         from ..torch.masked import masked_matmul as of_tensors
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ...schemes_db.symmetry import Triangle
 from ..request import Request
 from .arrays import Array, all_tensors
@@ -40,6 +41,7 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
         PlanError: the operands do not fit each other.
     """
     text = strategy_text(strategy, scheme)
+    refuse_masks(q=q, k=k)
     if all_tensors(q, k):
         from ..torch.causal import causal_qk as of_tensors
 
@@ -56,6 +58,7 @@ def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | 
         PlanError: the operands do not fit each other.
     """
     text = strategy_text(strategy, scheme)
+    refuse_masks(p=p, v=v)
     if all_tensors(p, v):
         from ..torch.causal import causal_pv as of_tensors
 
@@ -87,6 +90,7 @@ def trmm(
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
     text = strategy_text(strategy, scheme)
+    refuse_masks(a=a, b=b)
     if all_tensors(a, b):
         from ..torch.causal import trmm as of_tensors
 
@@ -110,6 +114,7 @@ def syrk(
     """
     triangle = Triangle("out", not lower, shared=True)
     text = strategy_text(strategy, scheme)
+    refuse_masks(a=a)
     if all_tensors(a):
         from ..torch.causal import syrk as of_tensors
 

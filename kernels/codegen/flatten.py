@@ -23,14 +23,14 @@ def flatten(outer: Program, inner: Program, halves: Mapping[ProductKind, Program
     result is that of `outer` with every block divided by that of `inner`; products are in the order (outer, inner).
 
     Raises:
-        PlanError: a program is nested already, a half product has no program, or a grid does not fit.
+        PlanError: a program is nested already or does not compute its products, a half product has no program, or a
+            grid does not fit.
     """
     shape = inner.target.shape
     for program in (outer, inner, *halves.values()):
         if program.inner:
             raise PlanError("only one-level programs flatten")
-    if not inner.target.is_general:
-        raise PlanError(f"products of {outer.target} cannot be worked by {inner.target}: they are general")
+    outer.check_inner({ProductKind.FULL: inner, **halves})
     for kind in dict.fromkeys(op.kind for op in outer.products if op.kind.half):
         if kind not in halves or halves[kind].target.shape != shape:
             raise PlanError(f"{kind} products of {outer.target} need a program on a grid {'x'.join(map(str, shape))}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...errors import LcmaError
 from ...home import cache_folder, write_atomic
+from ...schemes_db.formats.strict_json import loads
 from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import kept_program, shipped_names
@@ -54,7 +55,7 @@ def stored_program(key: str, digest: str) -> Program | None:
     if key in _known:
         return _known[key]
     try:
-        program = Program.from_json(json.loads(_path(key).read_text(encoding="utf-8")))
+        program = Program.from_json(loads(_path(key).read_text(encoding="utf-8")))
         return _remembered(key, program) if is_of(program, digest) else None
     except (OSError, ValueError, LcmaError):
         return None
@@ -67,10 +68,11 @@ def _remembered(key: str, program: Program) -> Program:
 
 
 def is_of(program: Program, digest: str) -> bool:
-    """Return whether the expanded sums of a program are the scheme of this digest."""
-    from ...verify.program import scheme_of
+    """Return whether a program has one level, whose expanded sums are the scheme of this digest, of its kinds."""
+    from ...verify.program import scheme_of, undue_half
 
-    return scheme_of(program).digest == digest
+    scheme = scheme_of(program)
+    return not program.inner and scheme.digest == digest and not undue_half(program, scheme)
 
 
 def _made(scheme: Scheme) -> Program:

@@ -105,7 +105,7 @@ class MatrixExecutor:
         request = self.request
         sums = b.sums if isinstance(b, PreparedOperand) else None
         a, b = stored(a), stored(b.b if isinstance(b, PreparedOperand) else b)
-        request.check(a, b, None if out is None else stored(out))
+        request.check(a, b, stored(out) if isinstance(out, np.ndarray) else out)
         if request.max_abs is not None:
             _check_range("a", a, request.max_abs)
             _check_range("b", b, request.max_abs)

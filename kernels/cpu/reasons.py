@@ -18,8 +18,6 @@ def basic_reason(program: Program | None, request: Request) -> str | None:
         return range_reason(None, request)
     if program.ring.characteristic:
         return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    if program.inner and not program.target.block_recursive:
-        return f"{program.target} is exact for scalars only and cannot recurse"
     if request.exact and has_fractions(program):
         return f"the program has fractions: an {request.dtype} product needs a scheme over Z"
     if request.dtype == "int8" and not program.target.is_general:

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ...errors import PlanError
+from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from ..structure import DENSE, Structure
@@ -166,12 +167,8 @@ def check_operands(
         actual = request_of(a, b, request.dtype)
         if (actual.shape, actual.batch) != (request.shape, request.batch):
             raise PlanError(f"the plan is for {request}, not for {actual}; plan again")
-    if out is None:
-        return
-    if tuple(out.shape) != wanted or out.dtype != a.dtype or out.device != a.device:
-        raise PlanError(f"out must be a tensor of shape {list(wanted)}, {a.dtype}, on {a.device}")
-    if any(stride == 0 and size > 1 for size, stride in zip(out.shape, out.stride(), strict=True)):
-        raise PlanError("elements of out share memory; pass a tensor that is not expanded")
+    if out is not None:
+        check_out(out, wanted, a.dtype, a.device)
 
 
 def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:
@@ -201,10 +198,5 @@ def require_float32(request: Request, a: Tensor, b: Tensor, out: Tensor | None) 
     m, k, n = request.shape
     if tuple(a.shape) != (m, k) or tuple(b.shape) != (k, n) or {a.dtype, b.dtype} != {torch.float32}:
         raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
-    if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
-        raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
-
-
-def shares_storage(x: Tensor, y: Tensor) -> bool:
-    """Return whether two tensors share a storage; if they do not overlap in it, this costs at most a copy."""
-    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())
+    if out is not None:
+        check_out(out, (m, n), a.dtype, a.device)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
+from ..out import check_out
 from ..prepared_operand import PreparedOperand
 from ..request import Request
-from .dtypes import vendor_precision
 from .fp8 import (
     missing_block_scales,
     missing_fp8,
@@ -22,6 +22,7 @@ from .fp8 import (
     unpacked,
 )
 from .stack import missing_accelerator
+from .vendor import VendorExecutor
 
 Tensor = Any
 
@@ -85,12 +86,11 @@ class Fp8Executor:
         wanted = getattr(torch, request.plain_dtype)
         if tuple(a.shape) != (m, k) or tuple(right.shape) != (k, n) or {a.dtype, right.dtype} != {wanted}:
             raise PlanError(f"the plan is for {request.plain_dtype} matrices {m}x{k} and {k}x{n}; plan again")
-        if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
-            raise PlanError(f"out must be a tensor of {request.plain_dtype} and shape {(m, n)} on {a.device}")
+        if out is not None:
+            check_out(out, (m, n), a.dtype, a.device)
         if missing := missing_fp8(a.device) or self._method.missing(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
-            with vendor_precision("float32"):
-                return torch.matmul(a, right, out=out)
+            return VendorExecutor(strict=True).run(a, right, out)
         packed = b.sums if isinstance(b, PreparedOperand) else packed_columns(b)
         result = a.new_empty((m, n)) if out is None else out
         self._method.run(a, packed, result)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..out import check_out, shares_storage
 from ..overflow import require_within
 from ..prepared_operand import PreparedOperand
 from ..request import Request
-from .executor import shares_storage
 from .int8 import multiply_by_vendor
 from .int8_operands import multiply, packed_columns, vendor_operand
 
@@ -76,8 +76,8 @@ class Int8Executor:
         if (tuple(a.shape), tuple(right.shape)) != shapes or {a.dtype, right.dtype} != {torch.int8}:
             raise PlanError(f"the plan is for int8 tensors of the shapes {shapes[0]} and {shapes[1]}; plan again")
         shape = (*request.batch, request.m, request.n)
-        if out is not None and (tuple(out.shape) != shape or out.dtype != torch.int32 or out.device != a.device):
-            raise PlanError(f"out must be a tensor of shape {list(shape)}, torch.int32, on {a.device}")
+        if out is not None:
+            check_out(out, shape, torch.int32, a.device)
         apart = out is None or any(shares_storage(out, x) for x in (a, right))
         result = torch.empty(shape, dtype=torch.int32, device=a.device) if out is None or apart else out
         if 0 in (*request.shape, *request.batch):

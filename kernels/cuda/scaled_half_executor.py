@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..out import shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .dtypes import vendor_precision
-from .executor import require_float32, shares_storage
+from .executor import require_float32
 from .scaled_half import packed, packed_bytes, scaled_half_product, unpacked
 from .stack import missing_accelerator
+from .vendor import VendorExecutor
 
 Tensor = Any
 
@@ -40,15 +42,13 @@ class ScaledHalfExecutor:
         Raises:
             PlanError: the tensors do not match the request.
         """
-        import torch
-
         m, k, n = self.request.shape
         right = b.b if isinstance(b, PreparedOperand) else b
         require_float32(self.request, a, right, out)
         if missing := missing_accelerator(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("tf32"):
-                return torch.matmul(a, right, out=out)
+                return VendorExecutor().run(a, right, out)
         # The operands may be read again after C was written.
         fresh = out is None or shares_storage(out, a) or shares_storage(out, right)
         result = a.new_empty((m, n)) if fresh else out

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..out import shares_storage
 from ..request import Request
-from .dtypes import vendor_precision
-from .executor import require_float32, shares_storage
+from .executor import require_float32
 from .split import split_product
 from .split_level import SplitLevel
 from .stack import missing_accelerator
+from .vendor import VendorExecutor
 
 Tensor = Any
 
@@ -28,13 +29,10 @@ class SplitExecutor:
             PlanError: the tensors do not match the request, or `split_product` refuses their entries.
         """
         m, _, n = self.request.shape
-        import torch
-
         require_float32(self.request, a, b, out)
         if missing := missing_accelerator(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
-            with vendor_precision("float32"):
-                return torch.matmul(a, b, out=out)
+            return VendorExecutor(strict=True).run(a, b, out)
         # The operands may be read again after C was written.
         result = a.new_empty((m, n)) if out is None or shares_storage(out, a) or shares_storage(out, b) else out
         if self._level is None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import PlanError
+from ..out import shares_storage
 from ..request import Request
-from .executor import check_operands, shares_storage
+from .executor import check_operands
 
 Tensor = Any
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..out import check_out, shares_storage
+from ..request import matmul_shape
 from .dtypes import vendor_precision
 
 Tensor = Any
@@ -18,8 +20,19 @@ class VendorExecutor:
         self._strict = strict
 
     def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """Compute C = A B in `out`, or in a new tensor."""
+        """Compute C = A B in `out`, or in a new tensor.
+
+        Raises:
+            PlanError: `out` is refused by `check_out`.
+        """
         import torch
+
+        if out is not None:
+            check_out(out, matmul_shape(tuple(a.shape), tuple(b.shape)), a.dtype, a.device)
+            # torch.matmul overwrites operands before it has read them, and refuses strides of batches that do not fold.
+            strided = out.dim() > 2 and not out.is_contiguous()
+            if strided or shares_storage(out, a) or shares_storage(out, b):
+                return out.copy_(self.run(a, b))
 
         if not self._strict:
             return torch.matmul(a, b, out=out)

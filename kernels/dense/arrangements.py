@@ -44,26 +44,23 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
     return tuple(tuple(program_for(scheme) for scheme in entry) for entry in entries)
 
 
-def computes(program: Program, kind: ProductKind) -> bool:
-    """Return whether the program computes products of this kind."""
+def computes(program: Program, head: Program, kind: ProductKind) -> bool:
+    """Return whether the program is one for products of this kind of a head: half ones by triangular schemes only."""
     target = program.target
-    if not target.block_recursive:
-        return False
-    if kind is ProductKind.FULL:
-        return target.is_general
-    m, k, n = target.shape
-    return target.name == f"{m}x{k}x{n}:tri-{kind.side}{':upper' if kind.of_upper else ''}"
+    return target.is_general is not kind.half and kind.reason_against(head.target, target) is None
 
 
 def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
     """Return all arrangements of the levels with labels: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
 
     Raises:
-        PlanError: there are no levels or too many, or no program of a level computes any product of
-            the one above.
+        PlanError: there are no levels or too many, the first is for A A^T alone, or no program of a level computes any
+            product of the one above.
     """
     if not 1 <= len(levels) <= MAX_LEVELS:
         raise PlanError(f"levels must be 1 to {MAX_LEVELS}, not {len(levels)}")
+    if (target := levels[0][0].target).shared:
+        raise PlanError(f"{target} is of a matrix and its own transpose; call lcma.syrk")
     return _cuts(list(levels), levels[0][0], 0)
 
 
@@ -73,12 +70,20 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
     if depth + 1 == len(levels):
         return [(label, head)]
     kinds = sorted({op.kind for op in head.products})
-    below = {kind: next((p for p in levels[depth + 1] if computes(p, kind)), None) for kind in kinds}
+    below = {kind: next((p for p in levels[depth + 1] if computes(p, head, kind)), None) for kind in kinds}
     found = {kind: program for kind, program in below.items() if program is not None}
     if not found:
         raise PlanError(f"level {depth + 2} has no scheme for the {' and '.join(kinds)} products of {head.target}")
     found_cuts: list[tuple[str, Program]] = []
-    inner = {kind: _cuts_or_leaf(levels, program, depth + 1) for kind, program in found.items()}
+    inner: dict[ProductKind, list[tuple[str, Program]]] = {}
+    ended: dict[ProductKind, PlanError] = {}
+    for kind, program in found.items():
+        try:
+            inner[kind] = _cuts(levels, program, depth + 1)
+        except PlanError as error:  # one branch of a mixed level may end before another
+            ended[kind], inner[kind] = error, [(f"{program.target}:{program.rank}", program)]
+    if len(ended) == len(inner):
+        raise next(iter(ended.values()))  # a scheme that the caller names would compute nothing
     for i in range(max(map(len, inner.values()))):
         chosen = {kind: options[min(i, len(options) - 1)] for kind, options in inner.items()}
         names = " | ".join(dict.fromkeys(name for name, _ in chosen.values()))
@@ -95,20 +100,9 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
         flat = _flattened(IdentityKey(head), IdentityKey(full))
         found_cuts += [
             (name.replace(f"{flat.target}:{flat.rank}", f"({label} {full.target}:{full.rank})", 1), program)
-            for name, program in _cuts_or_leaf(levels, flat, depth + 1)
+            for name, program in _cuts(levels, flat, depth + 1)
         ]
     return found_cuts
-
-
-def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tuple[str, Program]]:
-    """Return the arrangements, or the program alone if the level below has no program for its products.
-
-    One branch of a mixed level may end before another.
-    """
-    try:
-        return _cuts(levels, program, depth)
-    except PlanError:
-        return [(f"{program.target}:{program.rank}", program)]
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
@@ -38,13 +39,14 @@ class Prepared:
     the array afterwards has no effect.
 
     Raises:
-        PlanError: B is not a matrix of a supported dtype, or the scheme cannot run such products.
+        PlanError: B is not a matrix of a supported dtype, or the scheme cannot run such products or is for others.
     """
 
     __array_ufunc__ = None  # so that numpy leaves `a @ prepared` to this class
     __lcma_prepared__ = True
 
     def __init__(self, b: npt.ArrayLike, rows: int, scheme: SchemeLike | Any = AUTO, levels: int | None = None) -> None:
+        refuse_masks(b=b)
         array = np.asarray(b)
         if array.ndim != 2:
             raise PlanError(f"a prepared operand is one matrix; this has {array.ndim} dimensions")
@@ -54,6 +56,9 @@ class Prepared:
         layouts = (Layout.ROWS, layout_of(self._b), Layout.ROWS)
         request = Request(rows, k, n, self._b.dtype.name, layouts=layouts, static="B")
         self.plan = plan_for(request, scheme, levels)
+        program = self.plan.candidate.program
+        if program is not None and not program.target.is_general:
+            raise PlanError(f"the scheme is for {program.target}; a prepared operand is multiplied by general matrices")
         self._pool: Pool = shared_pool
         self._lock = threading.Lock()
         self._executors: dict[tuple[int, bool, int], MatrixExecutor] = {}
@@ -115,4 +120,5 @@ class Prepared:
         return self._executor(rows, request.layouts[0] is Layout.COLUMNS).run(a, self._operand, out)
 
     def __rmatmul__(self, a: npt.ArrayLike) -> Matrix:
+        refuse_masks(a=a)
         return self.multiply(np.asarray(a))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError, SchemeFormatError
 from ...home import write_atomic
+from ...schemes_db.masks import refuse_masks
 
 WORD = 64
 
@@ -44,6 +45,7 @@ class BitMatrix:
     __array_ufunc__ = None  # so that numpy leaves ^ and @ with an array to this class
 
     def __init__(self, words: Words, cols: int) -> None:
+        refuse_masks(words=words)
         if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim < 2:
             raise PlanError("a bit matrix is made of an array of uint64 words with two or more dimensions")
         if cols < 0 or words.shape[-1] != words_of(cols):
@@ -76,6 +78,7 @@ class BitMatrix:
         Raises:
             PlanError: an entry is neither 0 nor 1, or the array is no matrix.
         """
+        refuse_masks(array=array)
         array = np.asarray(array)
         if array.ndim < 2:
             raise PlanError(f"the array has {array.ndim} dimensions; reshape it to a matrix (at least 2)")

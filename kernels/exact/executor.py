@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ..cpu.executor import Core
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..out import check_out
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix
 
@@ -98,14 +99,11 @@ class ExactExecutor:
     def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:
         request = self.request
         if request.dtype == BITS:
-            if not isinstance(out, BitMatrix) or out.shape != shape or not out.words.flags.writeable:
-                raise PlanError(f"out must be a writable BitMatrix of shape {shape}")
+            if not isinstance(out, BitMatrix) or out.shape != shape:
+                raise PlanError(f"out must be a BitMatrix of shape {shape}")
+            check_out(out.words, out.words.shape, request.result)
             return
-        wanted = (*shape, 2) if request.out_dtype == WIDE else shape
-        if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != request.result:
-            raise PlanError(f"out must be an array of shape {wanted} and dtype {request.result}")
-        if not out.flags.writeable:
-            raise PlanError("out is read-only; pass a writable array")
+        check_out(out, (*shape, 2) if request.out_dtype == WIDE else shape, request.result)
 
 
 def largest_magnitude(matrix: Matrix) -> int:

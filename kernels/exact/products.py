@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
+from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
-from ..request import BITS, EXACT_DTYPES, PYTHON, Request
+from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape
 from ..ring import ExactRing, exact_ring
 from .bits import BitMatrix
 from .executor import largest_magnitude
@@ -50,8 +52,12 @@ def exact_matmul(
         if torch.is_tensor(a) and torch.is_tensor(b) and a.device.type == b.device.type == "cpu":
             if out_dtype == PYTHON:
                 raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
-            array = None if out is None else out.numpy()
-            found = exact_matmul(a.numpy(), b.numpy(), ring, scheme, levels, array, **limits)
+            array = None
+            if out is not None:
+                words = (2,) if out_dtype == WIDE else ()
+                check_out(out, (*matmul_shape(tuple(a.shape), tuple(b.shape)), *words), torch.int64, a.device)
+                array = out.numpy()
+            found = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, scheme, levels, array, **limits)
             return torch.from_numpy(found) if out is None else out
         from .tensor_products import exact_tensor_matmul
 
@@ -95,6 +101,7 @@ def bit_operand(matrix: Any) -> BitMatrix:
     """
     if isinstance(matrix, BitMatrix):
         return matrix
+    refuse_masks(matrix=matrix)
     array = np.asarray(matrix)
     if array.dtype.kind not in "biu":
         raise PlanError(f"a matrix over GF(2) is a BitMatrix or an array of bool or integers, not of {array.dtype}")

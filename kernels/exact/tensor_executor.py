@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..out import check_out, shares_storage
 from ..overflow import require_within
 from ..request import BITS, Request
 from .bits import words_of
@@ -46,12 +47,12 @@ class ExactTensorExecutor:
         if a.device != b.device:
             raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
         shape = (*request.batch, request.m, n)
-        if out is not None and (tuple(out.shape) != shape or out.dtype != torch.int64 or out.device != a.device):
-            raise PlanError(f"out must be a tensor of shape {list(shape)}, torch.int64, on {a.device}")
+        if out is not None:
+            check_out(out, shape, torch.int64, a.device)
         if self._core is None:
             return torch.zeros(shape, dtype=torch.int64, device=a.device) if out is None else out.zero_()
         # A core writes contiguous rows, and reads the operands after its first writes.
-        direct = out is not None and out.stride(-1) == 1 and not any(_share(out, x) for x in (a, b))
+        direct = out is not None and out.stride(-1) == 1 and not any(shares_storage(out, x) for x in (a, b))
         made = out if direct else torch.empty(shape, dtype=torch.int64, device=a.device)
         left = a.expand(*request.batch, request.m, k)
         right = b.expand(*request.batch, request.k, n)
@@ -82,7 +83,3 @@ def _integers(matrix: Tensor) -> Tensor:
     import torch
 
     return matrix if matrix.dtype == torch.int64 else matrix.to(torch.int64)
-
-
-def _share(x: Tensor, y: Tensor) -> bool:
-    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from .descent import alternating, gradient
 from .hierarchical import Factorization, hierarchical
 from .pattern import Pattern
@@ -34,6 +35,7 @@ def factorize(
         PlanError: the matrix is no floating-point matrix of the list's size, the list does not compose, or it is not
             chainable and `by` is "hierarchical".
     """
+    refuse_masks(dense=dense)
     matrix: npt.NDArray[Any] = np.asarray(dense)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fc":
         raise PlanError(f"a floating-point matrix is factorised, not {matrix.dtype} of shape {matrix.shape}")

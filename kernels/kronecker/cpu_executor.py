@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ..cpu.executor import StagedCore
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..out import check_out
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
 from .rewrites import prepared_factors
@@ -59,9 +60,8 @@ class KroneckerExecutor:
         if out is None:
             out = _empty(request)
         else:
+            check_out(out, (request.m, request.n), request.storage)
             self._check_matrix("out", out, (request.m, request.n), request.layouts[2])
-            if not out.flags.writeable:
-                raise PlanError("out is read-only; pass a writable array")
         if self._core is None:
             out[...] = 0
             return out

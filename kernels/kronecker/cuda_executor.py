@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ...errors import PlanError
 from ..cuda.executor import layout_of
+from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .blocks import empty_result, is_batch_first
@@ -64,11 +65,13 @@ class TensorKroneckerExecutor:
             PlanError: the operands do not match the request.
         """
         request, patterns = self.request, self.structure.patterns
+        if out is not None:
+            check_out(out, (request.m, request.n), b.dtype, b.device)
         self._check(a.b if isinstance(a, PreparedOperand) else a, b, out)
         last = request.layouts[2] is Layout.COLUMNS
-        target = empty_result(b, request.m, last) if out is None or _overlap(out, b) else out
+        target = empty_result(b, request.m, last) if out is None or shares_storage(out, b) else out
         if 0 in (request.m, request.n):
-            return target
+            return target if out is None else out
         factors = (a if isinstance(a, PreparedOperand) else self.prepare(a)).sums
         if self._rewrite is not None:
             patterns = rewritten_patterns(patterns, self._rewrite)
@@ -122,7 +125,3 @@ class TensorKroneckerExecutor:
                 raise PlanError(f"{label} is {matrix.dtype} of shape {list(matrix.shape)}; the plan is for {shape}")
             if not {0, 1} & {*shape} and layout_of(matrix) is not layout:
                 raise PlanError(f"{label} is stored by {layout_of(matrix)}; the plan is for {layout}: plan again")
-
-
-def _overlap(x: Tensor, y: Tensor) -> bool:
-    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

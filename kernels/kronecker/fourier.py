@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST
 from .matrix import KroneckerMatrix
 from .pattern import Pattern
@@ -34,6 +35,7 @@ class FourierTransform:
         Raises:
             PlanError: x is not complex of the transform's dtype, or has another size.
         """
+        refuse_masks(x=x)
         x = np.asarray(x)
         size, axis = len(self.order), -1 if layout == BATCH_FIRST else 0
         if x.ndim < 1 or x.shape[axis] != size:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import float32_of
 from .naive import dense_factor, factor_parameters
 from .pattern import Pattern
@@ -49,6 +50,7 @@ def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
         PlanError: there is no such layout, the array does not have its shape, or a dense matrix has nonzero entries
             outside the pattern's support.
     """
+    refuse_masks(weights=weights)
     wanted = layout_shape(pattern, layout)
     if weights.shape != wanted:
         raise PlanError(f"parameters of {pattern} in layout {layout} have shape {wanted}, not {weights.shape}")

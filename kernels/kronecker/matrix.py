@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
 from .naive import dense_product
 from .pattern import Pattern
@@ -35,6 +36,7 @@ class KroneckerMatrix:
 
     def __post_init__(self) -> None:
         _ = self.structure
+        refuse_masks(factors=self.factors)
         if len(self.factors) != len(self.patterns):
             raise PlanError(f"{len(self.patterns)} patterns and {len(self.factors)} factors; give one for each other")
         if self.dtype not in DTYPES:
@@ -57,6 +59,7 @@ class KroneckerMatrix:
             PlanError: as the class.
         """
         structure = KroneckerSparse.of(patterns)
+        refuse_masks(factors=factors)
         given = [factors] if isinstance(factors, np.ndarray) else list(factors)
         if not given:
             raise PlanError("a Kronecker-sparse matrix needs the parameters of at least one factor")

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST, check_order, layout_of_order, request_of
+from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
 from .matrix import KroneckerMatrix
@@ -41,6 +43,7 @@ def matmul(
     check_order(layout)
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
         raise PlanError("x is a torch tensor; use lcma.KSLinear, or pass x.numpy()")
+    refuse_masks(x=x)
     x = np.asarray(x)
     rows, cols = matrix.shape
     if layout == BATCH_FIRST:
@@ -59,8 +62,9 @@ def matmul(
     target = None
     if out is not None:
         wanted = (*leading, rows) if layout == BATCH_FIRST else (rows, columns.shape[1])
-        if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != x.dtype or not out.flags.c_contiguous:
-            raise PlanError(f"out must be a C-ordered array of shape {wanted} and dtype {x.dtype}")
+        check_out(out, wanted, x.dtype)
+        if not out.flags.c_contiguous:
+            raise PlanError("out must be C-ordered; pass np.ascontiguousarray(out), or leave it out")
         target = out.reshape(-1, rows).T if layout == BATCH_FIRST else out
     request = request_of(
         matrix.structure,

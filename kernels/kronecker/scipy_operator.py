@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_LAST
 from .matrix import KroneckerMatrix
 from .products import matmul
@@ -29,6 +30,7 @@ def linear_operator(matrix: KroneckerMatrix) -> Any:
     adjoint = matrix.adjoint
 
     def product(factors: KroneckerMatrix, x: Any) -> Any:
+        refuse_masks(x=x)
         x = np.asarray(x)
         if np.iscomplexobj(x) and not matrix.dtype.startswith("complex"):
             return product(factors, x.real) + 1j * product(factors, x.imag)
@@ -38,8 +40,8 @@ def linear_operator(matrix: KroneckerMatrix) -> Any:
     return LinearOperator(
         matrix.shape,
         dtype=np.dtype(matrix.dtype),
-        matvec=lambda x: product(matrix, np.asarray(x).reshape(-1)),
+        matvec=lambda x: product(matrix, np.asanyarray(x).reshape(-1)),
         matmat=lambda x: product(matrix, x),
-        rmatvec=lambda x: product(adjoint, np.asarray(x).reshape(-1)),
+        rmatvec=lambda x: product(adjoint, np.asanyarray(x).reshape(-1)),
         rmatmat=lambda x: product(adjoint, x),
     )

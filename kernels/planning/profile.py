@@ -17,6 +17,12 @@ from ...errors import SchemeFormatError
 ESTIMATED = "estimated"
 """The source of figures that were derived from what the machine reports of itself."""
 
+LARGEST = 10**18
+"""Largest figure of a profile: a rate, a size or bytes; beyond it, estimates overflow and no machine of ours is."""
+
+LONGEST = 3600
+"""Largest overhead of a call, in seconds."""
+
 SOURCES = ("measured", "published", ESTIMATED, "unmeasured")
 
 
@@ -171,7 +177,7 @@ class Profile:
         return {}
 
     def _check(self) -> None:
-        """Raise ValueError or TypeError if a figure is no positive finite number."""
+        """Raise ValueError or TypeError if a figure is no number that a machine may have."""
         figures = {"bandwidth": self.bandwidth, "combine_rate": self.combine_rate, "add_rate": self.add_rate}
         known = [(name, value) for name, value in figures.items() if value is not None]
         known += [("cache", size) for size in self.caches]
@@ -179,11 +185,11 @@ class Profile:
             known += [(f"{name} of a rate", value) for name, value in zip("mkn", (row.m, row.k, row.n), strict=True)]
             known.append((f"rate of {row.dtype} {row.m}x{row.k}x{row.n}", row.rate))
         for name, value in known:
-            if not (_is_number(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, not {value!r}")
+            if not (_is_number(value) and 1 <= value <= LARGEST):
+                raise ValueError(f"{name} must be a number from 1 to {LARGEST:.0e}, not {value!r}")
         overhead = self.call_overhead
-        if overhead is not None and not _is_number(overhead):
-            raise ValueError(f"call_overhead must be a number of seconds, not {overhead!r}")
+        if overhead is not None and not (_is_number(overhead) and 0 <= overhead <= LONGEST):
+            raise ValueError(f"call_overhead must be a number of seconds from 0 to {LONGEST}, not {overhead!r}")
         if not all(isinstance(text, str) for text in (self.id, self.hardware, self.source, self.notes)):
             raise TypeError("id, hardware, source and notes must be texts")
         if not all(isinstance(text, str) for row in self.gemm for text in (row.dtype, row.mode, row.backend)):

@@ -53,10 +53,10 @@ class Executor(Protocol):
         """Bytes allocated beside the operands and the result during one run."""
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
-        """Compute C = A B in `out`, or in a new array.
+        """Compute C = A B in `out`, which may overlap the operands, or in a new array.
 
         Raises:
-            PlanError: the operands do not match the plan's request.
+            PlanError: the operands do not match the plan's request, or `check_out` refuses `out`.
         """
 
 

@@ -37,6 +37,9 @@ a neighbouring size.
 MOST_RECORDS = 4096
 """A file with more records is rejected as damaged."""
 
+LEAST, LONGEST = 1e-9, 1e9
+"""Bounds of the seconds of a product: what is beyond was not measured, and ratios of it overflow."""
+
 FORMAT = 1
 
 SEGMENT = 16
@@ -252,7 +255,7 @@ def _read(path: Path, stamp: int) -> Wisdom | None:
         if data["format"] != FORMAT or len(data["records"]) > MOST_RECORDS:
             return None
         return Wisdom(tuple(_record(one) for one in data["records"]))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, PlanError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, PlanError):
         return None
 
 
@@ -264,10 +267,9 @@ def _record(data: Mapping[str, Any]) -> Record:
 
 
 def _entry(data: Mapping[str, Any]) -> Entry:
-    predicted = data["predicted"]
-    seconds = float(data["seconds"])
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise ValueError("seconds must be positive")
+    seconds, predicted = (None if data[key] is None else float(data[key]) for key in ("seconds", "predicted"))
+    if seconds is None or not all(LEAST <= value <= LONGEST for value in (seconds, predicted) if value is not None):
+        raise ValueError(f"seconds must be numbers from {LEAST} to {LONGEST}")
     parameters = tuple(sorted((str(k), v if isinstance(v, int) else str(v)) for k, v in data["parameters"].items()))
     return Entry(
         str(data["family"]),
@@ -275,5 +277,5 @@ def _entry(data: Mapping[str, Any]) -> Entry:
         str(data["source"]),
         parameters,
         seconds,
-        None if predicted is None else float(predicted),
+        predicted,
     )

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
 from ..causal.batches import strategy_text
 from .attention_graph import attention_graph
 from .bilinear import is_transformed
@@ -63,6 +64,7 @@ def causal_attention(
     """
     import torch
 
+    refuse_masks(query=query, key=key, value=value, attn_mask=attn_mask, sinks=sinks)
     _check(query, key, value, dropout_p, is_causal, enable_gqa)
     text = strategy_text(None if strategy in ("products", "sdpa") else strategy, scheme)
     special = attn_mask is not None or sinks is not None or need_weights

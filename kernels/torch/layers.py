@@ -44,7 +44,9 @@ class FastModule(nn.Module):
 
     def _set_recipe(self, scheme: SchemeLike, levels: int | None, precision: str | None = None) -> None:
         check_dense_precision(precision)
-        self.recipe = recipe_of(scheme, levels) + (f";precision={precision}" if precision else "")
+        recipe = recipe_of(scheme, levels)
+        Recipe.parse(recipe).require_general("a layer multiplies")
+        self.recipe = recipe + (f";precision={precision}" if precision else "")
         self._packed = None
 
     @classmethod

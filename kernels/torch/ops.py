@@ -16,11 +16,12 @@ from torch import Tensor
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import EIGHT_BITS, dense_dtype
+from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
 from ..plans import learning_executor, learns, planned
 from ..request import Layout, Request
 from . import dispatch
-from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_plain, is_sharded, sum_to
+from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_plain, is_sharded, refuse_sharded, sum_to
 from .flops import flop_formula
 from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
@@ -70,6 +71,7 @@ def matmul(
     if out is not None:
         if is_differentiated(a, b):
             raise PlanError("a product into `out` has no gradient and no tangent; leave out away, or use no_grad()")
+        refuse_sharded(a, b)
         _run(a, b, recipe, None, out)
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
@@ -151,16 +153,8 @@ def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Optio
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
     recipe = options[0]
-    check_general(recipe)
+    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     return sharded_product(lambda left, right: op(left, right, recipe), a, b)
-
-
-def check_general(recipe: str) -> None:
-    """Raise PlanError if a recipe is for structured matrices, whose parts have other structures."""
-    if not Recipe.parse(recipe).is_general:
-        raise PlanError(
-            f"{recipe} is no scheme for general matrices, and parts of structured ones have other structures"
-        )
 
 
 _operator = define_bilinear(
@@ -228,7 +222,10 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) 
         return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
 
     result = through_numpy(product, a, b)
-    return result if out is None else out.copy_(result)
+    if out is None:
+        return result
+    check_out(out, result.shape, result.dtype, result.device)
+    return out.copy_(result)
 
 
 def is_the_vendors(a: Tensor, b: Tensor) -> bool:

@@ -22,7 +22,7 @@ def through_numpy(product: Callable[..., npt.NDArray[Any]], *tensors: Tensor) ->
         PlanError: numpy has no such dtype.
     """
     dtype = tensors[0].dtype
-    result = torch.from_numpy(np.ascontiguousarray(product(*(as_array(x) for x in tensors))))
+    result = torch.from_numpy(np.asarray(product(*(as_array(x) for x in tensors)), order="C"))
     return result.to(dtype) if dtype in HALVES else result
 
 

@@ -78,6 +78,17 @@ class Recipe:
         """True if the schemes are for full matrices, so that matrices which share an operand may be joined to one."""
         return all(scheme.target.is_general for scheme in self.schemes())
 
+    def require_general(self, what: str) -> None:
+        """Check that the schemes are for full matrices, which `what` multiplies.
+
+        Raises:
+            PlanError: one is for another product.
+        """
+        for scheme in self.schemes():
+            if not scheme.target.is_general:
+                name = scheme.name or scheme.digest[:12]
+                raise PlanError(f"{name} is a scheme for {scheme.target}; {what} general matrices")
+
     def permuted(self, order: str) -> Recipe:
         """Return the recipe for the product with its three sizes in another order, such as "mnk".
 

@@ -13,8 +13,8 @@ from ..block_low_rank.structure import LowRank
 from ..factored import BATCH_FIRST
 from .block_low_rank import block_low_rank_mm, structure_of
 from .kronecker_layers import chain
-from .ops import bilinear_mm, check_general
-from .recipe import AUTO
+from .ops import bilinear_mm
+from .recipe import AUTO, Recipe
 from .sharding import sharded_layer, sharded_product
 
 
@@ -27,7 +27,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
     Raises:
         PlanError: an operand is no DTensor, or the placements need a redistribution.
     """
-    check_general(recipe)
+    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     rows = x.unsqueeze(0) if x.dim() == 1 else x
     result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
     return result.squeeze(0) if x.dim() == 1 else result

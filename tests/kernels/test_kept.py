@@ -16,6 +16,7 @@ from lcma.kernels.dense import pool, pool_table
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
 from lcma.kernels.dense.scheme_costs import costs_of
+from lcma.kernels.planning.cache import plan_cache
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import kept_program, shipped
 from lcma.schemes_db.straightline import program_of
@@ -55,10 +56,19 @@ def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, 
         assert program_for(strassen) == made
     assert maps_of(made) is maps_of(made.nested({}))
     text = path.read_text()
-    for damage in ("", "[]", text[:-9], text.replace("[[1,", "[[-1,", 1)):
+    inner = text.replace('"inner":{}', f'"inner":{{"full":{text}}}')
+    half = text.replace('"full"', '"half-out"', 1)
+    deep = "[" * 100_000 + "]" * 100_000
+    levels = text.removesuffix("{}}") + '{"full":'
+    deep_levels = levels * 300 + text + "}}" * 300
+    damages = ("", "[]", text[:-9], text.replace("[[1,", "[[-1,", 1), inner, half, deep, deep_levels)
+    assert inner != text != half
+    for damage in damages:
         forgetful()
         path.write_text(damage)
         assert stored_program(key_of(strassen), strassen.digest) is None
+        plan_cache.clear()
+        np.testing.assert_allclose(lcma.matmul(np.eye(6), np.ones((6, 6)), strassen), np.ones((6, 6)))
     assert program_for(strassen) == made
     assert path.read_text() == text
 

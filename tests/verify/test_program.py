@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import lcma
+from lcma.errors import PlanError
 from lcma.schemes_db import ProductKind, Program, Q
 from lcma.schemes_db.program import Lin, Load, Product, Store
 from lcma.schemes_db.scheme import Scheme
@@ -19,7 +20,8 @@ def with_ops(program, ops):
 
 def nested(name, inner, kinds=(ProductKind.FULL,)):
     program = lcma.program_of(lcma.resolve(name)[0])
-    return program.nested({kind: lcma.program_of(lcma.resolve(inner)[0]) for kind in kinds})
+    below = lcma.program_of(lcma.resolve(inner)[0])
+    return dataclasses.replace(program, inner=tuple((kind, below) for kind in kinds))  # as read from a file: unchecked
 
 
 @pytest.mark.parametrize("name", [name for name in shipped_names() if not shipped(name).scheme.ring.gaussian])
@@ -72,6 +74,8 @@ def test_a_nest_is_proven_level_by_level():
         ("eca-stage1", "strassen", ProductKind.HALF_OUT, True),
         ("eca-stage1", "eca-stage2", ProductKind.HALF_OUT, False),
         ("eca-stage1", "eca-stage1", ProductKind.FULL, False),
+        ("eca-stage1", "naive:4x4x4:gram", ProductKind.HALF_OUT, False),  # their B is not their A^T
+        ("strassen", "naive:4x4x4:gram", ProductKind.FULL, False),
         ("eca-stage1", "naive:3x3x3:tri-out:upper", ProductKind.HALF_OUT, False),
         ("naive:2x2x2:tri-out:upper", "naive:3x3x3:tri-out:upper", ProductKind.HALF_OUT_UPPER, True),
         ("eca-stage2", "eca-stage2", ProductKind.HALF_LEFT, True),
@@ -90,7 +94,9 @@ def test_an_inner_program_must_serve_its_kind_of_product(outer, inner, kind, ok)
         sizes = tuple(int(size) for size in 2 * np.prod(grids, axis=0))
         assert check_traced(lambda a, b: lcma.evaluate(program, a, b), program.target, sizes=sizes, error_log2=-4).ok
     else:
-        assert "which is not enough" in check_program(program).explain()
+        assert f"does not compute the {kind} products of" in check_program(program).explain()
+        with pytest.raises(PlanError, match="does not compute the"):
+            dataclasses.replace(program, inner=()).nested(dict(program.inner))
 
 
 def test_a_product_declared_half_must_be_half():

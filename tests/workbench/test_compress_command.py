@@ -295,7 +295,7 @@ def test_forms_of_intermediate_results_that_are_not_understood_are_refused(run, 
     assert run("compress", model, "--out", out, "--intermediate", "int4")[0] == 2
     code, _, err = run("compress", model, "--out", out, "--kind", "kronecker", "--intermediate", "fp8")
     assert (code, "intermediate is of low-rank, Monarch and BLAST" in err) == (2, True)
-    for text in ("[1]", '{"up": "int4"}', "{"):
+    for text in ("[1]", '{"up": "int4"}', "{", "[" * 100_000):
         facts = {"lcma_structures": "{}", "lcma_intermediates": text}
         out.write_bytes(b"".join(safetensors.chunks({"a.weight": ("F32", np.zeros((2, 2), "f4"))}, facts)))
         with pytest.raises(SchemeFormatError, match="layers that are not understood"):

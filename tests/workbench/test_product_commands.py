@@ -1,6 +1,7 @@
 """The commands that run, time, plan and tune products: `run`, `time`, `plan`, `suggest`, `tune`."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from lcma.kernels.bfloat16 import bfloat16_bits
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.planning.profile import GemmRate, Profile
-from lcma.kernels.planning.profiles import forget_profiles, keep_profile
+from lcma.kernels.planning.profiles import forget_profiles, keep_profile, published
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
 from lcma.workbench.gpu_monitor import state_of
 from lcma.workbench.matrix_files import read_operand
@@ -285,6 +286,15 @@ def test_plan_knows_the_published_machines(run, no_gpu):
     assert (code, "NVIDIA H200 (published, nvidia-h200)" in text) == (0, True)
     code, _, err = run("plan", 64, 64, 64, "--profile", "no-such-machine")
     assert (code, one_line(err), "nvidia-h200" in err) == (3, True, True)
+
+
+@pytest.mark.parametrize("rate", ["1e30", "1" + 30 * "0", "1e-300"])
+def test_a_profile_with_a_rate_that_no_machine_has_is_unreadable(run, tmp_path, rate):
+    path = tmp_path / "profile.json"
+    text = published()["amd-epyc-9k84"].to_json()
+    path.write_text(re.sub(r'"rate": [0-9.e+]+', f'"rate": {rate}', text, count=1))
+    code, _, err = run("plan", 64, 64, 64, "--profile", path)
+    assert (code, "must be a number from 1 to 1e+18" in err) == (65, True)
 
 
 def test_suggest_lists_the_planners_proposals(run, no_gpu):

@@ -115,7 +115,7 @@ def test_operands_that_do_not_fit_the_plan_are_refused():
     executor = Int8Executor(request_of(20, 32, 16), BY_VENDOR, 0)
     with pytest.raises(PlanError, match=r"for int8 tensors of the shapes \(20, 32\) and \(32, 16\)"):
         executor.run(drawn(20, 32).int(), drawn(32, 16).int())
-    with pytest.raises(PlanError, match=r"out must be a tensor of shape \[20, 16\], torch.int32"):
+    with pytest.raises(PlanError, match=r"out must be a tensor of shape \(20, 16\) and dtype torch.int32"):
         executor.run(drawn(20, 32), drawn(32, 16), torch.empty(20, 16, dtype=torch.int8))
 
 

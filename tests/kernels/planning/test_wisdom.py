@@ -140,6 +140,11 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
         with_first(candidates=[{**candidate, "seconds": 0}]),
         with_first(candidates=[{**candidate, "seconds": float("nan")}]),
         with_first(candidates=[{**candidate, "seconds": "soon"}]),
+        with_first(candidates=[{**candidate, "seconds": 5e-324}]),
+        with_first(candidates=[{**candidate, "seconds": 1e300}]),
+        with_first(candidates=[{**candidate, "seconds": None}]),
+        with_first(candidates=[{**candidate, "predicted": float("nan")}]),
+        with_first(sizes=[1, 2, float("inf"), 1]),
         with_first(candidates=[{**candidate, "parameters": []}]),
         with_first(candidates=[{}]),
     ):

@@ -1,0 +1,249 @@
+"""`out` of every product: of exactly the result's shape, dtype and device, or refused with nothing written."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import kronecker
+from lcma.kernels.block_low_rank.matrix import BlockLowRankMatrix
+from lcma.kernels.block_low_rank.structure import LowRank
+from lcma.kernels.factored import request_of as factored_request
+from lcma.kernels.plans import executor_for
+from lcma.kernels.request import Request, structures_of
+from lcma.kernels.structure import DENSE, BlockMask
+from lcma.schemes_db.symmetry import Triangle
+
+SIZE = 12
+
+
+def drawn(*shape, dtype="float32"):
+    return np.random.default_rng(30).integers(-4, 5, shape).astype(dtype)
+
+
+def of_arrays():
+    """Products of arrays by name: functions of `out`."""
+    a, b = drawn(SIZE, SIZE), drawn(SIZE, SIZE)[::-1].copy()
+    wide, ints = a.astype("float64"), (a.astype("int64"), b.astype("int64"))
+    three = drawn(3, SIZE, SIZE)
+    matrix = kronecker.KroneckerMatrix.random(kronecker.Pattern(2, 3, 2, 2), dtype="float32")
+    low = BlockLowRankMatrix.random(LowRank(SIZE, SIZE, 3), dtype="float32")
+    x = drawn(5, matrix.shape[1])
+    yield "small", partial(lcma.matmul, a, b)
+    yield "scheme", partial(lcma.matmul, a, b, "strassen")
+    yield "batch", partial(lcma.matmul, three, b, "strassen")
+    yield "no level", partial(lcma.matmul, a, b, "strassen", 0)
+    yield "vendor", partial(lcma.matmul, a, b, strategy="vendor")
+    yield "mixed dtypes", partial(lcma.matmul, a, wide)
+    yield "half precision", partial(lcma.matmul, a.astype("float16"), b.astype("float16"))
+    yield "bytes", partial(lcma.matmul, a.astype("int8"), b.astype("int8"), "strassen", max_abs=8)
+    yield "matrix times vector", partial(lcma.matmul, a, b[0])
+    yield "vector times matrices", partial(lcma.matmul, a[0], three)
+    yield "prepared", lambda out=None: lcma.matmul(a, lcma.Prepared(b, SIZE, "strassen"), out=out)
+    yield "over Z", partial(lcma.matmul, *ints, ring="Z")
+    yield "over GF(7)", partial(lcma.matmul, *ints, "strassen", ring="GF(7)")
+    yield "int128", partial(lcma.matmul, *ints, ring="Z", out_dtype="int128")
+    yield "Python integers", partial(lcma.matmul, *ints, ring="Z", out_dtype="object")
+    yield "Kronecker", lambda out=None: kronecker.matmul(matrix, x, out=out)
+    yield "Kronecker, batch last", lambda out=None: kronecker.matmul(matrix, x.T.copy(), "bsl", out=out)
+    for name, structures in (
+        ("triangular", structures_of(Triangle("out"))),
+        ("masked", (DENSE, DENSE, BlockMask.of(np.tri(3, dtype=np.int8)))),
+    ):
+        yield name, partial(executor_for(Request.of(a, b, structures=structures)).run, a, b)
+    low_rank = executor_for(factored_request(low.structure, 5, "float32"))
+    yield "low rank", partial(low_rank.run, low.factors, np.asfortranarray(drawn(5, SIZE).T))
+
+
+def of_tensors():
+    """Products of CPU tensors by name, and executors of GPU products that run on them, too."""
+    import torch
+
+    from lcma.kernels.cuda.executor import TensorExecutor, request_of
+    from lcma.kernels.cuda.padded import padded_product
+    from lcma.kernels.cuda.vendor import VendorExecutor
+
+    a, b = (torch.from_numpy(drawn(SIZE, SIZE)[::step].copy()) for step in (1, -1))
+    three = torch.from_numpy(drawn(3, SIZE, SIZE))
+    yield "small", partial(lcma.matmul, a, b)
+    yield "scheme", partial(lcma.matmul, a, b, "strassen")
+    yield "batch", partial(lcma.matmul, three, b, "strassen")
+    yield "float64", partial(lcma.matmul, a.double(), b.double(), "strassen")
+    yield "bfloat16", partial(lcma.matmul, a.bfloat16(), b.bfloat16(), "strassen")
+    yield "bytes", partial(lcma.matmul, a.char(), b.char(), "strassen", max_abs=8)
+    yield "matrix times vector", partial(lcma.matmul, a, b[0])
+    yield "over Z", partial(lcma.matmul, a.long(), b.long(), ring="Z")
+    yield "int128", partial(lcma.matmul, a.long(), b.long(), ring="Z", out_dtype="int128")
+    request = request_of(a, b, "float32")
+    yield "vendor", partial(VendorExecutor().run, a, b)
+    yield "vendor of a batch", partial(VendorExecutor(strict=True).run, three, b)
+    yield "padded", partial(TensorExecutor(request, padded_product(), 1).run, a, b)
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return dict(of_arrays())
+
+
+def refused_arrays(wanted):
+    """Arrays that a result is not written to, by what is wrong with them."""
+    shape, dtype = wanted.shape, wanted.dtype
+    yield "float", np.full(shape, 7, "float32" if dtype != "float32" else "float64")
+    yield "integer", np.full(shape, 7, "int32" if dtype != "int32" else "int64")
+    if dtype.kind != "O" and dtype.itemsize > 1:
+        yield "byte order", np.full(shape, 7, dtype.newbyteorder())
+    yield "leading size", np.full((2, *shape), 7, dtype)
+    yield "flat", np.full(wanted.size, 7, dtype) if wanted.ndim > 1 else np.full((1, wanted.size), 7, dtype)
+    yield "longer", np.full((*shape[:-1], shape[-1] + 1), 7, dtype)
+    yield "empty", np.full(0, 7, dtype)
+    yield "masked", np.ma.masked_array(np.full(shape, 7, dtype))
+    frozen = np.full(shape, 7, dtype)
+    frozen.flags.writeable = False
+    yield "read-only", frozen
+    one = np.full((*shape[:-1], 1), 7, dtype)
+    yield "repeated", np.lib.stride_tricks.as_strided(one, shape, (*one.strides[:-1], 0))
+    rows = np.full(2 * wanted.size, 7, dtype)
+    step = rows.strides[0]
+    yield "sliding", np.lib.stride_tricks.as_strided(rows, shape, (step,) * len(shape)) if wanted.ndim > 1 else one
+    yield "list", np.full(shape, 7, dtype).tolist()
+
+
+def good_arrays(wanted):
+    shape, dtype = wanted.shape, wanted.dtype
+    yield np.full(shape, 7, dtype)
+    yield np.full(shape, 7, dtype, order="F")
+    yield np.full((*shape[:-1], 2 * shape[-1]), 7, dtype)[..., ::2]
+    yield np.full((*shape[:-1], shape[-1] + 3), 7, dtype)[..., 1 : 1 + shape[-1]]
+
+
+def test_an_array_that_does_not_fit_is_refused_and_not_written(arrays):
+    for name, product in arrays.items():
+        for what, out in refused_arrays(product()):
+            before = np.array(out)
+            with pytest.raises(PlanError, match=r"^(out|elements of out) ") as caught:
+                product(out=out)
+            assert "\n" not in str(caught.value), (name, what)
+            assert np.array_equal(np.array(out), before), (name, what)
+
+
+def test_a_result_is_written_to_any_array_that_fits(arrays):
+    for name, product in arrays.items():
+        wanted, written = product(), 0
+        for out in good_arrays(wanted):
+            try:
+                assert product(out=out) is out, name
+            except PlanError:  # a plan or a layout is for another order of the elements
+                assert "Kronecker" in name or name in ("triangular", "masked", "low rank"), name
+                continue
+            np.testing.assert_array_equal(out, wanted)
+            written += 1
+        assert written, name
+
+
+@pytest.mark.parametrize("scheme", ["auto", "strassen"])
+def test_a_result_may_replace_an_operand(scheme):
+    for dtype in ("float32", "float64", "float16", "int64"):
+        a, b = drawn(SIZE, SIZE, dtype=dtype), drawn(SIZE, SIZE, dtype=dtype)
+        if dtype == "float16" and scheme != "auto":
+            continue
+        wanted = a @ b
+        np.testing.assert_array_equal(lcma.matmul(a, b, scheme, out=a), wanted)
+    a, b = drawn(SIZE, SIZE, dtype="int64"), drawn(SIZE, SIZE, dtype="int64")
+    wanted = a @ b
+    np.testing.assert_array_equal(lcma.matmul(a, b, scheme, out=b.T if scheme == "auto" else b, ring="Z").T, wanted.T)
+
+
+def test_a_bit_matrix_that_does_not_fit_is_refused():
+    a, b = (lcma.BitMatrix.random(70, 70, seed=seed) for seed in (1, 2))
+    frozen = lcma.BitMatrix.zeros(70, 70)
+    frozen.words.flags.writeable = False
+    for out in (lcma.BitMatrix.zeros(70, 71), lcma.BitMatrix.zeros(1, 70, 70), a.words, frozen, a.to_array()):
+        with pytest.raises(PlanError, match=r"^out "):
+            lcma.matmul(a, b, ring="Z2", out=out)
+    wanted = a @ b
+    assert lcma.matmul(a, b, ring="Z2", out=a) == wanted
+    assert a == wanted
+
+
+@pytest.fixture(scope="module")
+def tensors():
+    pytest.importorskip("torch")
+    return dict(of_tensors())
+
+
+def refused_tensors(wanted):
+    import torch
+
+    shape, dtype = tuple(wanted.shape), wanted.dtype
+    yield "float", torch.full(shape, 7, dtype=torch.float32 if dtype != torch.float32 else torch.float64)
+    yield "integer", torch.full(shape, 7, dtype=torch.int32 if dtype != torch.int32 else torch.int64)
+    yield "half", torch.full(shape, 7, dtype=torch.float16)
+    yield "leading size", torch.full((2, *shape), 7, dtype=dtype)
+    yield "longer", torch.full((*shape[:-1], shape[-1] + 1), 7, dtype=dtype)
+    yield "flat", torch.full((1, wanted.numel()), 7, dtype=dtype)
+    yield "repeated", torch.full((*shape[:-1], 1), 7, dtype=dtype).expand(shape)
+    yield "meta", torch.empty(shape, dtype=dtype, device="meta")
+    yield "array", np.full(shape, 7, "float32")
+    yield "sparse", torch.zeros(shape, dtype=dtype).to_sparse()
+    if dtype.is_floating_point:
+        yield "requires grad", torch.full(shape, 7, dtype=dtype, requires_grad=True)
+
+
+def test_a_tensor_that_does_not_fit_is_refused_and_not_written(tensors):
+    import torch
+
+    for name, product in tensors.items():
+        wanted = product()
+        for what, out in refused_tensors(wanted):
+            dense = torch.is_tensor(out) and not out.is_meta and not out.is_sparse
+            before = out.detach().clone() if dense else None
+            with pytest.raises(PlanError, match=r"^(out|elements of out) ") as caught:
+                product(out=out)
+            assert "\n" not in str(caught.value), (name, what)
+            assert before is None or torch.equal(out, before), (name, what)
+
+
+def test_a_result_is_written_to_any_tensor_that_fits(tensors):
+    import torch
+
+    for name, product in tensors.items():
+        wanted = product()
+        shape, dtype = tuple(wanted.shape), wanted.dtype
+        outs = [torch.full(shape, 7, dtype=dtype), torch.empty(0, dtype=dtype)]
+        outs += [torch.full((*shape[:-1], 2 * shape[-1]), 7, dtype=dtype)[..., ::2]]
+        outs += [torch.full(shape[::-1], 7, dtype=dtype).permute(*reversed(range(len(shape))))]
+        for out in outs:
+            assert product(out=out) is out, name
+            assert torch.equal(out, wanted), name
+
+
+def test_a_view_without_elements_is_not_resized_over_what_lies_behind_it(tensors):
+    import torch
+
+    for name, product in tensors.items():
+        whole = torch.full(tuple(product().shape), 7, dtype=product().dtype)
+        with pytest.raises(PlanError, match=r"^out must be a tensor of shape"):
+            product(out=whole[:0])
+        assert (whole == 7).all(), name
+
+
+def test_a_tensor_may_replace_an_operand(tensors):
+    import torch
+
+    from lcma.kernels.cuda.vendor import VendorExecutor
+
+    a, b = (torch.randn(SIZE, SIZE, dtype=torch.float64) for _ in range(2))
+    for product in (lcma.matmul, partial(lcma.matmul, scheme="strassen"), VendorExecutor().run):
+        for place in range(2):
+            operands = a.clone(), b.clone()
+            torch.testing.assert_close(product(*operands, out=operands[place]), a @ b)
+
+
+def test_the_product_of_two_vectors_is_a_number_as_by_torch(tensors):
+    import torch
+
+    a = torch.arange(5.0)
+    assert lcma.matmul(a, a).shape == torch.matmul(a, a).shape
+    assert lcma.matmul(a, a, out=torch.empty(())) == 30
