@@ -292,6 +292,9 @@ class _Search:
             return None
         if self.baseline is None:
             stages = tuple(strategy.predict(candidate, self.request, self.machine))
+            plan = Plan(self.request, candidate, strategy, self.machine, stages, workspace)
+            if best is not None and (plan.seconds or math.inf) >= (best.seconds or math.inf):
+                return None  # of equal candidates, such as those that name a library, the first
         return Plan(self.request, candidate, strategy, self.machine, stages, workspace)
 
     def reason_for_baseline(self) -> str:

@@ -76,7 +76,8 @@ def matmul(
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
         return torch.matmul(a, b)  # avoids the operator's own microseconds
-    if is_plain(a, b) and a.is_cuda and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cuda"):
+    eager = a.is_cuda and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cuda")
+    if eager and is_plain(a, b):
         return _run(a, b, recipe, None, None)
     return bilinear_mm(a, b, recipe)
 
