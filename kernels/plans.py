@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -128,7 +128,8 @@ def class_request(request: Request) -> Request:
 
 def learns(request: Request) -> bool:
     """Return whether `auto` learns from the calls of such a request now."""
-    if request.ring is not None or request.static or request.dtype == INT8 or 0 in (*request.shape, request.items):
+    exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
+    if exact or empty or request.static == "B":
         return False
     from .learning import allowed
 
@@ -153,6 +154,21 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
         if found is not None:
             plan_cache.put(key, found)
     return found
+
+
+def looked_up(key: Hashable, request_for: Callable[[], Request], strategy: str | None = None) -> Executor:
+    """Return the executor of `auto`, or of a strategy, for a key of operands; the request is made for a new key only.
+
+    The key must determine the request.
+
+    Raises:
+        PlanError: as `planned`.
+    """
+    from .learning import allowed
+
+    where = "looked up", key, strategy, allowed()
+    found: Executor | None = plan_cache.get(where)
+    return plan_cache.put(where, planned(request_for(), AUTO, None, strategy)[1]) if found is None else found
 
 
 def planned(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..cuda.grid_barrier import counter_for
-from ..cuda.launch import starter
+from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .steps import Step, steps_of
 from .structure import Blast, BlockLowRank, Monarch
@@ -88,38 +89,54 @@ def multiply_few(
 
     For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
     """
+    n, last = x.shape[1], steps_of(structure)[-1]
+    handed = x.new_empty((last.count, n, last.k))
+    launches = _launches(structure, n, x.dtype, x.device, x.stride(), out.stride(), tile)
+    for launch in launches:
+        counter = counter_for(x.device) if len(launches) == 1 else handed
+        launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
+
+
+@lru_cache(maxsize=1024)
+def _launches(
+    structure: BlockLowRank,
+    n: int,
+    dtype: Any,
+    device: Any,
+    x_strides: tuple[int, int],
+    out_strides: tuple[int, int],
+    tile: DecodeTile,
+) -> list[Repeated]:
+    """Return the launches of `multiply_few`: one of both stages, or one a stage."""
     from .decode_kernel import multiply_few_columns
 
-    n, last = x.shape[1], steps_of(structure)[-1]
-    launch = launch_of(structure, n, x.element_size() == 2, programs_of(x.device), tile)
-    handed = x.new_empty((last.count, n, last.k))
-    row, col = out.stride()
+    last = steps_of(structure)[-1]
+    launch = launch_of(structure, n, dtype.itemsize == 2, programs_of(device), tile)
+    row, col = out_strides
     interleaved = isinstance(structure, Monarch) and structure.interleaved
     block, row = (row, last.count * row) if interleaved else (last.m * row, row)
-    joined = tile.joined and launch.programs > 1 and x.device.type != "cpu"
-    for stages in ((True, True),) if joined else ((True, False), (False, True)):
-        starter(multiply_few_columns, (launch.programs,), x)(
-            v=factors[-1],
-            scales=factors[1],
-            u=factors[0],
-            x=x,
-            z=handed,
-            y=out,
-            counter=counter_for(x.device) if joined else handed,
+    joined = tile.joined and launch.programs > 1 and device.type != "cpu"
+    return [
+        Repeated(
+            multiply_few_columns,
+            (launch.programs,),
+            ("v", "scales", "u", "x", "z", "y", "counter"),
             n=n,
             programs=launch.programs,
-            x_row=x.stride(0),
-            x_col=x.stride(1),
+            x_row=x_strides[0],
+            x_col=x_strides[1],
             y_block=block,
             y_row=row,
             y_col=col,
-            FIRST=stages[0],
-            LAST=stages[1],
+            FIRST=first,
+            LAST=second,
             launch_cooperative_grid=joined,
             **launch.sizes,
             **launch.constants,
             **launch.options,
         )
+        for first, second in (((True, True),) if joined else ((True, False), (False, True)))
+    ]
 
 
 def decode_seconds(structure: BlockLowRank, n: int, itemsize: int, bandwidth: float | None) -> float:

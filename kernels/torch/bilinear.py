@@ -150,6 +150,14 @@ def is_plain(*tensors: Tensor) -> bool:
     return all(type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_conj() for tensor in tensors)
 
 
+def is_eager(*tensors: Tensor) -> bool:
+    """Return whether a product of these tensors may run at once: they are plain, and nothing compiles or casts it."""
+    device = tensors[0].device.type
+    if torch.compiler.is_compiling() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
+        return False
+    return is_plain(*tensors)
+
+
 def _leading(x: Tensor, dim: int | None, rank: int) -> Tensor:
     """Return x with the mapped dimension in front of `rank` others; an operand without one broadcasts unchanged."""
     if dim is None:

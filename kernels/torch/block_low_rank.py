@@ -21,9 +21,9 @@ from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import transposed
 from ..cuda.dtypes import name_of
 from ..factored import UNLIMITED, extra_bytes_for, product_dtype, request_of
-from ..plans import AUTO, decision_for, planned
+from ..plans import decision_for, looked_up
 from ..request import Request
-from .bilinear import LIBRARY, is_differentiated, refuse_sharded
+from .bilinear import LIBRARY, is_differentiated, is_eager, refuse_sharded
 from .flops import flop_formula
 from .processor import as_array
 
@@ -46,6 +46,8 @@ def block_low_rank_mm(
     Raises:
         PlanError: the operands do not fit each other, or gradients of a rounded product are recorded.
     """
+    if is_eager(x, *factors):
+        return _multiply(x, factors, structure, strategy, intermediate)
     product: Tensor = _mm(x, list(factors), structure.kind, list(structure.sizes), strategy, intermediate)
     return product
 
@@ -78,20 +80,24 @@ def _run(
     strategy: str | None,
     intermediate: str | None = None,
 ) -> Tensor:
-    structure = structure_of(kind, sizes)
+    return _multiply(x, factors, structure_of(kind, sizes), strategy, intermediate)
+
+
+def _multiply(
+    x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None, intermediate: str | None
+) -> Tensor:
     _checked(x, factors, structure)
     if x.device.type not in ("cpu", "cuda"):
         raise PlanError(f"block low-rank products run on cpu and cuda, not on {x.device}; move them with .to")
-    given: Any = [x, *factors]
-    if not x.is_cuda:
-        given = [np.ascontiguousarray(as_array(one)) for one in given]
-    else:
-        given = [one.contiguous() for one in given]
-    request = _request(structure, len(x), x, extra_bytes_for(strategy), intermediate)
-    product = planned(request, AUTO, None, strategy)[1].run(given[1:], given[0].T).T
+    key = structure, x.shape, x.dtype, x.device, intermediate, x.is_cuda and torch.backends.cuda.matmul.allow_tf32
+    executor = looked_up(
+        key, lambda: _request(structure, len(x), x, extra_bytes_for(strategy), intermediate), strategy
+    )
     if x.is_cuda:
-        found: Tensor = product
+        found: Tensor = executor.run([one.contiguous() for one in factors], x.contiguous().T).T
         return found
+    arrays = [np.ascontiguousarray(as_array(one)) for one in factors]
+    product = executor.run(arrays, np.ascontiguousarray(as_array(x)).T).T
     return torch.from_numpy(np.ascontiguousarray(product)).to(x.dtype)
 
 

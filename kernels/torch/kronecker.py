@@ -24,9 +24,9 @@ from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from ..kronecker.transposition import batch_last
-from ..plans import AUTO, planned
+from ..plans import AUTO, looked_up, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
-from .bilinear import Options, define_bilinear, is_plain, register_autocast
+from .bilinear import Options, define_bilinear, is_eager, is_plain, register_autocast
 from .flops import flop_formula
 from .processor import HALVES, as_array
 
@@ -45,6 +45,8 @@ def kronecker_mm(
         PlanError: the operands do not fit each other, or there is no such precision.
     """
     check_precision(precision)
+    if is_eager(x, weights):
+        return _run(x, weights, last, strategy, precision)
     product: Tensor = _mm(x, weights, last, strategy, precision)
     return product
 
@@ -106,9 +108,14 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precis
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
     a, d, b, c = weights.shape
-    request = _gpu_request(x, (a, b, c, d), last, strategy, precision)
-    with vendor_precision(request.dtype):
-        product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
+    dtype = request_dtype(x, precision)
+    key = weights.shape, x.shape, x.stride(), dtype, x.device, last
+    executor = looked_up(key, lambda: _gpu_request(x, (a, b, c, d), last, strategy, precision), strategy)
+    if x.dtype != torch.float32:
+        product: Tensor = executor.run([weights], x)
+        return product
+    with vendor_precision(dtype):
+        product = executor.run([weights], x)
     return product
 
 

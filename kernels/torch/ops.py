@@ -21,7 +21,7 @@ from ..planning.trials.lesson import LearningExecutor
 from ..plans import learning_executor, learns, planned
 from ..request import Layout, Request
 from . import dispatch
-from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_plain, is_sharded, refuse_sharded, sum_to
+from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_eager, is_sharded, refuse_sharded, sum_to
 from .flops import flop_formula
 from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
@@ -76,8 +76,7 @@ def matmul(
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
         return torch.matmul(a, b)  # avoids the operator's own microseconds
-    eager = a.is_cuda and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cuda")
-    if eager and is_plain(a, b):
+    if is_eager(a, b) and a.is_cuda:
         return _run(a, b, recipe, None, None)
     return bilinear_mm(a, b, recipe)
 
