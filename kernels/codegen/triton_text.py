@@ -51,18 +51,17 @@ MANY = 100
 class Combine:
     """The specification of a combine kernel: every block of the matrix is read (or written) once, and so is every slab.
 
-    `blocks` are the positions in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
-    their kinds: the other triangle of a half block is not read and counts as zero, or
-    is written as zeros, like the block of a result without terms. `slabs` are the kinds of the slabs
-    that are read; empty: all are full. `double` adds in float64, else in float32. `exact`: no tile extends over an
-    edge, so nothing is masked. `ahead`: number of sources loaded in advance of the current
-    one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
-    written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
-    first ones. All blocks are whole then. `eight_bits`: a written slab is stored in e4m3. ROWS: with a scale for
-    each row of COLS elements at scales[slab, column of tiles, row]; COLS divides the width then. BLOCKS: with a scale
-    for each square of BLOCK elements, computed from a bound: the sum of |coefficient| times the largest magnitude of
-    the squares of the matrix that are added. ROWS and COLS divide BLOCK, and BLOCK the sides of slabs. `integers`:
-    adds in int32, modulo 2^32, and stores the lowest bits; all coefficients are integers then.
+    `blocks` are the positions in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds` their kinds: the
+    other triangle of a half block is not read and counts as zero, or is written as zeros, like the block of a result
+    without terms. `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64,
+    else in float32. `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is
+    multiplied by powers of two when it is read, and divided by them when it is written. `halves`: a written slab is
+    stored as two in float16 whose sum it is; the second ones follow all the first ones. All blocks are whole then.
+    `eight_bits`: a written slab is stored in e4m3. ROWS: with a scale for each row of COLS elements at scales[slab,
+    column of tiles, row]; COLS divides the width then. BLOCKS: with a scale for each square of BLOCK elements,
+    computed from a bound: the sum of |coefficient| times the largest magnitude of the squares of the matrix that are
+    added. ROWS and COLS divide BLOCK, and BLOCK the sides of slabs. `integers`: adds in int32, modulo 2^32, and
+    stores the lowest bits; all coefficients are integers then.
     """
 
     map: LinearMap
@@ -70,7 +69,6 @@ class Combine:
     blocks: tuple[Block, ...]
     kinds: tuple[Kind, ...]
     double: bool = False
-    exact: bool = False
     ahead: int = 0
     slabs: tuple[Kind, ...] = ()
     scale: Scale = Scale.NONE
@@ -108,43 +106,56 @@ class Combine:
         return blocks if self.eight_bits is EightBits.BLOCKS else ()
 
 
+BY_ROWS, BY_COLUMNS, STRIDED = 0, 1, 2
+"""The direction in which matrix and slabs are contiguous."""
+
 _HEAD = '''\
-"""{direction}: {sources} sources, {results} results, {additions} additions, {real}, {edges}."""
+"""{direction}: {sources} sources, {results} results, {additions} additions, {real}."""
 
 import triton
 import triton.language as tl
 {imports}
 
-# A new number of rows or matrices must not compile anew; what decides how wide the accesses are may.
-@triton.jit(do_not_specialize=["rows", "height", "tiles"])
+# One compiled form for all sizes: no number is specialised; what decides how wide accesses are is constexpr.
+@triton.jit(do_not_specialize={unspecialised})
 def combine(
     matrix,
     stack,
-{tensors}    rows,
-    cols,
-    row_stride,
-    col_stride,
-    item_stride,
-    height,
-    width,
-    slab_row,
-    slab_col,
-    slab_stride,
-    stack_stride,
-    tiles,
+{tensors}    rows: tl.int64,
+    cols: tl.int64,
+    row_stride: tl.int64,
+    col_stride: tl.int64,
+    item_stride: tl.int64,
+    height: tl.int64,
+    width: tl.int64,
+    slab_row: tl.int64,
+    slab_col: tl.int64,
+    slab_stride: tl.int64,
+    stack_stride: tl.int64,
+    tiles: tl.int32,
 {numbers}    ROWS: tl.constexpr,
     COLS: tl.constexpr,
+    VECTOR: tl.constexpr,
+    MATRIX: tl.constexpr,
+    SLABS: tl.constexpr,
 ):
     tile = tl.program_id(0)
     item = tl.program_id(1).to(tl.int64)
-    row = (tile // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    col = (tile % tiles).to(tl.int64) * COLS + tl.arange(0, COLS)[None, :]
-    # All steps between blocks and slabs are 64 bits wide: a product of two arguments may not fit in 32.
+    near_row = (tile // tiles) * ROWS + tl.arange(0, ROWS)[:, None]
+    near_col = (tile % tiles) * COLS + tl.arange(0, COLS)[None, :]
+    row, col = near_row.to(tl.int64), near_col.to(tl.int64)
+    # The product with VECTOR is what the compiler knows of alignment. All steps between blocks and slabs are 64 bits
+    # wide: a product of two arguments may not fit in 32.
     zero = item * 0
-    high, wide, slab = zero + height, zero + width, zero + slab_stride
-    down, across = high * row_stride, wide * col_stride
-    at = matrix + item * item_stride + row * row_stride + col * col_stride
-    on = stack + item * stack_stride + row * slab_row + col * slab_col
+    ROW_UNIT: tl.constexpr = 1 if SLABS == 0 else VECTOR
+    high, wide, slab = (zero + height) * ROW_UNIT, (zero + width) * VECTOR, (zero + slab_stride) * VECTOR
+    row_step = (zero + row_stride) * VECTOR
+    col_step = 1 if MATRIX == 0 else zero + col_stride
+    down, across = high * row_step, wide * col_step
+    at = matrix + item * (item_stride * VECTOR) + (row * row_step + col * col_step)
+    slab_row_step = 1 if SLABS == 1 else (zero + slab_row) * VECTOR
+    slab_col_step = 1 if SLABS == 0 else (zero + slab_col) * VECTOR
+    on = stack + item * (stack_stride * VECTOR) + (row * slab_row_step + col * slab_col_step)
 '''
 
 
@@ -153,12 +164,14 @@ def combine_text(work: Combine) -> str:
 
     The matrix is rows x cols, divided into blocks of height x width; slabs are height x width. A
     program computes ROWS x COLS elements of all blocks and slabs; `tiles` programs cover a row of blocks. The
-    second axis of the grid counts the matrices of a batch.
+    second axis of the grid counts the matrices of a batch. MATRIX and SLABS: BY_ROWS where a row is contiguous, slabs
+    also BY_COLUMNS; the stride of 1 is not read then; else STRIDED. Sizes and strides are in units of VECTOR elements,
+    except rows and height if SLABS is BY_ROWS, and col_stride.
     """
-    lines = []
-    if not work.exact:
-        lines.append("inside = (row < high) & (col < wide)")
-    lines += _powers(work) + _block_scales(work)
+    lines = ["inside = near_col < wide.to(tl.int32)"]
+    # A tile of one row is never below a slab.
+    lines += ["if ROWS > 1:", "    inside &= near_row < high.to(tl.int32)"]
+    lines += _edges(work) + _powers(work) + _block_scales(work)
     lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     head = _HEAD.format(
         direction=work.direction,
@@ -166,12 +179,32 @@ def combine_text(work: Combine) -> str:
         results=len(work.map.results),
         additions=work.map.additions,
         real=work.real,
-        edges="no edges" if work.exact else "masked edges",
         imports=work.imports,
         tensors="".join(f"    {name},\n" for name in work.tensors),
-        numbers="".join(f"    {name},\n" for name in work.numbers),
+        numbers="".join(f"    {name}: tl.int64,\n" for name in work.numbers),
+        unspecialised=[*NUMBERS, *work.numbers],
     )
     return head + "".join(f"    {line}\n" for line in lines)
+
+
+NUMBERS = (
+    *("rows", "cols", "row_stride", "col_stride", "item_stride", "height", "width"),
+    *("slab_row", "slab_col", "slab_stride", "stack_stride", "tiles"),
+)
+"""The sizes and strides that every kernel takes, in order."""
+
+
+def _edges(work: Combine) -> list[str]:
+    """Return the lines that compute which rows and columns of every row and column of blocks are inside the matrix."""
+    lines = []
+    for axis, name, whole, size, unit in (
+        (0, "row", "rows", "height", "ROW_UNIT"),
+        (1, "col", "cols", "width", "VECTOR"),
+    ):
+        for i in sorted({block[axis] for block in work.blocks}):
+            limit = f"tl.maximum(tl.minimum({whole} - {i} * {size}, {size}), 0) * {unit}"
+            lines.append(f"{name}_in{i} = near_{name} < ({limit}).to(tl.int32)")
+    return lines
 
 
 def _powers(work: Combine) -> list[str]:
@@ -180,10 +213,10 @@ def _powers(work: Combine) -> list[str]:
     for axis, scale, name in ((0, Scale.ROWS, "row"), (1, Scale.COLS, "col")):
         if work.scale not in (scale, Scale.BOTH):
             continue
-        side, size = ("high", "rows") if axis == 0 else ("wide", "cols")
+        side = "high" if axis == 0 else "wide"
         for i in sorted({block[axis] for block in work.blocks}):
-            mask = "" if work.exact else f", mask={i} * {side} + {name} < {size}, other=0"
-            lines.append(f"{name}{i} = tl.load({name}_shifts + {i} * {side} + {name}{mask})")
+            load = f"tl.load({name}_shifts + {i} * {side} + {name}, mask={name}_in{i}, other=0)"
+            lines.append(f"{name}{i} = {load}")
     return lines
 
 
@@ -197,9 +230,10 @@ def _block_scales(work: Combine) -> list[str]:
     ]
     for source, (i, j) in enumerate(work.blocks):
         lines.append(f"i, j = ({i} * high + top) // {BLOCK}, ({j} * wide + left) // {BLOCK}")
-        mask = f", mask=(i * {BLOCK} + corner < rows) & (j * {BLOCK} + corner < cols), other=0.0"
+        inside = f"(i * {BLOCK} + corner < rows * ROW_UNIT) & (j * {BLOCK} + corner < cols * VECTOR)"
+        mask = f", mask={inside}, other=0.0"
         place = "largest + i * largest_row + j * largest_col + corner"
-        lines.append(f"most{source} = tl.load({place}{'' if work.exact else mask})")
+        lines.append(f"most{source} = tl.load({place}{mask})")
     lines.append(f"place = scales + top // {BLOCK} * scale_row + left // {BLOCK} * scale_col + corner")
     lines.append(f"first = (top % {BLOCK} + left % {BLOCK} + corner) == 0")
     return lines
@@ -217,7 +251,7 @@ def _line(work: Combine, step: Step) -> str:
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
         kinds = work.kinds if work.direction is Direction.SPLIT else work.slabs
         masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
-        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other={work.zero})" if masked else ")")
+        return f"f{step.value} = tl.load({place}, mask={masked}, other={work.zero})"
     if isinstance(step, Take):
         value = f"f{step.value}.to({real})"
         if work.scale and work.direction is Direction.SPLIT:
@@ -225,7 +259,7 @@ def _line(work: Combine, step: Step) -> str:
         return f"v{step.value} = {value}"
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
-        masked = f", mask={mask}" if mask else ""
+        masked = f", mask={mask}"
         kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
         value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.MERGE else "stack"
@@ -255,12 +289,11 @@ def _line(work: Combine, step: Step) -> str:
 
 
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
-    """Return the pointers of a block or slab, and the mask of the elements inside ("": all)."""
+    """Return the pointers of a block or slab, and the mask of the elements inside."""
     if not in_matrix:
-        return f"on + {index} * slab", "" if work.exact else "inside"
+        return f"on + {index} * slab", "inside"
     i, j = work.blocks[index]
-    inside = "" if work.exact else f"inside & ({i} * high + row < rows) & ({j} * wide + col < cols)"
-    return f"at + {i} * down + {j} * across", inside
+    return f"at + ({i} * down + {j} * across)", f"row_in{i} & col_in{j}"
 
 
 def _kept(kind: Kind) -> str:

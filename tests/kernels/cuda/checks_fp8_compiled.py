@@ -12,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.fp8 import GROUP, ROWS, TILE
 from lcma.kernels.cuda.fp8_kernel import largest_of_blocks, quantise, scaled_gemm
@@ -29,7 +30,8 @@ def compiled(kernel, constants, pointers, options, capability=90, aligned=()):
     """The kernel for sm_90; strides in `aligned` are multiples of 16, as a launch would find."""
     types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
     place = kernel.arg_names.index
-    hints = {(place(name),): [["tt.divisibility", 16]] for name in (*pointers, *aligned)}
+    known = [name for name, kind in pointers.items() if kind.startswith("*")]
+    hints = {(place(name),): [["tt.divisibility", 16]] for name in (*known, *aligned)}
     source = ASTSource(
         kernel, types | pointers, {(place(name),): value for name, value in constants.items()}, attrs=hints
     )
@@ -81,12 +83,12 @@ def test_sums_of_b_are_quantised_without_spills(names, turned, tmp_path):
     """Of B stored by rows (turned: the bits are by columns), and by columns."""
     level = fp8_level(given([resolve(name)[0] for name in names])[0].program)
     tile = tile_of(level.right.map, 2, transposed=True) if turned else COLUMNS_TILE
-    kernel = combine_kernel(level.right.work(not turned, False, False, tile.ahead))
+    kernel = combine_kernel(level.right.work(not turned, False, tile.ahead))
     pointers = {"matrix": "*bf16", "stack": "*fp8e4nv", "largest": "*fp32", "scales": "*fp32"}
-    constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
-    aligned = ("row_stride", "width", "slab_col" if turned else "slab_row")
-    aligned += ("slab_stride", "item_stride", "stack_stride")
-    made = compiled(kernel, constants, pointers, {"num_warps": tile.warps}, aligned=aligned)
+    order = {"MATRIX": BY_ROWS, "SLABS": BY_COLUMNS if turned else BY_ROWS}
+    constants = {"ROWS": tile.rows, "COLS": tile.cols, "VECTOR": 16, **order}
+    types = pointers | dict.fromkeys(NUMBERS, "i64")
+    made = compiled(kernel, constants, types, {"num_warps": tile.warps})
     assert used(made, tmp_path)[1] == 0
     assert "cvt.rn.satfinite.e4m3x2.f32" in made.asm["ptx"]
 
@@ -100,13 +102,14 @@ def test_the_largest_of_blocks_needs_no_stack(dtype, tmp_path):
 
 
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
-@pytest.mark.parametrize("exact", [False, True])
-def test_sums_are_quantised_without_spills(names, exact, tmp_path):
+@pytest.mark.parametrize("vector", [1, 8, 16])
+def test_sums_are_quantised_without_spills(names, vector, tmp_path):
     level = fp8_level(given([resolve(name)[0] for name in names])[0].program)
-    kernel = combine_kernel(level.left.work(False, False, exact, LEVEL_TILE.ahead))
+    kernel = combine_kernel(level.left.work(False, False, LEVEL_TILE.ahead))
     pointers = {"matrix": "*bf16", "stack": "*fp8e4nv", "scales": "*fp32"}
-    constants = {"ROWS": LEVEL_TILE.rows, "COLS": LEVEL_TILE.cols, "col_stride": 1, "slab_col": 1}
-    aligned = ("row_stride", "width", "slab_row", "cols", "slab_stride", "item_stride", "stack_stride")
-    made = compiled(kernel, constants, pointers, {"num_warps": LEVEL_TILE.warps}, aligned=aligned)
+    order = {"MATRIX": BY_ROWS, "SLABS": BY_ROWS}
+    constants = {"ROWS": LEVEL_TILE.rows, "COLS": LEVEL_TILE.cols, "VECTOR": vector, **order}
+    types = pointers | dict.fromkeys(NUMBERS, "i64")
+    made = compiled(kernel, constants, types, {"num_warps": LEVEL_TILE.warps})
     assert used(made, tmp_path)[1] == 0
     assert "cvt.rn.satfinite.e4m3x2.f32" in made.asm["ptx"]

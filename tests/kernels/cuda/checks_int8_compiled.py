@@ -12,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.int8 import GROUP, SMALL_TILE, TILE
 from lcma.kernels.cuda.int8_kernel import multiply_int8
@@ -26,7 +27,8 @@ SHARED = {80: 166912, 89: 101376, 90: 232448}
 def compiled(kernel, constants, pointers, options, capability=90, aligned=()):
     types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
     place = kernel.arg_names.index
-    hints = {(place(name),): [["tt.divisibility", 16]] for name in (*pointers, *aligned)}
+    known = [name for name, kind in pointers.items() if kind.startswith("*")]
+    hints = {(place(name),): [["tt.divisibility", 16]] for name in (*known, *aligned)}
     source = ASTSource(
         kernel, types | pointers, {(place(name),): value for name, value in constants.items()}, attrs=hints
     )
@@ -62,12 +64,12 @@ def test_sums_are_integers_without_spills(names, stage, tmp_path):
     combination = getattr(level, stage)
     turned, item = stage == "right", 4 if stage == "merge" else 1
     tile = tile_of(combination.map, item, turned)
-    kernel = combine_kernel(combination.work(False, False, True, tile.ahead))
+    kernel = combine_kernel(combination.work(False, False, tile.ahead))
     kind = "*i32" if stage == "merge" else "*i8"
-    constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
-    aligned = ("row_stride", "width", "cols", "slab_stride", "item_stride", "stack_stride", "height")
-    aligned += ("slab_col",) if turned else ("slab_row",)
-    made = compiled(kernel, constants, {"matrix": kind, "stack": kind}, {"num_warps": tile.warps}, aligned=aligned)
+    order = {"MATRIX": BY_ROWS, "SLABS": BY_COLUMNS if turned else BY_ROWS}
+    constants = {"ROWS": tile.rows, "COLS": tile.cols, "VECTOR": 16 // item, **order}
+    types = {"matrix": kind, "stack": kind, **dict.fromkeys(NUMBERS, "i64")}
+    made = compiled(kernel, constants, types, {"num_warps": tile.warps})
     registers, stack = used(made, tmp_path)
     assert (registers <= 255, stack) == (True, 0)
     assert ".f32" not in made.asm["ptx"]

@@ -14,9 +14,7 @@ import torch
 import lcma
 from lcma.kernels import Candidate, Machine, Profile, Request, families, strategies
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_text import Direction, combine_text
-from lcma.kernels.codegen.triton_tiles import tile_of
+from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
@@ -128,22 +126,21 @@ def test_maps(names, dtype, order):
     assert untouched(out, canvas)
 
 
-def test_exact_tiles_need_no_masks():
-    """The kernel without masks, that whole tiles take."""
+def test_one_compiled_form_for_all_sizes():
+    """Sizes that are not whole tiles, a batch, views with other strides: what is compiled is the same."""
     maps = maps_of(program("strassen"))
-    matrix = drawn((2, 4, 1024), torch.float32)
-    stack = torch.full((2, 7, 2, 512), float("nan"))
     split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
-    split.run(matrix, stack)
-    (launch,) = split._launches.values()
-    ahead = tile_of(maps.left, 4).ahead
-    assert launch._kernel is combine_kernel(split.work(False, False, True, ahead))
-    assert "mask" not in combine_text(split.work(False, False, True, ahead))
-    for i in range(2):
-        cut = naive._blocks(matrix[i], (2, 2))
-        torch.testing.assert_close(
-            stack[i], torch.stack(naive.apply_map(maps.left, [cut[x] for x in maps.left_blocks]))
-        )
+    for items, height, width, spare in ((2, 2, 512, 0), (1, 5, 512, 8), (3, 1, 380, 4), (1, 7, 1028, 0)):
+        matrix = drawn((items, 2 * height, 2 * width + spare), torch.float32)[:, :, : 2 * width]
+        stack = torch.full((items, 7, height, width), float("nan"))
+        split.run(matrix, stack)
+        for i in range(items):
+            cut = naive._blocks(matrix[i], (2, 2))
+            wanted = torch.stack(naive.apply_map(maps.left, [cut[x] for x in maps.left_blocks]))
+            torch.testing.assert_close(stack[i], wanted)
+    launches = split._launches.values()
+    assert len(launches) == 4
+    assert len({(launch._kernel, launch._form, launch._warps) for launch in launches}) == 1
 
 
 def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
