@@ -8,6 +8,7 @@ from enum import StrEnum
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
 from .maps import Block, LinearMap, expanded
+from .triton_nest import Nest, nest_lines
 from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
@@ -61,7 +62,8 @@ class Combine:
     column of tiles, row]; COLS divides the width then. BLOCKS: with a scale for each square of BLOCK elements,
     computed from a bound: the sum of |coefficient| times the largest magnitude of the squares of the matrix that are
     added. ROWS and COLS divide BLOCK, and BLOCK the sides of slabs. `integers`: adds in int32, modulo 2^32, and
-    stores the lowest bits; all coefficients are integers then.
+    stores the lowest bits; all coefficients are integers then. `nest`: the map as two levels, for a loop over
+    the outer one; only where slabs are full, and without `eight_bits`.
     """
 
     map: LinearMap
@@ -75,6 +77,7 @@ class Combine:
     halves: bool = False
     eight_bits: EightBits = EightBits.NONE
     integers: bool = False
+    nest: Nest | None = None
 
     @property
     def real(self) -> str:
@@ -172,7 +175,10 @@ def combine_text(work: Combine) -> str:
     # A tile of one row is never below a slab.
     lines += ["if ROWS > 1:", "    inside &= near_row < high.to(tl.int32)"]
     lines += _edges(work) + _powers(work) + _block_scales(work)
-    lines += [_line(work, step) for step in steps(work.map, work.ahead)]
+    if work.nest is None:
+        lines += [line_of(work, step) for step in steps(work.map, work.ahead)]
+    else:
+        lines += nest_lines(work, work.nest)
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
@@ -245,7 +251,8 @@ def _power(work: Combine, index: int) -> str:
     return {Scale.ROWS: f"row{i}", Scale.COLS: f"col{j}"}.get(work.scale, f"row{i} + col{j}")
 
 
-def _line(work: Combine, step: Step) -> str:
+def line_of(work: Combine, step: Step) -> str:
+    """Return the line of one step."""
     real = f"tl.{work.real}"
     if isinstance(step, Fetch):
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)

@@ -11,6 +11,7 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_modules import combine_kernel
+from ..codegen.triton_nest import Nest
 from ..codegen.triton_text import (
     BY_COLUMNS,
     BY_ROWS,
@@ -41,7 +42,7 @@ class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
     `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`,
-    `eight_bits` and `integers`: see `Combine`.
+    `eight_bits`, `integers` and `nest`: see `Combine`.
 
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
@@ -58,7 +59,9 @@ class Combination:
         halves: bool = False,
         eight_bits: EightBits = EightBits.NONE,
         integers: bool = False,
+        nest: Nest | None = None,
     ) -> None:
+        self.nest = nest
         self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
         self.scale, self.halves, self.eight_bits, self.integers = scale, halves, eight_bits, integers
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
@@ -73,7 +76,7 @@ class Combination:
             blocks = tuple((j, i) for i, j in blocks)
             kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
         stored = self.halves, self.eight_bits, self.integers
-        return Combine(self.map, self.direction, blocks, kinds, double, ahead, slabs, scale, *stored)
+        return Combine(self.map, self.direction, blocks, kinds, double, ahead, slabs, scale, *stored, self.nest)
 
     def _made(self, by_columns: bool, double: bool, ahead: int) -> Any:
         try:
@@ -171,16 +174,17 @@ def merge_of(
     slabs: tuple[Kind, ...] = (),
     scale: Scale = Scale.NONE,
     integers: bool = False,
+    nest: Nest | None = None,
 ) -> Combination:
     """Return the map from products to all blocks of the result, with zeros for absent ones.
 
-    `slabs`: the kinds of the products; empty: all are full. `scale` and `integers`: see `Combine`.
+    `slabs`: the kinds of the products; empty: all are full. `scale`, `integers` and `nest`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, integers=integers)
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, integers=integers, nest=nest)
 
 
 class KernelLaunch:

@@ -15,6 +15,7 @@ from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
 from .int8 import has_whole_rows, multiply_stack, vendor_sizes
 from .naive import combine
+from .nesting import nests_of
 from .shape import Shape
 
 Tensor = Any
@@ -36,9 +37,10 @@ class Int8TensorLevel:
         if not target.is_general:
             raise PlanError(f"int8 products are of whole matrices, and {target} is not; convert to float16")
         self.target, self.rank = target, flat.rank
-        self.left = Combination(flat.left, Direction.SPLIT, maps.left_blocks, integers=True)
-        self.right = Combination(flat.right, Direction.SPLIT, maps.right_blocks, integers=True)
-        self.merge = merge_of(flat.merge, maps.stored, target.c, integers=True)
+        left, right, merge = nests_of(program)
+        self.left = Combination(flat.left, Direction.SPLIT, maps.left_blocks, integers=True, nest=left)
+        self.right = Combination(flat.right, Direction.SPLIT, maps.right_blocks, integers=True, nest=right)
+        self.merge = merge_of(flat.merge, maps.stored, target.c, integers=True, nest=merge)
 
     @property
     def plain(self) -> bool:

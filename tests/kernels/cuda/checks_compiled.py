@@ -17,11 +17,10 @@ from triton.compiler import ASTSource
 
 import lcma
 from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS, Combine, Direction
+from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS
 from lcma.kernels.codegen.triton_tiles import tile_of
-from lcma.kernels.cuda.flat_program import flat_program
+from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.schemes_db import Kind
 
 POINTERS = {"bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64"}
 SIZES = {"bfloat16": 2, "float32": 4, "float64": 8}
@@ -29,16 +28,10 @@ SIZES = {"bfloat16": 2, "float32": 4, "float64": 8}
 
 def compiled(levels, side, dtype, transposed=False, aligned=True):
     """Registers, bytes of spills, and the PTX of a kernel as it is launched on matrices of one alignment."""
-    whole = flat_program(arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1])
-    maps = whole.maps
-    linear, direction, blocks = {
-        "A": (whole.left, Direction.SPLIT, maps.left_blocks),
-        "B": (whole.right, Direction.SPLIT, maps.right_blocks),
-        "C": (whole.merge, Direction.MERGE, maps.stored),
-    }[side]
-    tile = tile_of(linear, SIZES[dtype], transposed)
-    work = Combine(linear, direction, blocks, (Kind.FULL,) * len(blocks), dtype == "float64", tile.ahead)
-    kernel = combine_kernel(work)
+    level = cuda_level(arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1])
+    combination = {"A": level.left, "B": level.right, "C": level.merge}[side]
+    tile = tile_of(combination.map, SIZES[dtype], transposed)
+    kernel = combine_kernel(combination.work(False, dtype == "float64", tile.ahead))
     vector = 16 // SIZES[dtype] if aligned else 1
     order = {"MATRIX": BY_ROWS, "SLABS": BY_COLUMNS if transposed else BY_ROWS}
     constants = {"ROWS": tile.rows, "COLS": tile.cols, "VECTOR": vector, **order}
@@ -95,13 +88,15 @@ def test_a_transposed_stack_goes_through_shared_memory():
     assert "ld.shared" in ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", list(POINTERS))
-@pytest.mark.parametrize("side", ["A", "C"])
-def test_three_levels_hardly_spill(side, dtype):
-    registers, spilled, _ = compiled(("strassen",) * 3, side, dtype)
+@pytest.mark.parametrize("side", ["A", "B", "C"])
+def test_three_levels_are_a_loop_and_stay_in_registers(side, dtype):
+    """The code is that of two levels, so that it compiles in a second; straight-line code takes ten times as long."""
+    registers, spilled, ptx = compiled(("strassen",) * 3, side, dtype)
     assert registers <= 255
-    assert spilled <= 16
+    assert spilled == 0
+    loads, stores = (len(re.findall(rf"{kind}\.global", ptx)) for kind in ("ld", "st"))
+    assert (loads, stores) == ((49, 64) if side == "C" else (64, 49))
 
 
 @pytest.mark.parametrize("side", ["A", "C"])

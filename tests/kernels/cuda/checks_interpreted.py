@@ -143,6 +143,29 @@ def test_one_compiled_form_for_all_sizes():
     assert len({(launch._kernel, launch._form, launch._warps) for launch in launches}) == 1
 
 
+@pytest.mark.parametrize(
+    ("names", "dtype"), [(("strassen",) * 3, torch.float32), (("strassen", "4x4x4"), torch.float64)], ids=str
+)
+def test_loops_over_the_outer_level_give_the_bits_of_straight_line_code(names, dtype):
+    """Blocks reach over the edge; an infinity meets no coefficient of zero."""
+    torch.manual_seed(3)
+    level = cuda_level(program(*names))
+    m, k, n = level.target.shape
+    height, width = 2, 3
+    for combination, grid in ((level.left, (m, k)), (level.right, (k, n)), (level.merge, (m, n))):
+        assert combination.nest is not None
+        straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
+        matrix = drawn((1, height * grid[0] - 1, width * grid[1] - 2), dtype)
+        stack = drawn((1, level.flat.rank, height, width), dtype)
+        matrix[0, 3, 4] = stack[0, 5, 0, 1] = float("inf")
+        results = []
+        for one in (combination, straight):
+            of_matrix, of_stack = matrix.clone(), stack.clone()
+            one.run(of_matrix, of_stack)
+            results.append((of_matrix, of_stack))
+        torch.testing.assert_close(*results, rtol=0, atol=0, equal_nan=True)
+
+
 def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     maps = maps_of(program("strassen"))
     kinds = tuple(Kind.LOWER if i == j else Kind.FULL for i, j in maps.left_blocks)
