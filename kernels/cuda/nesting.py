@@ -15,8 +15,8 @@ def nests_of(program: Program) -> tuple[Nest | None, Nest | None, Nest | None]:
     """Return the maps of A, B and C of a program as two levels; None for one that is to be straight-line code.
 
     The results of `FlatProgram.left` and `right` are its slabs, all blocks of C in row-major order its results. The
-    coefficients of the outer level must be -1 and 1, and its sums those of straight-line code to the bit: of at most
-    two blocks (A, B), or without shared parts (C).
+    coefficients of the outer level must be -1 and 1. Its sums share no parts: where those of the program do, they are
+    rounded in another order.
     """
     flat = flat_program(program)
     rows, cols = flat.program.target.m, flat.program.target.n
@@ -43,8 +43,7 @@ def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None
     rows, cols = _grids(below.program)[side]
     places = [[(i * rows + p, j * cols + q) for p, q in inside] for i, j in outside]
     found = {block: index for index, block in enumerate(blocks)}
-    same_bits = not linear.lins if side == 2 else all(len(terms) <= 2 for terms in sums)
-    if not same_bits or any(place not in found for line in places for place in line):
+    if any(place not in found for line in places for place in line):
         return None
     dense = [[0] * len(outside) for _ in range(rank)]
     if side == 2:

@@ -166,6 +166,20 @@ def test_loops_over_the_outer_level_give_the_bits_of_straight_line_code(names, d
         torch.testing.assert_close(*results, rtol=0, atol=0, equal_nan=True)
 
 
+def test_loops_whose_outer_sums_had_shared_parts():
+    torch.manual_seed(5)
+    level = cuda_level(program("2x3x3", "laderman"))
+    for combination, (rows, cols) in ((level.left, (6, 9)), (level.right, (9, 9)), (level.merge, (6, 9))):
+        assert combination.nest is not None
+        straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
+        matrix, stack = drawn((1, 2 * rows, 3 * cols - 2), torch.float64), drawn((1, 345, 2, 3), torch.float64)
+        results = []
+        for one in (combination, straight):
+            results.append((matrix.clone(), stack.clone()))
+            one.run(*results[-1])
+        torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
+
+
 def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     maps = maps_of(program("strassen"))
     kinds = tuple(Kind.LOWER if i == j else Kind.FULL for i, j in maps.left_blocks)
