@@ -8,6 +8,7 @@ from enum import StrEnum
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
 from .maps import Block, LinearMap
+from .triton_nest import Nest, nest_lines
 from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
@@ -40,15 +41,15 @@ MANY = 100
 class Combine:
     """The specification of a combine kernel: every block of the matrix is read (or written) once, and so is every slab.
 
-    `blocks` are the positions in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
-    their kinds: the other triangle of a half block is not read and counts as zero, or
-    is written as zeros, like the block of a result without terms. `slabs` are the kinds of the slabs
-    that are read; empty: all are full. `double` adds in float64, else in float32. `exact`: no tile extends over an
-    edge, so nothing is masked. `ahead`: number of sources loaded in advance of the current
-    one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
-    written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
-    first ones. All blocks are whole then. `integers`: adds in int32, modulo 2^32, and stores the lowest bits; all
-    coefficients are integers then.
+    `blocks` are the positions in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds` their kinds: the
+    other triangle of a half block is not read and counts as zero, or is written as zeros, like the block of a result
+    without terms. `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64,
+    else in float32. `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is
+    multiplied by powers of two when it is read, and divided by them when it is written. `halves`: a written slab is
+    stored as two in float16 whose sum it is; the second ones follow all the first ones. All blocks are whole then.
+    `integers`: adds in int32, modulo 2^32, and
+    stores the lowest bits; all coefficients are integers then. `nest`: the map as two levels, for a loop over
+    the outer one; only where slabs are full.
     """
 
     map: LinearMap
@@ -56,12 +57,12 @@ class Combine:
     blocks: tuple[Block, ...]
     kinds: tuple[Kind, ...]
     double: bool = False
-    exact: bool = False
     ahead: int = 0
     slabs: tuple[Kind, ...] = ()
     scale: Scale = Scale.NONE
     halves: bool = False
     integers: bool = False
+    nest: Nest | None = None
 
     @property
     def real(self) -> str:
@@ -84,43 +85,56 @@ class Combine:
         return ("row_shifts", "col_shifts") * bool(self.scale)
 
 
+BY_ROWS, BY_COLUMNS, STRIDED = 0, 1, 2
+"""The direction in which matrix and slabs are contiguous."""
+
 _HEAD = '''\
-"""{direction}: {sources} sources, {results} results, {additions} additions, {real}, {edges}."""
+"""{direction}: {sources} sources, {results} results, {additions} additions, {real}."""
 
 import triton
 import triton.language as tl
 {imports}
 
-# A new number of rows or matrices must not compile anew; what decides how wide the accesses are may.
-@triton.jit(do_not_specialize=["rows", "height", "tiles"])
+# One compiled form for all sizes: no number is specialised; what decides how wide accesses are is constexpr.
+@triton.jit(do_not_specialize={unspecialised})
 def combine(
     matrix,
     stack,
-{tensors}    rows,
-    cols,
-    row_stride,
-    col_stride,
-    item_stride,
-    height,
-    width,
-    slab_row,
-    slab_col,
-    slab_stride,
-    stack_stride,
-    tiles,
+{tensors}    rows: tl.int64,
+    cols: tl.int64,
+    row_stride: tl.int64,
+    col_stride: tl.int64,
+    item_stride: tl.int64,
+    height: tl.int64,
+    width: tl.int64,
+    slab_row: tl.int64,
+    slab_col: tl.int64,
+    slab_stride: tl.int64,
+    stack_stride: tl.int64,
+    tiles: tl.int32,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
+    VECTOR: tl.constexpr,
+    MATRIX: tl.constexpr,
+    SLABS: tl.constexpr,
 ):
     tile = tl.program_id(0)
     item = tl.program_id(1).to(tl.int64)
-    row = (tile // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    col = (tile % tiles).to(tl.int64) * COLS + tl.arange(0, COLS)[None, :]
-    # All steps between blocks and slabs are 64 bits wide: a product of two arguments may not fit in 32.
+    near_row = (tile // tiles) * ROWS + tl.arange(0, ROWS)[:, None]
+    near_col = (tile % tiles) * COLS + tl.arange(0, COLS)[None, :]
+    row, col = near_row.to(tl.int64), near_col.to(tl.int64)
+    # The product with VECTOR is what the compiler knows of alignment. All steps between blocks and slabs are 64 bits
+    # wide: a product of two arguments may not fit in 32.
     zero = item * 0
-    high, wide, slab = zero + height, zero + width, zero + slab_stride
-    down, across = high * row_stride, wide * col_stride
-    at = matrix + item * item_stride + row * row_stride + col * col_stride
-    on = stack + item * stack_stride + row * slab_row + col * slab_col
+    ROW_UNIT: tl.constexpr = 1 if SLABS == 0 else VECTOR
+    high, wide, slab = (zero + height) * ROW_UNIT, (zero + width) * VECTOR, (zero + slab_stride) * VECTOR
+    row_step = (zero + row_stride) * VECTOR
+    col_step = 1 if MATRIX == 0 else zero + col_stride
+    down, across = high * row_step, wide * col_step
+    at = matrix + item * (item_stride * VECTOR) + (row * row_step + col * col_step)
+    slab_row_step = 1 if SLABS == 1 else (zero + slab_row) * VECTOR
+    slab_col_step = 1 if SLABS == 0 else (zero + slab_col) * VECTOR
+    on = stack + item * (stack_stride * VECTOR) + (row * slab_row_step + col * slab_col_step)
 '''
 
 
@@ -129,24 +143,49 @@ def combine_text(work: Combine) -> str:
 
     The matrix is rows x cols, divided into blocks of height x width; slabs are height x width. A
     program computes ROWS x COLS elements of all blocks and slabs; `tiles` programs cover a row of blocks. The
-    second axis of the grid counts the matrices of a batch.
+    second axis of the grid counts the matrices of a batch. MATRIX and SLABS: BY_ROWS where a row is contiguous, slabs
+    also BY_COLUMNS; the stride of 1 is not read then; else STRIDED. Sizes and strides are in units of VECTOR elements,
+    except rows and height if SLABS is BY_ROWS, and col_stride.
     """
-    lines = []
-    if not work.exact:
-        lines.append("inside = (row < high) & (col < wide)")
-    lines += _powers(work)
-    lines += [_line(work, step) for step in steps(work.map, work.ahead)]
+    lines = ["inside = near_col < wide.to(tl.int32)"]
+    # A tile of one row is never below a slab.
+    lines += ["if ROWS > 1:", "    inside &= near_row < high.to(tl.int32)"]
+    lines += _edges(work) + _powers(work)
+    if work.nest is None:
+        lines += [line_of(work, step) for step in steps(work.map, work.ahead)]
+    else:
+        lines += nest_lines(work, work.nest)
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
         results=len(work.map.results),
         additions=work.map.additions,
         real=work.real,
-        edges="no edges" if work.exact else "masked edges",
         imports=work.imports,
         tensors="".join(f"    {name},\n" for name in work.tensors),
+        unspecialised=NUMBERS,
     )
     return head + "".join(f"    {line}\n" for line in lines)
+
+
+NUMBERS = (
+    *("rows", "cols", "row_stride", "col_stride", "item_stride", "height", "width"),
+    *("slab_row", "slab_col", "slab_stride", "stack_stride", "tiles"),
+)
+"""The sizes and strides that every kernel takes, in order."""
+
+
+def _edges(work: Combine) -> list[str]:
+    """Return the lines that compute which rows and columns of every row and column of blocks are inside the matrix."""
+    lines = []
+    for axis, name, whole, size, unit in (
+        (0, "row", "rows", "height", "ROW_UNIT"),
+        (1, "col", "cols", "width", "VECTOR"),
+    ):
+        for i in sorted({block[axis] for block in work.blocks}):
+            limit = f"tl.maximum(tl.minimum({whole} - {i} * {size}, {size}), 0) * {unit}"
+            lines.append(f"{name}_in{i} = near_{name} < ({limit}).to(tl.int32)")
+    return lines
 
 
 def _powers(work: Combine) -> list[str]:
@@ -155,10 +194,10 @@ def _powers(work: Combine) -> list[str]:
     for axis, scale, name in ((0, Scale.ROWS, "row"), (1, Scale.COLS, "col")):
         if work.scale not in (scale, Scale.BOTH):
             continue
-        side, size = ("high", "rows") if axis == 0 else ("wide", "cols")
+        side = "high" if axis == 0 else "wide"
         for i in sorted({block[axis] for block in work.blocks}):
-            mask = "" if work.exact else f", mask={i} * {side} + {name} < {size}, other=0"
-            lines.append(f"{name}{i} = tl.load({name}_shifts + {i} * {side} + {name}{mask})")
+            load = f"tl.load({name}_shifts + {i} * {side} + {name}, mask={name}_in{i}, other=0)"
+            lines.append(f"{name}{i} = {load}")
     return lines
 
 
@@ -168,13 +207,14 @@ def _power(work: Combine, index: int) -> str:
     return {Scale.ROWS: f"row{i}", Scale.COLS: f"col{j}"}.get(work.scale, f"row{i} + col{j}")
 
 
-def _line(work: Combine, step: Step) -> str:
+def line_of(work: Combine, step: Step) -> str:
+    """Return the line of one step."""
     real = f"tl.{work.real}"
     if isinstance(step, Fetch):
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
         kinds = work.kinds if work.direction is Direction.SPLIT else work.slabs
         masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
-        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other={work.zero})" if masked else ")")
+        return f"f{step.value} = tl.load({place}, mask={masked}, other={work.zero})"
     if isinstance(step, Take):
         value = f"f{step.value}.to({real})"
         if work.scale and work.direction is Direction.SPLIT:
@@ -182,7 +222,7 @@ def _line(work: Combine, step: Step) -> str:
         return f"v{step.value} = {value}"
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
-        masked = f", mask={mask}" if mask else ""
+        masked = f", mask={mask}"
         kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
         value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.MERGE else "stack"
@@ -202,12 +242,11 @@ def _line(work: Combine, step: Step) -> str:
 
 
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
-    """Return the pointers of a block or slab, and the mask of the elements inside ("": all)."""
+    """Return the pointers of a block or slab, and the mask of the elements inside."""
     if not in_matrix:
-        return f"on + {index} * slab", "" if work.exact else "inside"
+        return f"on + {index} * slab", "inside"
     i, j = work.blocks[index]
-    inside = "" if work.exact else f"inside & ({i} * high + row < rows) & ({j} * wide + col < cols)"
-    return f"at + {i} * down + {j} * across", inside
+    return f"at + ({i} * down + {j} * across)", f"row_in{i} & col_in{j}"
 
 
 def _kept(kind: Kind) -> str:

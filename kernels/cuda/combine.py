@@ -11,12 +11,24 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_modules import combine_kernel
-from ..codegen.triton_text import Combine, Direction, Scale
-from ..codegen.triton_tiles import Tile, tile_of
+from ..codegen.triton_nest import Nest
+from ..codegen.triton_text import (
+    BY_COLUMNS,
+    BY_ROWS,
+    STRIDED,
+    Combine,
+    Direction,
+    Scale,
+)
+from ..codegen.triton_tiles import ACCESS, Tile, tile_of
 from .launch import starter
 
 Tensor = Any
 Launch = Callable[..., object]
+
+Form = tuple[int, int, int, int, int]
+FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
+"""What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
 
 MOST_ITEMS = 65535
 """Maximum number of matrices of a batch per launch: the limit of the second axis of a grid."""
@@ -28,8 +40,8 @@ KEPT = 256
 class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`
-    and `integers`: see `Combine`.
+    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`,
+    `integers` and `nest`: see `Combine`.
 
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
@@ -45,27 +57,28 @@ class Combination:
         scale: Scale = Scale.NONE,
         halves: bool = False,
         integers: bool = False,
+        nest: Nest | None = None,
     ) -> None:
+        self.nest = nest
         self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
         self.scale, self.halves, self.integers = scale, halves, integers
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
 
-    def work(self, by_columns: bool, double: bool, exact: bool, ahead: int = 0) -> Combine:
-        """Return the specification of the kernel for this storage order, dtype, kind of edges and prefetch distance."""
+    def work(self, by_columns: bool, double: bool, ahead: int = 0) -> Combine:
+        """Return the specification of the kernel for this storage order, dtype and prefetch distance."""
         blocks, kinds, slabs, scale = self.blocks, self.kinds, self.slabs, self.scale
         if by_columns:
             scale = scale.mirrored
             blocks = tuple((j, i) for i, j in blocks)
             kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
-        return Combine(
-            self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, self.halves, self.integers
-        )
+        stored = self.halves, self.integers
+        return Combine(self.map, self.direction, blocks, kinds, double, ahead, slabs, scale, *stored, self.nest)
 
-    def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
+    def _made(self, by_columns: bool, double: bool, ahead: int) -> Any:
         try:
-            return combine_kernel(self.work(by_columns, double, exact, ahead))
+            return combine_kernel(self.work(by_columns, double, ahead))
         except ImportError:
             raise PlanError("products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
 
@@ -121,27 +134,26 @@ class Combination:
         transposed = (stack.stride(3) == 1) != (matrix.stride(2) == 1)
         if tile is None:
             tile = _fitting(tile_of(self.map, matrix.element_size(), transposed), width)
-        whole = (rows, cols) == tuple(
-            size * parts for size, parts in zip((height, width), _parts(self.blocks, by_columns), strict=True)
-        )
-        exact = whole and height % tile.rows == 0 and width % tile.cols == 0
         across = -(-width // tile.cols)
+        vector, _, slabs = form = form_of(matrix, stack)
+        row_unit = 1 if slabs == BY_ROWS else vector
         numbers = (
-            rows,
-            cols,
-            matrix.stride(1),
+            rows // row_unit,
+            cols // vector,
+            matrix.stride(1) // vector,
             matrix.stride(2),
-            matrix.stride(0) if items > 1 else 0,
-            height,
-            width,
-            stack.stride(2),
-            stack.stride(3),
-            stack.stride(1),
-            stack.stride(0) if items > 1 else 0,
+            matrix.stride(0) // vector if items > 1 else 0,
+            height // row_unit,
+            width // vector,
+            stack.stride(2) // vector,
+            stack.stride(3) // vector,
+            stack.stride(1) // vector,
+            stack.stride(0) // vector if items > 1 else 0,
             across,
         )
-        kernel = self._kernel(by_columns, matrix.dtype == torch.float64, exact, tile.ahead)
-        launch = KernelLaunch(kernel, (across * -(-height // tile.rows), items, 1), numbers, tile)
+        kernel = self._kernel(by_columns, matrix.dtype == torch.float64, tile.ahead)
+        grid = (across * -(-height // tile.rows), items, 1)
+        launch = KernelLaunch(kernel, grid, numbers, (tile.rows, tile.cols, *form), tile.warps)
         return _swapped(launch) if by_columns and self.scale else launch
 
 
@@ -151,16 +163,17 @@ def merge_of(
     grid: Sequence[Sequence[Kind]],
     slabs: tuple[Kind, ...] = (),
     scale: Scale = Scale.NONE,
+    nest: Nest | None = None,
 ) -> Combination:
     """Return the map from products to all blocks of the result, with zeros for absent ones.
 
-    `slabs`: the kinds of the products; empty: all are full. `scale`: see `Combine`.
+    `slabs`: the kinds of the products; empty: all are full. `scale` and `nest`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale)
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, nest=nest)
 
 
 class KernelLaunch:
@@ -170,8 +183,10 @@ class KernelLaunch:
     all kernels takes longer than a small product.
     """
 
-    def __init__(self, kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], tile: Tile) -> None:
-        self._kernel, self._grid, self._numbers, self._tile = kernel, grid, numbers, tile
+    def __init__(
+        self, kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], form: Form, warps: int
+    ) -> None:
+        self._kernel, self._grid, self._numbers, self._form, self._warps = kernel, grid, numbers, form, warps
         self._start: Callable[..., object] | None = None
 
     def __call__(self, matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
@@ -181,12 +196,12 @@ class KernelLaunch:
         if matrix.is_cuda and matrix.get_device() != torch.cuda.current_device():
             with torch.cuda.device(matrix.device):
                 return self(matrix, stack, *others)
-        rows, cols, warps = self._tile.rows, self._tile.cols, self._tile.warps
         if self._start is not None:
-            self._start(matrix, stack, *others, *self._numbers, rows, cols)
+            self._start(matrix, stack, *others, *self._numbers, *self._form)
             return None
         start = starter(self._kernel, self._grid, matrix)
-        made = start(matrix, stack, *others, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
+        named = dict(zip(FORM, self._form, strict=True))
+        made = start(matrix, stack, *others, *self._numbers, **named, num_warps=self._warps)
         if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
             self._start = made[self._grid]
         return None
@@ -201,14 +216,27 @@ def _swapped(launch: Launch) -> Launch:
     return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
 
 
+def form_of(matrix: Tensor, stack: Tensor) -> tuple[int, int, int]:
+    """Return VECTOR, MATRIX and SLABS of a launch (see `combine_text`): what it has in common with others.
+
+    matrix (items, rows, cols) and stack (items, slabs, height, width).
+    """
+    by_rows = BY_ROWS if stack.stride(3) == 1 else BY_COLUMNS if stack.stride(2) == 1 else STRIDED
+    order = BY_ROWS if matrix.stride(2) == 1 else STRIDED
+    sizes = [*matrix.shape[2:], *stack.shape[3:], *(matrix.shape[1:2] + stack.shape[2:3]) * (by_rows != BY_ROWS)]
+    strides = [matrix.stride(1), *matrix.stride()[2:] * (order != BY_ROWS), stack.stride(1)]
+    strides += [stack.stride(2)] * (by_rows != BY_COLUMNS) + [stack.stride(3)] * (by_rows != BY_ROWS)
+    strides += [x.stride(0) for x in (matrix, stack) if x.shape[0] > 1]
+    if STRIDED in (by_rows, order) or (matrix.data_ptr() | stack.data_ptr()) % ACCESS:
+        return 1, order, by_rows
+    widest = sorted({ACCESS // x.element_size() for x in (matrix, stack)}, reverse=True)
+    fitting = (vector for vector in widest if not any(number % vector for number in (*sizes, *strides)))
+    return next(fitting, 1), order, by_rows
+
+
 def _fitting(tile: Tile, width: int) -> Tile:
-    """Return the tile with fewer warps, if that divides the width into whole tiles: then nothing is masked."""
+    """Return the tile, with fewer warps if it is wider than a block: then most of it would be outside."""
     if tile.rows > 1:
         return tile
-    share = next((part for part in (1, 2, 4, 8) if part <= tile.warps and width % (tile.cols // part) == 0), 1)
+    share = next((part for part in (8, 4, 2) if part <= tile.warps and width <= tile.cols // part), 1)
     return replace(tile, cols=tile.cols // share, warps=tile.warps // share)
-
-
-def _parts(blocks: tuple[Block, ...], by_columns: bool) -> Block:
-    rows, cols = (max(block[axis] for block in blocks) + 1 for axis in (0, 1))
-    return (cols, rows) if by_columns else (rows, cols)

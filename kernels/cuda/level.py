@@ -17,6 +17,7 @@ from . import half
 from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, kept
 from .naive import combine
+from .nesting import nests_of
 from .shape import Piece, Shape
 from .stack import multiply_stack
 
@@ -54,12 +55,17 @@ class CudaLevel:
         maps = self.flat.maps
         left, right = self.flat.left, self.flat.right
 
-        def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
-            return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
+        nests = nests_of(program)
 
-        self.left, self.right = split(left, maps.left_blocks, target.a), split(right, maps.right_blocks, target.b)
+        def split(side: int, linear: LinearMap, blocks: tuple[Block, ...]) -> Combination:
+            kinds = tuple((target.a, target.b)[side][i][j] for i, j in blocks)
+            # Where LOOP reads a sum for several products, there are fewer slabs than products.
+            nest = nests[side] if len(linear.results) == self.flat.rank else None
+            return Combination(linear, Direction.SPLIT, blocks, kinds, nest=nest)
+
+        self.left, self.right = split(0, left, maps.left_blocks), split(1, right, maps.right_blocks)
         needed = tuple(map(_needed, self.flat.products)) if self._halves else ()
-        self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed)
+        self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed, nest=nests[2])
         self.slabs = (len(left.results), len(right.results), self.flat.rank)
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 

@@ -20,6 +20,7 @@ from ..codegen.triton_text import Direction, Scale
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
 from .launch import starter
+from .nesting import nests_of
 from .split import (
     ALIGNED,
     LONG,
@@ -60,9 +61,11 @@ class SplitLevel:
         if any(op.kind.half for op in flat.products) or not target.is_general:
             raise PlanError(f"halves are multiplied for general products, not for {target}")
         self.rank = flat.rank
-        self.left = Combination(flat.left, Direction.SPLIT, maps.left_blocks, scale=Scale.ROWS, halves=True)
-        self.right = Combination(flat.right, Direction.SPLIT, maps.right_blocks, scale=Scale.COLS, halves=True)
-        self.merge = merge_of(flat.merge, maps.stored, target.c, scale=Scale.BOTH)
+        of_a, of_b, of_c = nests_of(program)
+        split = Direction.SPLIT
+        self.left = Combination(flat.left, split, maps.left_blocks, scale=Scale.ROWS, halves=True, nest=of_a)
+        self.right = Combination(flat.right, split, maps.right_blocks, scale=Scale.COLS, halves=True, nest=of_b)
+        self.merge = merge_of(flat.merge, maps.stored, target.c, scale=Scale.BOTH, nest=of_c)
         left = _sizes(flat.left, maps.left_blocks, (m, k))
         right = _sizes(flat.right, maps.right_blocks, (k, n))
         merge = np.zeros((m, n, self.rank))

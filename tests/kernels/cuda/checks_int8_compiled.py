@@ -24,7 +24,8 @@ SHARED = {80: 166912, 89: 101376, 90: 232448}
 def compiled(kernel, constants, pointers, options, capability=90, aligned=()):
     types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
     place = kernel.arg_names.index
-    hints = {(place(name),): [["tt.divisibility", 16]] for name in (*pointers, *aligned)}
+    known = [name for name, kind in pointers.items() if kind.startswith("*")]
+    hints = {(place(name),): [["tt.divisibility", 16]] for name in (*known, *aligned)}
     source = ASTSource(
         kernel, types | pointers, {(place(name),): value for name, value in constants.items()}, attrs=hints
     )

@@ -14,9 +14,7 @@ import torch
 import lcma
 from lcma.kernels import Candidate, Machine, Profile, Request, families, strategies
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_text import Direction, combine_text
-from lcma.kernels.codegen.triton_tiles import tile_of
+from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
@@ -128,22 +126,58 @@ def test_maps(names, dtype, order):
     assert untouched(out, canvas)
 
 
-def test_exact_tiles_need_no_masks():
-    """The kernel without masks, that whole tiles take."""
+def test_one_compiled_form_for_all_sizes():
+    """Sizes that are not whole tiles, a batch, views with other strides: what is compiled is the same."""
     maps = maps_of(program("strassen"))
-    matrix = drawn((2, 4, 1024), torch.float32)
-    stack = torch.full((2, 7, 2, 512), float("nan"))
     split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
-    split.run(matrix, stack)
-    (launch,) = split._launches.values()
-    ahead = tile_of(maps.left, 4).ahead
-    assert launch._kernel is combine_kernel(split.work(False, False, True, ahead))
-    assert "mask" not in combine_text(split.work(False, False, True, ahead))
-    for i in range(2):
-        cut = naive._blocks(matrix[i], (2, 2))
-        torch.testing.assert_close(
-            stack[i], torch.stack(naive.apply_map(maps.left, [cut[x] for x in maps.left_blocks]))
-        )
+    for items, height, width, spare in ((2, 2, 512, 0), (1, 5, 512, 8), (3, 1, 380, 4), (1, 7, 1028, 0)):
+        matrix = drawn((items, 2 * height, 2 * width + spare), torch.float32)[:, :, : 2 * width]
+        stack = torch.full((items, 7, height, width), float("nan"))
+        split.run(matrix, stack)
+        for i in range(items):
+            cut = naive._blocks(matrix[i], (2, 2))
+            wanted = torch.stack(naive.apply_map(maps.left, [cut[x] for x in maps.left_blocks]))
+            torch.testing.assert_close(stack[i], wanted)
+    launches = split._launches.values()
+    assert len(launches) == 4
+    assert len({(launch._kernel, launch._form, launch._warps) for launch in launches}) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype"), [(("strassen",) * 3, torch.float32), (("strassen", "4x4x4"), torch.float64)], ids=str
+)
+def test_loops_over_the_outer_level_give_the_bits_of_straight_line_code(names, dtype):
+    """Blocks reach over the edge; an infinity meets no coefficient of zero."""
+    torch.manual_seed(3)
+    level = cuda_level(program(*names))
+    m, k, n = level.target.shape
+    height, width = 2, 3
+    for combination, grid in ((level.left, (m, k)), (level.right, (k, n)), (level.merge, (m, n))):
+        assert combination.nest is not None
+        straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
+        matrix = drawn((1, height * grid[0] - 1, width * grid[1] - 2), dtype)
+        stack = drawn((1, level.flat.rank, height, width), dtype)
+        matrix[0, 3, 4] = stack[0, 5, 0, 1] = float("inf")
+        results = []
+        for one in (combination, straight):
+            of_matrix, of_stack = matrix.clone(), stack.clone()
+            one.run(of_matrix, of_stack)
+            results.append((of_matrix, of_stack))
+        torch.testing.assert_close(*results, rtol=0, atol=0, equal_nan=True)
+
+
+def test_loops_whose_outer_sums_had_shared_parts():
+    torch.manual_seed(5)
+    level = cuda_level(program("2x3x3", "laderman"))
+    for combination, (rows, cols) in ((level.left, (6, 9)), (level.right, (9, 9)), (level.merge, (6, 9))):
+        assert combination.nest is not None
+        straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
+        matrix, stack = drawn((1, 2 * rows, 3 * cols - 2), torch.float64), drawn((1, 345, 2, 3), torch.float64)
+        results = []
+        for one in (combination, straight):
+            results.append((matrix.clone(), stack.clone()))
+            one.run(*results[-1])
+        torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
 
 
 def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():

@@ -58,8 +58,22 @@ def test_launches_find_what_was_compiled_ahead(compilations):
     assert compilations == []
     call()
     assert compilations == [True] * 3
-    # Other kernels: columns that are no multiple of 16 are read more narrowly, edges are masked.
-    assert len(kernels_of([product((256, 512, 129), "float32"), product((255, 512, 128), "float32")])) == 4
+    # Other kernels: columns that are no multiple of 16 bytes are read more narrowly.
+    assert len(kernels_of([product((256, 512, 129), "float32"), product((255, 512, 128), "float32")])) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_a_second_shape_needs_no_other_kernel(dtype, tmp_path, monkeypatch):
+    """One compiled form for all shapes: edges, batches and strides are arguments."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+
+    def of(sizes):
+        return product(sizes, dtype, levels=("2x2x3",))
+
+    first = kernels_of([of((4096, 4096, 4096))])
+    assert len(first) == 3
+    for sizes in ((4096, 4096, 4608), (4100, 5000, 6144), (2000, 1 << 20, 3072), (4099, 8192, 8184)):
+        assert kernels_of([of((4096, 4096, 4096)), of(sizes)]) == first
 
 
 def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations):
@@ -117,7 +131,7 @@ def test_a_broken_rehearsal_ends_the_compilers():
 
 
 def test_other_threads_and_launches_are_not_recorded(compilations):
-    mine, other = product((64, 64, 64), "float64"), product((32, 32, 32), "float64")
+    mine, other = product((64, 64, 64), "float64"), product((32, 32, 32), "float64", levels=("3x3x2",))
 
     def both():
         thread = threading.Thread(target=other)

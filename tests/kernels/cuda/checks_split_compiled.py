@@ -12,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import BY_ROWS, NUMBERS
 from lcma.kernels.cuda.split import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
 from lcma.kernels.cuda.split_kernel import (
     block_sums,
@@ -103,13 +104,10 @@ def test_the_verdict_needs_no_stack(tmp_path):
 
 def test_sums_are_split_without_spills(tmp_path):
     level = split_level(given([resolve("strassen")[0]] * 2)[0].program)
-    kernel = combine_kernel(level.left.work(False, False, True))
-    made = compiled(
-        kernel, {"ROWS": 1, "COLS": 1024}, {"matrix": "*fp32", "stack": "*fp16", **SHIFTS}, {}, {"num_warps": 8}
-    )
-    assert used(made, tmp_path)[1] == 0
-    kernel = combine_kernel(level.merge.work(False, False, True))
-    made = compiled(
-        kernel, {"ROWS": 1, "COLS": 1024}, {"matrix": "*fp32", "stack": "*fp32", **SHIFTS}, {}, {"num_warps": 8}
-    )
-    assert used(made, tmp_path)[1] == 0
+    constants = {"ROWS": 1, "COLS": 1024, "VECTOR": 4, "MATRIX": BY_ROWS, "SLABS": BY_ROWS}
+    numbers = dict.fromkeys(NUMBERS, "i64")
+    for combination, stored in ((level.left, "*fp16"), (level.merge, "*fp32")):
+        kernel = combine_kernel(combination.work(False, False))
+        pointers = {"matrix": "*fp32", "stack": stored, **SHIFTS, **numbers}
+        made = compiled(kernel, constants, pointers, {}, {"num_warps": 8})
+        assert used(made, tmp_path)[1] == 0

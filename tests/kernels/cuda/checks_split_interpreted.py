@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
+from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.split import split_product
 from lcma.kernels.cuda.split_executor import SplitExecutor
 from lcma.kernels.cuda.split_level import split_level
@@ -189,3 +190,19 @@ def test_levels_write_over_an_operand():
     executor = SplitExecutor(Request(48, 48, 48, "fp32-accurate", device="cuda"), 0, level_of("strassen"))
     assert executor.run(a, b, out=a) is a
     assert max(errors(a, first, b)) <= 2.0**-19
+
+
+def test_loops_scale_and_store_halves_as_straight_line_code_does():
+    torch.manual_seed(4)
+    level, height, width = split_level(given([resolve("strassen")[0]] * 3)[0].program), 2, 3
+    for one, slabs, dtype in ((level.left, 686, torch.float16), (level.merge, 343, torch.float32)):
+        assert one.nest is not None
+        straight = Combination(one.map, one.direction, one.blocks, one.kinds, scale=one.scale, halves=one.halves)
+        matrix = torch.randn(1, 8 * height - 1, 8 * width - 2)
+        stack = torch.randn(1, slabs, height, width).to(dtype)
+        shifts = tuple((torch.arange(size) % 7 - 3).int() for size in matrix.shape[1:])
+        results = []
+        for combination in (one, straight):
+            results.append((matrix.clone(), stack.clone()))
+            combination.run(*results[-1], shifts=shifts)
+        torch.testing.assert_close(*results, rtol=0, atol=0)

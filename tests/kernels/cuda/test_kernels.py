@@ -19,11 +19,6 @@ def test_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
 
 
 @pytest.mark.slow
-def test_three_levels_fit_the_registers_of_sm_90(run_checks, tmp_path):
-    run_checks("checks_compiled.py", "slow", TRITON_CACHE_DIR=str(tmp_path))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["80", "89"])
 def test_kernels_are_compiled_for_older_gpus_or_refused(run_checks, tmp_path, arch):
     run_checks("checks_other_gpus.py", TRITON_CACHE_DIR=str(tmp_path), ARCH=arch)

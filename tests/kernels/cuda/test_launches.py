@@ -6,7 +6,7 @@ import pytest
 
 import lcma
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_text import Direction
+from lcma.kernels.codegen.triton_text import BY_ROWS, Direction
 from lcma.kernels.cuda.combine import Combination
 from lcma.schemes_db.straightline import program_of
 
@@ -20,8 +20,8 @@ class Kernel:
         self.found, self.started = [], []
 
     def __getitem__(self, grid):
-        def find(*arguments, ROWS, COLS, num_warps):
-            self.found.append((grid, arguments[2:], ROWS, COLS, num_warps))
+        def find(*arguments, num_warps, **form):
+            self.found.append((grid, arguments[2:], tuple(form.values()), num_warps))
             return {grid: lambda *again: self.started.append((grid, again[2:]))}
 
         return find
@@ -35,11 +35,12 @@ def test_what_is_compiled_is_started_directly_from_then_on(monkeypatch):
     for _ in range(3):
         split.run(matrix, stack)
     assert (len(kernel.found), len(kernel.started)) == (1, 2)
-    (grid, numbers, rows, cols, warps), (again, same) = kernel.found[0], kernel.started[0]
-    assert again == grid == (896 // cols * 32 // rows, 3, 1)
-    assert same == (*numbers, rows, cols)
-    # 896 columns are whole tiles of half as many warps as the map would have.
-    assert (cols, warps) == (128, 2)
+    (grid, numbers, form, warps), (again, same) = kernel.found[0], kernel.started[0]
+    assert same == (*numbers, *form)
+    assert again == grid == (4 * 32, 3, 1)  # 896 columns are covered by 4 tiles, of which the last is cut short
+    assert form == (1, 256, 4, BY_ROWS, BY_ROWS)
+    assert numbers[:7] == (64, 1792 // 4, 1792 // 4, 1, 64 * 1792 // 4, 32, 896 // 4)
+    assert warps == 4
     split.run(matrix[1:], stack[1:])
     split.run(torch.empty(3, 63, 1792), stack)
     assert len(kernel.found) == 3

@@ -1,0 +1,83 @@
+"""A large combine kernel as a loop over the products of its outer level, around straight-line code of the inner ones.
+
+Triton's compile time grows with the third power of the number of operations: three levels of Strassen as
+straight-line code take it 10 to 20 seconds, as a loop of 7 turns less than one. Every source is still read once
+and every result written once; the sums of the outer level have run-time coefficients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .maps import LinearMap
+from .triton_order import Fetch, Keep, Step, Take, steps
+
+if TYPE_CHECKING:
+    from .triton_text import Combine
+
+MOST_TURNS = 31
+"""Maximum number of products of the outer level: their coefficients of one block are in one integer of 64 bits."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A map as two levels. `coefficients[r][o]`, each -1, 0 or 1, is that of outer block o in product r.
+
+    `inner` is the map of the inner level, whose slabs follow those of the product before. `places[o][i]` is the index
+    in the whole map of block i of the inner level in block o of the outer one: a source (split) or a result (merge).
+    """
+
+    coefficients: tuple[tuple[int, ...], ...]
+    inner: LinearMap
+    places: tuple[tuple[int, ...], ...]
+
+
+def nest_lines(work: Combine, nest: Nest) -> list[str]:
+    """Return the lines of the kernel after its head."""
+    from .triton_text import Direction, line_of
+
+    real, split = f"tl.{work.real}", work.direction is Direction.SPLIT
+    # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
+    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if work.integers else " * -1.0")
+    blocks = range(len(nest.places))
+    codes = [sum((row[o] + 1) << (2 * r) for r, row in enumerate(nest.coefficients)) for o in blocks]
+    body = []
+    for o, code in zip(blocks, codes, strict=True):
+        body.append(f"c{o} = (((zero + {code}) >> (2 * turn)) & 3) - 1")
+        body.append(f"sign{o} = tl.where(c{o} < 0, -1, 1).to({real})")
+    lines = [f"blank = {blank}"]
+
+    def added(total: str, o: int, value: str) -> str:
+        return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
+
+    def inner_line(step: Step) -> list[str]:
+        if split and isinstance(step, Fetch):
+            return []
+        if split and isinstance(step, Take):
+            name = f"v{step.value}"
+            return [f"{name} = blank"] + [
+                f"{name} = {added(name, o, f's{nest.places[o][step.value]}')}" for o in blocks
+            ]
+        if not split and isinstance(step, Keep):
+            names = [f"s{nest.places[o][step.result]}" for o in blocks]
+            return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
+        return [line_of(work, step)]
+
+    if split:
+        for source in range(work.map.sources):
+            lines += [line_of(work, Fetch(source)), line_of(work, Take(source)), f"s{source} = v{source}"]
+    else:
+        lines += [f"s{result} = blank" for result in range(len(work.map.results))]
+    for step in steps(nest.inner, work.ahead):
+        body += inner_line(step)
+    slabs = len(nest.inner.results) if split else nest.inner.sources
+    body.append(f"on += {slabs} * slab")
+    lines += [
+        f"for turn in range({len(nest.coefficients)}):",
+        *("    " + line.replace("\n", "\n    ") for line in body),
+    ]
+    if not split:
+        for result in range(len(work.map.results)):
+            lines += [f"v{result} = s{result}", line_of(work, Keep(result, result))]
+    return lines
