@@ -7,14 +7,11 @@ and every result written once; the sums of the outer level have run-time coeffic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .maps import LinearMap
 from .triton_order import Fetch, Keep, Step, Take, steps
-
-if TYPE_CHECKING:
-    from .triton_text import Combine
 
 MOST_TURNS = 31
 """Maximum number of products of the outer level: their coefficients of one block are in one integer of 64 bits."""
@@ -33,13 +30,17 @@ class Nest:
     places: tuple[tuple[int, ...], ...]
 
 
-def nest_lines(work: Combine, nest: Nest) -> list[str]:
-    """Return the lines of the kernel after its head."""
-    from .triton_text import Direction, line_of
+def nest_lines(
+    whole: LinearMap, nest: Nest, split: bool, dtype: str, ahead: int, line_of: Callable[[Step], str]
+) -> list[str]:
+    """Return the lines of the kernel of a map after its head.
 
-    real, split = f"tl.{work.real}", work.direction is Direction.SPLIT
+    `split`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `triton_order.steps`. `line_of` gives
+    the line of a step of the whole map, on the matrix, or of the inner map, on the slabs.
+    """
+    real = f"tl.{dtype}"
     # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
-    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if work.integers else " * -1.0")
+    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if dtype == "int32" else " * -1.0")
     blocks = range(len(nest.places))
     codes = [sum((row[o] + 1) << (2 * r) for r, row in enumerate(nest.coefficients)) for o in blocks]
     body = []
@@ -62,14 +63,14 @@ def nest_lines(work: Combine, nest: Nest) -> list[str]:
         if not split and isinstance(step, Keep):
             names = [f"s{nest.places[o][step.result]}" for o in blocks]
             return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
-        return [line_of(work, step)]
+        return [line_of(step)]
 
     if split:
-        for source in range(work.map.sources):
-            lines += [line_of(work, Fetch(source)), line_of(work, Take(source)), f"s{source} = v{source}"]
+        for source in range(whole.sources):
+            lines += [line_of(Fetch(source)), line_of(Take(source)), f"s{source} = v{source}"]
     else:
-        lines += [f"s{result} = blank" for result in range(len(work.map.results))]
-    for step in steps(nest.inner, work.ahead):
+        lines += [f"s{result} = blank" for result in range(len(whole.results))]
+    for step in steps(nest.inner, ahead):
         body += inner_line(step)
     slabs = len(nest.inner.results) if split else nest.inner.sources
     body.append(f"on += {slabs} * slab")
@@ -78,6 +79,6 @@ def nest_lines(work: Combine, nest: Nest) -> list[str]:
         *("    " + line.replace("\n", "\n    ") for line in body),
     ]
     if not split:
-        for result in range(len(work.map.results)):
-            lines += [f"v{result} = s{result}", line_of(work, Keep(result, result))]
+        for result in range(len(whole.results)):
+            lines += [f"v{result} = s{result}", line_of(Keep(result, result))]
     return lines

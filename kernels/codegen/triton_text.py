@@ -152,9 +152,10 @@ def combine_text(work: Combine) -> str:
     lines += ["if ROWS > 1:", "    inside &= near_row < high.to(tl.int32)"]
     lines += _edges(work) + _powers(work)
     if work.nest is None:
-        lines += [line_of(work, step) for step in steps(work.map, work.ahead)]
+        lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     else:
-        lines += nest_lines(work, work.nest)
+        split = work.direction is Direction.SPLIT
+        lines += nest_lines(work.map, work.nest, split, work.real, work.ahead, lambda step: _line(work, step))
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
@@ -207,7 +208,7 @@ def _power(work: Combine, index: int) -> str:
     return {Scale.ROWS: f"row{i}", Scale.COLS: f"col{j}"}.get(work.scale, f"row{i} + col{j}")
 
 
-def line_of(work: Combine, step: Step) -> str:
+def _line(work: Combine, step: Step) -> str:
     """Return the line of one step."""
     real = f"tl.{work.real}"
     if isinstance(step, Fetch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.program import Coefficient, ProductKind, Program
 from ..codegen.maps import Block, expanded, maps_of
 from ..codegen.triton_nest import MOST_TURNS, Nest
 from .flat_program import flat_program
@@ -45,7 +45,7 @@ def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None
     found = {block: index for index, block in enumerate(blocks)}
     if any(place not in found for line in places for place in line):
         return None
-    dense = [[0] * len(outside) for _ in range(rank)]
+    dense: list[list[Coefficient]] = [[0] * len(outside) for _ in range(rank)]
     if side == 2:
         for block, terms in enumerate(sums):
             for product, coefficient in terms:
