@@ -9,6 +9,8 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.codegen.flatten import flatten
+from lcma.kernels.exact.schemes import restored_chain
+from lcma.kernels.ring import exact_ring
 from lcma.schemes_db import ProductKind
 from lcma.schemes_db.grids import Kind
 from lcma.schemes_db.shipped import shipped, shipped_names
@@ -181,3 +183,10 @@ def test_a_scheme_for_a_matrix_and_its_transpose_multiplies_nothing_else():
         with pytest.raises(PlanError, match=r"its own transpose; call lcma.syrk|not for this mask"):
             call(a, b)
     np.testing.assert_array_equal(lcma.syrk(a, scheme="naive:2x2x2:gram"), np.tril(a @ a.T))
+
+
+def test_a_stored_chain_of_exact_levels_is_of_schemes_for_general_products():
+    ring = exact_ring("Z")
+    strassen, other = (f"{shipped(name).scheme.digest}@mkn" for name in ("strassen", "eca-stage1"))
+    assert restored_chain(f"{strassen}/{strassen}", ring).label == "2x2x2:7 2x2x2:7"
+    assert restored_chain(other, ring) is restored_chain(f"{strassen}/{other}", ring) is None
