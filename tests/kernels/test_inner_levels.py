@@ -68,10 +68,8 @@ def triangular_products(text, convert):
     rng = np.random.default_rng(21)
     q, k, v = (rng.standard_normal((48, 36)) for _ in range(3))
     p = rng.standard_normal((48, 48))
-    inner = text.partition("/")[2]
     cq, ck, cv, cp, ct = map(convert, (q, k, v, p, v.T.copy()))
     yield np.tril(q @ k.T), lambda: lcma.causal_qk(cq, ck, scheme=text)
-    yield np.tril(q @ k.T), lambda: lcma.causal_qk(cq, ck, strategy="halving", scheme=inner)
     yield np.tril(p) @ v, lambda: lcma.causal_pv(cp, cv, scheme=text)
     yield v.T @ np.tril(p).T, lambda: lcma.trmm(cp, ct, "right", transposed=True, scheme=text)
     yield np.tril(q @ q.T), lambda: lcma.syrk(cq, scheme=text)
@@ -120,7 +118,6 @@ def test_a_level_for_other_products_is_refused_by_name(inner):
     q = np.ones((8, 8))
     calls = [
         lambda: lcma.causal_qk(q, q, scheme=f"eca-stage1/{inner}"),
-        lambda: lcma.causal_qk(q, q, strategy="halving", scheme=inner),
         lambda: lcma.causal_pv(q, q, scheme=f"eca-stage1/{inner}"),
         lambda: lcma.trmm(q, q, scheme=f"eca-stage1/{inner}"),
         lambda: lcma.syrk(q, scheme=f"eca-stage1/{inner}"),
