@@ -53,13 +53,16 @@ class OrientedScheme:
         """Restore a scheme from its `name`.
 
         Raises:
-            CatalogError: the catalogue no longer has such a scheme.
+            CatalogError: the catalogue no longer has such a scheme, or it is not for general products.
         """
         source, _, order = text.partition("@")
         if (scheme := _compact_schemes().get(source)) is not None:
             return cls.of(scheme, order)  # also where no catalogue has been built yet
         with Catalog.open() as catalog:
-            return cls.of(catalog.find(source)[0], order)
+            scheme = catalog.find(source)[0]
+        if not scheme.target.is_general:
+            raise CatalogError(f"{text} is a scheme for {scheme.target}, not for general products")
+        return cls.of(scheme, order)
 
     @property
     def name(self) -> str:

@@ -179,10 +179,12 @@ def _restored(name: str) -> Scheme:
 
 
 def restored_chain(key: str, ring: ExactRing) -> ExactChain | None:
-    """Return the chain of a key; None if the catalogue lacks one of its schemes."""
+    """Return the chain of a key; None if the catalogue lacks one of its schemes, or one is not for general products."""
     try:
         levels = [LevelOf.of(_restored(name), name) for name in key.split("/")]
     except CatalogError:
+        return None
+    if not all(level.scheme.target.is_general for level in levels):
         return None
     return ExactChain(tuple(levels), ring)
 

@@ -9,6 +9,8 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.codegen.flatten import flatten
+from lcma.kernels.exact.schemes import restored_chain
+from lcma.kernels.ring import exact_ring
 from lcma.schemes_db import ProductKind
 from lcma.schemes_db.grids import Kind
 from lcma.schemes_db.shipped import shipped, shipped_names
@@ -66,10 +68,8 @@ def triangular_products(text, convert):
     rng = np.random.default_rng(21)
     q, k, v = (rng.standard_normal((48, 36)) for _ in range(3))
     p = rng.standard_normal((48, 48))
-    inner = text.partition("/")[2]
     cq, ck, cv, cp, ct = map(convert, (q, k, v, p, v.T.copy()))
     yield np.tril(q @ k.T), lambda: lcma.causal_qk(cq, ck, scheme=text)
-    yield np.tril(q @ k.T), lambda: lcma.causal_qk(cq, ck, strategy="halving", scheme=inner)
     yield np.tril(p) @ v, lambda: lcma.causal_pv(cp, cv, scheme=text)
     yield v.T @ np.tril(p).T, lambda: lcma.trmm(cp, ct, "right", transposed=True, scheme=text)
     yield np.tril(q @ q.T), lambda: lcma.syrk(cq, scheme=text)
@@ -118,7 +118,6 @@ def test_a_level_for_other_products_is_refused_by_name(inner):
     q = np.ones((8, 8))
     calls = [
         lambda: lcma.causal_qk(q, q, scheme=f"eca-stage1/{inner}"),
-        lambda: lcma.causal_qk(q, q, strategy="halving", scheme=inner),
         lambda: lcma.causal_pv(q, q, scheme=f"eca-stage1/{inner}"),
         lambda: lcma.trmm(q, q, scheme=f"eca-stage1/{inner}"),
         lambda: lcma.syrk(q, scheme=f"eca-stage1/{inner}"),
@@ -181,3 +180,10 @@ def test_a_scheme_for_a_matrix_and_its_transpose_multiplies_nothing_else():
         with pytest.raises(PlanError, match=r"its own transpose; call lcma.syrk|not for this mask"):
             call(a, b)
     np.testing.assert_array_equal(lcma.syrk(a, scheme="naive:2x2x2:gram"), np.tril(a @ a.T))
+
+
+def test_a_stored_chain_of_exact_levels_is_of_schemes_for_general_products():
+    ring = exact_ring("Z")
+    strassen, other = (f"{shipped(name).scheme.digest}@mkn" for name in ("strassen", "eca-stage1"))
+    assert restored_chain(f"{strassen}/{strassen}", ring).label == "2x2x2:7 2x2x2:7"
+    assert restored_chain(other, ring) is restored_chain(f"{strassen}/{other}", ring) is None

@@ -14,6 +14,7 @@ from lcma.kernels import Layout, Machine, Profile, Request, decision_for
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import Entry, Known, Record, Wisdom, class_of, keep_record, sizes_of, stored_wisdom
+from lcma.schemes_db.shipped import shipped
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
 REQUEST = Request(2048, 2048, 2048)
@@ -110,7 +111,8 @@ def test_candidates_that_are_gone_are_left_out(flat, plans):
     vendor, scheme = plans
     gone = replace(entry(scheme, 0.1), strategy="of-another-package")
     lost = replace(entry(scheme, 0.1), source="0" * 64 + "@mkn")
-    wisdom = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost, entry(scheme, 0.5)),))
+    other = replace(entry(scheme, 0.1), source=f"{shipped('eca-stage1').scheme.digest}@mkn")  # not of general products
+    wisdom = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost, other, entry(scheme, 0.5)),))
     found = decision_for(REQUEST, machine=replace(flat, wisdom=wisdom))
     assert found.plan.candidate == scheme.candidate
     alone = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost),))
