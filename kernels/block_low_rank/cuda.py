@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.executor import layout_of
+from ..cuda.requests import layout_of
 from ..out import shares_storage
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage

@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..cuda.dtypes import name_of
-from ..cuda.executor import request_of
+from ..cuda.requests import request_of
 from ..request import structures_of
 from .run import run_triangular
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...errors import PlanError
-from ..cuda.executor import layout_of
+from ..cuda.requests import layout_of
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request

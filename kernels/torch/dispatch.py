@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ...errors import PlanError
 from ..cuda.dtypes import dense_dtype
-from ..cuda.executor import TensorExecutor, request_of
-from ..cuda.fp8_executor import Fp8Executor
 from ..cuda.machine import index_of, require_device
-from ..cuda.scaled_half_executor import ScaledHalfExecutor
+from ..cuda.requests import request_of
 from ..cuda.vendor import VendorExecutor
-from ..dense.flat_pool import FlatChain
 from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
@@ -23,8 +20,13 @@ from .recipe import Recipe, named
 
 Tensor = Any
 
-PREPARING = TensorExecutor, Fp8Executor, ScaledHalfExecutor
-"""Executors that take a B prepared before."""
+SMALL = 1 << 28
+"""Multiplications of a product below which `auto` calls torch without planning: launches alone would cost the gain.
+
+At 50 Tflop/s, the rate of an H100 in strict float32, it takes 11 us.
+"""
+
+_AUTO = Recipe()
 
 
 def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
@@ -49,6 +51,8 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
+    if recipe == _AUTO and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
+        return VendorExecutor()
     dtype, index = dense_dtype(a, recipe.precision), index_of(a.device)
     if recipe.is_free and packed is None and allowed() and (found := _learning(recipe, a, b, dtype)) is not None:
         return found
@@ -85,7 +89,7 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
-    if packed is not None and isinstance(executor, PREPARING) and executor.fits(packed):
+    if packed is not None and _prepares(executor) and cast(Any, executor).fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
@@ -102,6 +106,10 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     """
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")
+    from ..cuda.fp8_executor import Fp8Executor  # with the code of schemes, which a first product does not wait for
+    from ..cuda.scaled_half_executor import ScaledHalfExecutor
+    from ..dense.flat_pool import FlatChain
+
     if not recipe.levels:
         dtype = dense_dtype(b, recipe.precision)
         request = request_of(b.new_empty((rows, b.shape[0])), b, dtype, static="B")
@@ -114,7 +122,12 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     if not recipe.levels:
         return None
     executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, executor.prepare(b).sums) if isinstance(executor, PREPARING) else None
+    return (recipe, cast(Any, executor).prepare(b).sums) if _prepares(executor) else None
+
+
+def _prepares(executor: Executor) -> bool:
+    """Return whether an executor takes a B prepared before."""
+    return hasattr(executor, "fits")
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
-from ..cuda.executor import layout_of as tensor_layout
+from ..cuda.requests import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
 from ..kronecker.backward import transposed_gradients
 from ..kronecker.cuda_executor import TILED, TRANSPOSED

@@ -13,8 +13,8 @@ from torch.nn import functional
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import check_dense_precision, dense_dtype
-from ..cuda.executor import request_of
 from ..cuda.machine import index_of
+from ..cuda.requests import request_of
 from . import dispatch
 from .bilinear import is_sharded
 from .modules import is_conv1d, is_plain, refuse_script

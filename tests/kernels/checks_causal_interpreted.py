@@ -15,7 +15,7 @@ import torch
 from lcma.kernels.causal import tensors
 from lcma.kernels.causal.naive import plain, triangular
 from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
-from lcma.kernels.cuda.executor import request_of
+from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.cuda.tiles import Tile, tile_places
 from lcma.kernels.cuda.triangular import multiply
 from lcma.kernels.torch import triangular as triangular_ops

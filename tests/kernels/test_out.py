@@ -61,8 +61,9 @@ def of_tensors():
     """Products of CPU tensors by name, and executors of GPU products that run on them, too."""
     import torch
 
-    from lcma.kernels.cuda.executor import TensorExecutor, request_of
+    from lcma.kernels.cuda.executor import TensorExecutor
     from lcma.kernels.cuda.padded import padded_product
+    from lcma.kernels.cuda.requests import request_of
     from lcma.kernels.cuda.vendor import VendorExecutor
 
     a, b = (torch.from_numpy(drawn(SIZE, SIZE)[::step].copy()) for step in (1, -1))

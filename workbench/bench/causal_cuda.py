@@ -100,7 +100,7 @@ def _schemes() -> tuple[str, ...]:
 
 def _request(a: Tensor, b: Tensor, triangle: Any) -> Request:
     from ...kernels.cuda.dtypes import name_of
-    from ...kernels.cuda.executor import request_of
+    from ...kernels.cuda.requests import request_of
     from ...kernels.request import structures_of
 
     return request_of(a, b, name_of(a), structures=structures_of(triangle))

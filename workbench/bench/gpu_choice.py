@@ -67,8 +67,8 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
         PlanError: there is no GPU, or it was not measured.
     """
     from ...kernels import decision_for
-    from ...kernels.cuda.executor import request_of
     from ...kernels.cuda.machine import device_profile, require_device
+    from ...kernels.cuda.requests import request_of
     from ...kernels.dense.flat_pool import FlatChain
     from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of

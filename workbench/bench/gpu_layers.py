@@ -36,8 +36,8 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
     Raises:
         PlanError: there is no GPU, or it was not measured.
     """
-    from ...kernels.cuda.executor import request_of
     from ...kernels.cuda.machine import device_profile, require_device
+    from ...kernels.cuda.requests import request_of
     from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import Recipe

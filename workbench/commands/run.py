@@ -157,7 +157,7 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
         if dtype in (*AS_FLOAT32, "fp8"):
             raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
-    from ...kernels.cuda.executor import request_of
+    from ...kernels.cuda.requests import request_of
 
     return request_of(x, y, dtype, max_abs=max_abs, structures=structures)
 

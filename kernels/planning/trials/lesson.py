@@ -15,7 +15,7 @@ from ....errors import PlanError
 from ...request import Request
 from ..strategy import Executor, Operand, Plan
 from .clock import Clock, Reading
-from .trial import Trial, admit, choose, fail, issue, observe
+from .trial import MOST_COUNTED, Trial, admit, choose, fail, issue, observe
 
 Event = Callable[["Lesson"], None]
 
@@ -67,7 +67,9 @@ class Lesson:
                 self._wanted = True
                 self._on_wanted(self)
             self._read()
-            rare = self.trial.decided and self.calls % self.clock.watched
+            # Nothing is to be compared yet, or not for a while: a GPU's events cost a small call more than itself.
+            waiting = self.trial.challenger is None and (self.trial.decided or len(self.trial.led) >= MOST_COUNTED)
+            rare = waiting and self.calls % self.clock.watched
             if self._timing or rare or len(self._unread) >= MOST_UNREAD:
                 return self.trial.leader, None
             contender = choose(self.trial)

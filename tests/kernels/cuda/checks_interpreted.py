@@ -18,10 +18,11 @@ from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.executor import TensorExecutor, request_of
+from lcma.kernels.cuda.executor import TensorExecutor
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import Method, cuda_level
 from lcma.kernels.cuda.padded import padded_product
+from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache

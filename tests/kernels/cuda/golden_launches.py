@@ -23,9 +23,9 @@ from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS
 from lcma.kernels.cuda import combine, tiles
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.executor import request_of
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.schemes_db.resolve import resolve

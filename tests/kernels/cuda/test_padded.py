@@ -10,8 +10,9 @@ from lcma.kernels.planning.wisdom import Record, Wisdom, class_of, sizes_of
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.cuda.executor import TensorExecutor, request_of  # noqa: E402
+from lcma.kernels.cuda.executor import TensorExecutor  # noqa: E402
 from lcma.kernels.cuda.padded import padded_product  # noqa: E402
+from lcma.kernels.cuda.requests import request_of  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

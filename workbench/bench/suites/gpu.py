@@ -241,7 +241,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.cuda.executor import request_of
+    from ....kernels.cuda.requests import request_of
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import bilinear_mm
     from ....kernels.torch.recipe import Recipe
@@ -314,8 +314,8 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.cuda.executor import request_of
     from ....kernels.cuda.machine import device_profile
+    from ....kernels.cuda.requests import request_of
     from ....kernels.planning.profile import ESTIMATED
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import matmul

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +75,15 @@ def _cases(options: Options) -> Iterator[Case]:
             yield Case(f"eager {name}", partial(_eager, name, options.seed), 30, (bar,))
 
 
+@lru_cache(maxsize=1)
+def _byte_code() -> None:
+    """Compile the package's sources to byte code, as installing it does."""
+    compileall.compile_dir(Path(__file__).parents[3], quiet=2, rx=re.compile(r"/(\.venv|tests|docs)/"))
+
+
 def _process(module: str, argument: dict[str, Any]) -> Any:
     """Return the JSON that a module of this folder prints, run in a process with an empty home."""
+    _byte_code()
     with tempfile.TemporaryDirectory(prefix="lcma-hand-") as home:
         paths = os.pathsep.join(filter(None, sys.path))
         caches = {"LCMA_HOME": f"{home}/home", "TRITON_CACHE_DIR": f"{home}/triton"}

@@ -58,8 +58,8 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
     """The same on a GPU, where sums are made in float32 or better and kept in the dtype."""
     import torch
 
-    from ....kernels.cuda.executor import request_of
     from ....kernels.cuda.machine import require_device
+    from ....kernels.cuda.requests import request_of
     from ....kernels.planning.error import error_bound
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import bilinear_mm

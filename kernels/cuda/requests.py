@@ -1,0 +1,72 @@
+"""Requests for products of tensors, and the layouts of tensors. Imports nothing that a first call need not wait for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import PlanError
+from ..request import Layout, Request
+from ..structure import DENSE, Structure
+
+Tensor = Any
+
+
+def request_of(
+    a: Tensor,
+    b: Tensor,
+    dtype: str,
+    *,
+    static: str | None = None,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
+    max_abs: int | None = None,
+    structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
+    shared: bool = False,
+) -> Request:
+    """Return the request for `a @ b` of tensors, computed in `dtype`.
+
+    Raises:
+        PlanError: the tensors do not multiply, or differ in dtype or device.
+    """
+    import torch
+
+    for label, tensor in (("a", a), ("b", b)):
+        if tensor.dim() < 2:
+            raise PlanError(f"{label} has {tensor.dim()} dimensions; reshape it to a matrix (at least 2)")
+    if a.dtype != b.dtype:
+        raise PlanError(f"a is {a.dtype} and b is {b.dtype}; convert one with .to")
+    if a.device != b.device:
+        raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
+    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
+    if k != inner:
+        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+    try:
+        torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except RuntimeError:
+        raise PlanError(
+            f"leading sizes {[*a.shape[:-2]]} and {[*b.shape[:-2]]} do not broadcast; reshape one"
+        ) from None
+    return Request(
+        m,
+        k,
+        n,
+        dtype,
+        tuple(a.shape[:-2]),
+        tuple(b.shape[:-2]),
+        "cuda" if a.is_meta else a.device.type,  # tensors without data represent GPU tensors
+        (layout_of(a), layout_of(b), Layout.ROWS),
+        static=static,
+        max_error=max_error,
+        max_workspace=max_workspace,
+        max_abs=max_abs,
+        structures=structures,
+        shared=shared,
+    )
+
+
+def layout_of(tensor: Tensor) -> Layout:
+    """Return the layout of the last two dimensions."""
+    (rows, cols), (row, col) = tensor.shape[-2:], tensor.stride()[-2:]
+    if col == 1 or cols == 1:
+        return Layout.ROWS
+    return Layout.COLUMNS if row == 1 or rows == 1 else Layout.SCATTERED
