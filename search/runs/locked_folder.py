@@ -44,11 +44,15 @@ def new_folder(path: str | Path) -> Path:
     """Return a folder for a new run, created if it does not exist.
 
     Raises:
-        RunFolderError: it contains a run already, or can't be written.
+        RunFolderError: it contains a run already, or a file that a run would replace, or can't be written.
     """
     path = Path(path)
     if (path / "run.json").exists():
         raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
+    for name in ("found.jsonl", "start.json", "starts.jsonl", "state.json", "state.npz"):
+        # A run that was killed as it began leaves an empty list of finds.
+        if (place := path / name).is_symlink() or (place.exists() and place.stat().st_size):
+            raise RunFolderError(f"{path} holds {name}, which a run would replace: name another folder")
     with reported(path):
         path.mkdir(parents=True, exist_ok=True)
     return path

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from ...errors import LcmaError, TargetError
-from ...home import write_atomic
+from ...errors import TargetError
 from ...schemes_db import Z, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.composition import Part, best_composition, build
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.ranks import best_known
 from ...verify import certify
+from ..destination import claim, force_option, write
 from ..output import print_json
 
 
@@ -21,9 +19,10 @@ from ..output import print_json
 @click.argument("target", metavar="MxKxN")
 @click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
 @click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
+@force_option
 @click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
 @click.option("--json", "as_json", is_flag=True)
-def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
+def command(target: str, keep: bool, out: str | None, force: bool, dry_run: bool, as_json: bool) -> None:
     """Compose the best scheme for a size from those of the catalogue.
 
     Sums along an axis, tensor products, products of blocks of unequal sizes and the classical
@@ -32,6 +31,8 @@ def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bo
     wanted = parse_target(target)
     if not wanted.is_general:
         raise TargetError(f"compositions are known for general targets only, not {wanted}")
+    if out is not None:
+        claim(out, force)
     with Catalog.open() as catalog:
         part = best_composition(wanted.shape, catalog.best_ranks())
         known = best_known(wanted, Z)
@@ -46,8 +47,8 @@ def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bo
             facts["digest"] = scheme.digest
             if keep:
                 facts["added"] = catalog.add(scheme, certificate)
-            if out:
-                _write(Path(out), lcma_json.render(scheme, certificate))
+            if out is not None:
+                write(out, lcma_json.render(scheme, certificate))
     if as_json:
         print_json({**facts, "composition": _to_json(part)})
         return
@@ -55,13 +56,6 @@ def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bo
         click.echo(line)
     gap = f"; best known {known.rank}" if known else ""
     click.echo(f"{wanted} rank {part.rank}{gap}" + ("" if dry_run else f", certified, {str(facts['digest'])[:12]}"))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_atomic(path, text)
-    except OSError as error:
-        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
 
 
 def _to_json(part: Part) -> dict[str, object]:

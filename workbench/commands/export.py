@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from ...errors import LcmaError
-from ...home import write_atomic
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ...schemes_db.names import file_stem
+from ..destination import claim, force_option, write
 from ..schemes import scheme_argument
 
 
@@ -22,7 +21,8 @@ from ..schemes import scheme_argument
 )
 @click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
-def command(scheme: str | None, everything: bool, format_: str, out: str | None) -> None:
+@force_option
+def command(scheme: str | None, everything: bool, format_: str, out: str | None, force: bool) -> None:
     """Write schemes of the catalogue as text.
 
     The format lcma-json includes provenance and certificate.
@@ -31,22 +31,21 @@ def command(scheme: str | None, everything: bool, format_: str, out: str | None)
         raise click.UsageError("give a SCHEME, or --all")
     if everything and not out:
         raise click.UsageError("--all needs a folder: --out FOLDER")
-    try:
-        if scheme is not None:
-            _export_one(scheme, format_, out)
-        else:
-            _export_all(format_, Path(str(out)))
-    except OSError as error:
-        raise LcmaError(f"{error.filename or out} can't be written: {error.strerror}") from None
+    if scheme is not None:
+        _export_one(scheme, format_, out, force)
+    else:
+        _export_all(format_, Path(str(out)), force)
 
 
-def _export_one(scheme: str, format_: str, out: str | None) -> None:
+def _export_one(scheme: str, format_: str, out: str | None, force: bool) -> None:
+    if out is not None:
+        claim(out, force, [scheme])
     found, certificate = scheme_argument(scheme)
     content = _content(found, certificate, format_)
     if out is None:
         click.echo(content, nl=False)
     else:
-        write_atomic(Path(out), content)
+        write(out, content)
 
 
 def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
@@ -58,12 +57,13 @@ def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
     return render(scheme, format_)
 
 
-def _export_all(format_: str, folder: Path) -> None:
+def _export_all(format_: str, folder: Path, force: bool) -> None:
     with Catalog.open() as catalog:
         entries = catalog.entries(origin="user")
-        for entry in entries:
-            scheme, certificate = catalog.find(entry.digest)
-            content = _content(scheme, certificate, format_)
-            stem = file_stem(entry.name or entry.target, entry.digest)
-            write_atomic(folder / f"{stem}{WRITERS[format_].SUFFIX}", content)
+        stems = [file_stem(entry.name or entry.target, entry.digest) for entry in entries]
+        paths = [folder / f"{stem}{WRITERS[format_].SUFFIX}" for stem in stems]
+        for path in paths:
+            claim(path, force)
+        for path, entry in zip(paths, entries, strict=True):
+            write(path, _content(*catalog.find(entry.digest), format_))
     click.echo(f"{len(entries)} schemes written to {folder}", err=True)

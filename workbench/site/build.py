@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import CatalogError, LcmaError
+from ...errors import CatalogError
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
+from ..destination import unwritable
 from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
 from .drawing import draw
@@ -56,7 +57,7 @@ def build_site(
         with replaced(out) as folder:
             count = _fill(folder, pages, catalog, on_progress, rows)
     except OSError as error:
-        raise LcmaError(f"{out} can't be written: {error.strerror or error}") from None
+        raise unwritable(out, error) from None
     largest = max(size for name, size in folder.sizes.items() if name.endswith(".html"))
     return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest)
 
