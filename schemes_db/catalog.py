@@ -14,33 +14,17 @@ from typing import Any
 from ..errors import CatalogError, SchemeFormatError, VerifyOnlyError
 from ..home import data_folder
 from .catalog_file import connect
+from .catalog_rows import ENTRY_COLUMNS, entry_of_row, tidied
 from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
-from .names import checked_name, tidy_name
+from .names import checked_name
 from .pareto import POLICIES, Entry, entry_of, now
 from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .target import parse_target
-
-_COLUMNS = (
-    "digest",
-    "name",
-    "target",
-    "ring",
-    "rank",
-    "full_products",
-    "half_products",
-    "additions",
-    "additions_cse",
-    "nonzeros",
-    "growth",
-    "ternary",
-    "origin",
-    "added",
-)
 
 
 class Catalog:
@@ -267,10 +251,10 @@ class Catalog:
         return bool(self._rows("SELECT 1 FROM aliases WHERE name = ?", (name,)))
 
     def _entry_of(self, digest: str) -> Entry:
-        rows = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
+        rows = self._rows(f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
         if not rows:
             raise CatalogError(f"no scheme {digest[:12]} in the catalogue")
-        return _entry(rows[0])
+        return entry_of_row(rows[0])
 
     def _own(self, digest: str, what: str) -> Entry:
         """The row of a user's scheme."""
@@ -337,9 +321,9 @@ class Catalog:
         return found
 
     def _insert(self, connection: sqlite3.Connection, entry: Entry, scheme: Scheme, document: str) -> bool:
-        row = (*(getattr(entry, column) for column in _COLUMNS), *scheme.target.shape, document)
+        row = (*(getattr(entry, column) for column in ENTRY_COLUMNS), *scheme.target.shape, document)
         cursor = connection.execute(
-            f"INSERT OR IGNORE INTO schemes ({', '.join(_COLUMNS)}, m, k, n, document) "
+            f"INSERT OR IGNORE INTO schemes ({', '.join(ENTRY_COLUMNS)}, m, k, n, document) "
             f"VALUES ({', '.join('?' * len(row))})",
             row,
         )
@@ -365,11 +349,11 @@ class Catalog:
                 wheres.append(condition)
                 values.append(value)
         rows = self._rows(
-            f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE {' AND '.join(wheres)} "
+            f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE {' AND '.join(wheres)} "
             "ORDER BY m * k * n, m, k, n, target, ring, rank, full_products, additions, digest",
             values,
         )
-        return [_entry(row) for row in rows]
+        return [entry_of_row(row) for row in rows]
 
     def best_ranks(self) -> dict[tuple[int, int, int], tuple[int, str]]:
         """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest."""
@@ -391,7 +375,7 @@ class Catalog:
         """
         digest, document = self._found(key)
         try:
-            reading = lcma_json.parse(_tidied(document))[0]
+            reading = lcma_json.parse(tidied(document))[0]
         except SchemeFormatError as error:
             raise CatalogError(
                 f"the catalogue's row {digest[:12]} is damaged ({error}); take it out with: lcma remove {digest[:12]}"
@@ -468,20 +452,3 @@ class Catalog:
         )
         keys = ("what", "value", "unit", "machine", "detail", "taken")
         return [{**dict(zip(keys, row, strict=True)), "detail": json.loads(row[4])} for row in rows]
-
-
-def _tidied(document: str) -> str:
-    """A row's document, its name changed where it is one that no scheme may have: other programs write rows, too."""
-    try:
-        data = json.loads(document)
-        if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
-            return document
-    except ValueError:
-        return document
-    name = data.get("name", "")
-    return document if not name or tidy_name(name) == name else json.dumps({**data, "name": tidy_name(name)})
-
-
-def _entry(row: tuple[object, ...]) -> Entry:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables
