@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 
+from ..errors import DamagedRowError, SchemeFormatError
+from .certificate import Certificate
+from .formats import lcma_json
 from .names import tidy_name
 from .pareto import Entry
+from .scheme import Scheme
 
 ENTRY_COLUMNS = (
     "digest",
@@ -25,7 +29,29 @@ ENTRY_COLUMNS = (
 )
 
 
-def tidied(document: str) -> str:
+def scheme_of_row(digest: str, document: str) -> tuple[Scheme, Certificate]:
+    """The scheme and the certificate in a row's document.
+
+    Raises:
+        DamagedRowError: the document can't be read, or its data have another digest.
+    """
+    try:
+        reading = lcma_json.parse(_tidied(document))[0]
+    except SchemeFormatError as error:
+        raise _damaged(digest, str(error)) from None
+    if reading.scheme.digest != digest:
+        raise _damaged(digest, f"its data have the digest {reading.scheme.digest[:12]}")
+    if reading.certificate is None:
+        raise _damaged(digest, "its certificate is of another scheme")
+    return reading.scheme, reading.certificate
+
+
+def _damaged(digest: str, fault: str) -> DamagedRowError:
+    start = digest[:12]
+    return DamagedRowError(f"the catalogue's row {start} is damaged: {fault}; take it out with: lcma remove {start}")
+
+
+def _tidied(document: str) -> str:
     """A row's document, its name changed where it is one that no scheme may have: other programs write rows, too."""
     try:
         data = json.loads(document)
@@ -38,5 +64,6 @@ def tidied(document: str) -> str:
 
 
 def entry_of_row(row: tuple[object, ...]) -> Entry:
+    """The entry of a row of ENTRY_COLUMNS."""
     values = dict(zip(ENTRY_COLUMNS, row, strict=True))
     return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables

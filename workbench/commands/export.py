@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from ...errors import DamagedRowError
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ...schemes_db.names import file_stem
 from ..destination import claim, force_option, write
-from ..schemes import scheme_argument
+from ..schemes import scheme_argument, stored_scheme
 
 
 @click.command("export")
@@ -22,19 +23,19 @@ from ..schemes import scheme_argument
 @click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 @force_option
-def command(scheme: str | None, everything: bool, format_: str, out: str | None, force: bool) -> None:
+def command(scheme: str | None, everything: bool, format_: str, out: str | None, force: bool) -> int:
     """Write schemes of the catalogue as text.
 
-    The format lcma-json includes provenance and certificate.
+    The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.
     """
     if everything == (scheme is not None):
         raise click.UsageError("give a SCHEME, or --all")
     if everything and not out:
         raise click.UsageError("--all needs a folder: --out FOLDER")
-    if scheme is not None:
-        _export_one(scheme, format_, out, force)
-    else:
-        _export_all(format_, Path(str(out)), force)
+    if scheme is None:
+        return _export_all(format_, Path(str(out)), force)
+    _export_one(scheme, format_, out, force)
+    return 0
 
 
 def _export_one(scheme: str, format_: str, out: str | None, force: bool) -> None:
@@ -57,7 +58,9 @@ def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
     return render(scheme, format_)
 
 
-def _export_all(format_: str, folder: Path, force: bool) -> None:
+def _export_all(format_: str, folder: Path, force: bool) -> int:
+    """Write all of the user's schemes but those whose data are damaged; 1 if there are any of these."""
+    damaged = 0
     with Catalog.open() as catalog:
         entries = catalog.entries(origin="user")
         stems = [file_stem(entry.name or entry.target, entry.digest) for entry in entries]
@@ -65,5 +68,10 @@ def _export_all(format_: str, folder: Path, force: bool) -> None:
         for path in paths:
             claim(path, force)
         for path, entry in zip(paths, entries, strict=True):
-            write(path, _content(*catalog.find(entry.digest), format_))
-    click.echo(f"{len(entries)} schemes written to {folder}", err=True)
+            try:
+                write(path, _content(*stored_scheme(catalog, entry.digest), format_))
+            except DamagedRowError as error:
+                damaged += 1
+                click.echo(f"lcma: {error}", err=True)
+    click.echo(f"{len(entries) - damaged} schemes written to {folder}", err=True)
+    return int(damaged > 0)
