@@ -19,7 +19,7 @@ from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
-from .names import checked_name
+from .names import checked_new_name, is_start_of_digest
 from .pareto import POLICIES, Entry, entry_of, now
 from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
@@ -190,7 +190,7 @@ class Catalog:
 
     def _check_name(self, name: str, digest: str) -> None:
         """Refuse a name that means another scheme already."""
-        checked_name(name)
+        checked_new_name(name)
         owner = self.named(name)
         if owner and owner != digest:
             whose = "a shipped scheme's" if name in shipped_names() else f"that of {owner[:12]}"
@@ -213,7 +213,6 @@ class Catalog:
         Raises:
             CatalogError: the name is another scheme's, or there is no such scheme.
         """
-        checked_name(name)
         entry = self._entry_of(digest)
         self._check_name(name, entry.digest)
         with self._writing() as connection:
@@ -225,7 +224,7 @@ class Catalog:
         Raises:
             CatalogError: it is a shipped scheme, the name is another scheme's, or there is no such scheme.
         """
-        checked_name(name)
+        checked_new_name(name)
         if self._is_alias(key):
             entry = dataclasses.replace(self._entry_of(self._found(key)[0]), name=name)
             self._check_name(name, entry.digest)
@@ -374,9 +373,12 @@ class Catalog:
         return [entry_of_row(row) for row in rows]
 
     def best_ranks(self) -> dict[tuple[int, int, int], tuple[int, str]]:
-        """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest."""
+        """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest.
+
+        Of schemes of one rank a shipped one comes first.
+        """
         best: dict[tuple[int, int, int], tuple[int, str]] = {}
-        for entry in self.entries():
+        for entry in sorted(self.entries(), key=lambda entry: entry.origin != "shipped"):
             target = parse_target(entry.target)
             if not target.is_general or entry.ring not in ("Z", "Q"):
                 continue
@@ -410,15 +412,17 @@ class Catalog:
 
     def _found(self, key: str) -> tuple[str, str]:
         """The digest and the document of the one row that a name or the start of a digest means."""
-        rows = self._rows("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,))
+        rows: list[tuple[Any, ...]] = []
+        if is_start_of_digest(key):  # before names: other programs write rows, too
+            rows = self._rows(
+                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)
+            )
+        if not rows:
+            rows = self._rows("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,))
         if not rows:
             rows = self._rows(
                 "SELECT digest, document FROM schemes WHERE digest = (SELECT digest FROM aliases WHERE name = ?)",
                 (key,),
-            )
-        if not rows and len(key) >= 6 and set(key) <= set("0123456789abcdef"):
-            rows = self._rows(
-                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)
             )
         if not rows:
             raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")

@@ -91,7 +91,7 @@ class _LazyGroup(click.Group):
 def cli() -> None:
     """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
 
-    A SCHEME is a name (strassen), a target (3x3x3: the best one kept; 4x4x4:47: one of rank 47), the
+    A SCHEME is a name (strassen), a target (3x3x3: the best one shipped; 4x4x4:47: one of rank 47), the
     start of a digest, naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
 
     A file that exists is replaced with --force, or after a question at a terminal; an input never is.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import CatalogError
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
 from ..destination import unwritable
@@ -94,7 +93,7 @@ def _fill(
     parents, children = family(catalog, listed)
     for position, row in enumerate(listed):
         on_progress(f"page {position + 1} of {len(listed)}")
-        scheme, certificate = _found(catalog, row.entry.digest)
+        scheme, certificate = catalog.find(row.entry.digest)
         files = list(downloads(scheme, certificate, row.stem))
         for file in files:
             if not file.refusal:
@@ -115,14 +114,6 @@ def _fill(
         values |= {"files": files, "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:]}
         folder.write(row.page, pages.render("scheme.html", **values))
     return len(listed)
-
-
-def _found(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:
-    """The scheme of that digest: `find` prefers names, and a scheme may be named like another's digest."""
-    scheme, certificate = catalog.find(digest)
-    if scheme.digest != digest:
-        raise CatalogError(f"a scheme is named {digest[:12]}..., which is the digest of another; rename it")
-    return scheme, certificate
 
 
 @dataclass(frozen=True)
