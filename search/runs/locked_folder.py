@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -85,6 +87,59 @@ def signed(lock: BinaryIO) -> BinaryIO:
         lock.write(str(os.getpid()).encode())
         lock.flush()
     return lock
+
+
+DAMAGE = (
+    LcmaError,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    RecursionError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Exceptions of what reads a file that is damaged, or uses values in it that cannot be."""
+
+
+def drop_torn_line(path: Path) -> None:
+    """Remove an incomplete last line, left by a crash: its round is repeated, which finds its scheme again.
+
+    Raises:
+        RunFolderError: the file can't be read or written.
+    """
+    with reported(path.parent), path.open("r+b") as stream:
+        content = stream.read()
+        stream.truncate(content.rfind(b"\n") + 1)
+
+
+def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and lines of a file, without an incomplete last line, left by a crash.
+
+    Raises:
+        RunFolderError: it can't be read.
+    """
+    with reported(path.parent):
+        content = path.read_bytes()
+    for number, line in enumerate(content.splitlines(keepends=True), 1):
+        if line.endswith(b"\n"):
+            yield number, line
+
+
+@contextlib.contextmanager
+def intact(path: Path) -> Iterator[None]:
+    """Convert the errors of reading and using a file's content to RunFolderError."""
+    try:
+        yield
+    except RunFolderError:
+        raise
+    except DAMAGE as error:
+        fault = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise RunFolderError(f"{path} is damaged: {fault}") from None
 
 
 @contextlib.contextmanager
