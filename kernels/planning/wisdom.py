@@ -230,14 +230,14 @@ def _read(path: Path, stamp: int) -> Wisdom | None:
         if data["format"] != FORMAT or len(data["records"]) > MOST_RECORDS:
             return None
         return Wisdom(tuple(_record(one) for one in data["records"]))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, PlanError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, PlanError):
         return None
 
 
 def _record(data: Mapping[str, Any]) -> Record:
     m, k, n, items = (int(size) for size in data["sizes"])
-    if min(m, k, n, items) < 1:
-        raise ValueError("sizes must be positive")
+    if min(m, k, n, items) < 1 or max(m, k, n, items) >= 1 << 62:
+        raise ValueError("sizes must be positive, and are below 2^62")
     return Record(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
 
 

@@ -31,7 +31,7 @@ def folders(tmp_path_factory):
 FILES = {"search": ("run.json", "found.jsonl", "state.npz"), "improve": ("run.json", "found.jsonl", "state.json")}
 CONTENTS = {
     "empty": lambda raw: b"",
-    "wrong byte": lambda raw: raw[:20] + b"\xff" + raw[21:],
+    "wrong byte": lambda raw: raw[: len(raw) // 2] + b"\xff" + raw[len(raw) // 2 + 1 :],
     "cut": lambda raw: raw[: len(raw) // 2] + b"\n",
     "deep": lambda raw: b"[" * 100_000 + b"]" * 100_000 + b"\n",
     "a number": lambda raw: b"1\n",
