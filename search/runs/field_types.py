@@ -26,7 +26,7 @@ def check_field_types(kind: type, values: Mapping[str, object]) -> None:
     """
     for name, value in values.items():
         stated = kind.__annotations__.get(name, "")
-        annotation = getattr(stated, "__forward_arg__", stated)  # as a NamedTuple holds it
+        annotation = str(getattr(stated, "__forward_arg__", stated))  # as a NamedTuple holds it
         allowed = _TYPES.get(annotation)
         if allowed is None:
             continue

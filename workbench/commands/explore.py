@@ -47,8 +47,8 @@ def command(
     different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
     means its finds.
     """
-    for path in filter(None, (graphml, picture)):
-        claim(path, force, schemes)
+    for wanted in filter(None, (graphml, picture)):
+        claim(wanted, force, schemes)
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
     for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):
         if path is not None:

@@ -59,9 +59,9 @@ def command(subject: str, out: Path | None, force: bool, results: Path) -> None:
 
 def _write_figures(results: Path, out: Path, force: bool) -> None:
     """Write all figures and print what each shows, or why it is missing."""
-    for figure in FIGURES:
+    for drawn in FIGURES:
         for suffix in (".svg", ".txt"):
-            claim(out / f"{figure.name}{suffix}", force)
+            claim(out / f"{drawn.name}{suffix}", force)
     try:
         written = write_figures(results, out)
     except OSError as error:
