@@ -58,3 +58,9 @@ class CatalogError(LcmaError):
     """A catalogue that cannot be opened, or that lacks the requested entry."""
 
     exit_code = 3
+
+
+class DamagedRowError(CatalogError):
+    """A row of the catalogue whose data are not the scheme that it is the row of."""
+
+    exit_code = 1

@@ -6,10 +6,13 @@ import atexit
 import contextlib
 import os
 import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import LcmaError
 
@@ -72,14 +75,21 @@ def _private_folder() -> Path:
 def write_atomic(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     """Write a file atomically: write and sync a temporary file of the same folder, then rename it to `path`.
 
-    Content larger than memory is given in chunks.
+    A link is followed. A FIFO, a device, stdout or stderr is written to directly. Content larger than memory is
+    given in chunks.
 
     Raises:
-        OSError: the folder cannot be written, or the disk is full; `path` is unchanged.
+        OSError: the folder cannot be written, or the disk is full; a regular file at `path` is unchanged.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     payload = content.encode() if isinstance(content, str) else content
     chunks = (payload,) if isinstance(payload, bytes) else payload
+    if (stream := _stream(path)) is not None:
+        with stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        return
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -87,11 +97,42 @@ def write_atomic(path: Path, content: str | bytes | Iterable[bytes]) -> None:
                 stream.write(chunk)
             stream.flush()
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+        os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _stream(path: Path) -> BinaryIO | None:
+    """Return a stream to what must not be replaced by a file; None for a regular file, or where there is nothing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    if (descriptor := standard_stream(found)) is not None:
+        # A file that stdout is redirected to must be continued: opening it again would start at its first byte.
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        return os.fdopen(os.dup(descriptor), "wb")
+    return None if stat.S_ISREG(found.st_mode) else path.open("wb")
+
+
+def standard_stream(found: os.stat_result) -> int | None:
+    """Return the descriptor of stdout or stderr if this is its file, pipe or device."""
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):  # it is closed
+            if os.path.samestat(found, os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+def _mode(path: Path) -> int:
+    """Return the permissions of a file that is replaced, or those of a new file."""
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask

@@ -11,36 +11,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import CatalogError, SchemeFormatError, VerifyOnlyError
+from ..errors import CatalogError, DamagedRowError, VerifyOnlyError
 from ..home import data_folder
-from .catalog_file import connect
+from .catalog_file import connect, copy_in_memory, transaction
+from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row
 from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
-from .names import checked_name, tidy_name
+from .names import checked_new_name, is_start_of_digest
 from .pareto import POLICIES, Entry, entry_of, now
 from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .target import parse_target
-
-_COLUMNS = (
-    "digest",
-    "name",
-    "target",
-    "ring",
-    "rank",
-    "full_products",
-    "half_products",
-    "additions",
-    "additions_cse",
-    "nonzeros",
-    "growth",
-    "ternary",
-    "origin",
-    "added",
-)
 
 
 class Catalog:
@@ -50,9 +34,10 @@ class Catalog:
         CatalogError: the file is of a newer lcma, or is no catalogue.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path | None, reason: str = "") -> None:
         self._connection = connection
         self.path = path
+        self._reason = reason
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._sync_shipped()
 
@@ -77,30 +62,38 @@ class Catalog:
     def open(cls, path: Path | None = None) -> Catalog:
         """The catalogue at `path`, made if missing; by default the user's own.
 
-        Where the user's folder cannot be written the shipped schemes are served from memory, and
-        `path` is None.
+        Where the file cannot be written, as on a disk that is full or read-only, a copy in memory is read. Where
+        the user's folder cannot be written and has no catalogue, there are the shipped schemes only. In both cases
+        the `path` of the catalogue is None.
+
+        Raises:
+            CatalogError: the file can't be read.
         """
         chosen = path or data_folder() / "catalog.db"
         try:
-            chosen.parent.mkdir(parents=True, exist_ok=True)
-            return cls(connect(chosen), chosen)
+            try:
+                chosen.parent.mkdir(parents=True, exist_ok=True)
+                return cls(connect(chosen), chosen)
+            except (sqlite3.OperationalError, OSError) as error:
+                reason = str(getattr(error, "strerror", None) or error)
+                if (copy := copy_in_memory(chosen)) is not None:
+                    return cls(copy, None, reason)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) and path is None:
-                return cls.in_memory()
             raise CatalogError(
                 f"{chosen} can't be opened as a catalogue ({error}); move it away to start a new one"
             ) from None
         except OSError as error:
-            if path is None:
-                return cls.in_memory()
-            raise CatalogError(f"{chosen} can't be opened: {error.strerror}") from None
+            raise CatalogError(f"{chosen} can't be read: {error.strerror}") from None
+        if path is None:
+            return cls.in_memory(reason)
+        raise CatalogError(f"{chosen} can't be opened: {reason}")
 
     @classmethod
-    def in_memory(cls) -> Catalog:
+    def in_memory(cls, reason: str = "") -> Catalog:
         """A catalogue of the shipped schemes that vanishes when closed."""
         connection = sqlite3.connect(":memory:", isolation_level=None)
         migrate(connection)
-        return cls(connection, None)
+        return cls(connection, None, reason)
 
     def __enter__(self) -> Catalog:
         return self
@@ -116,21 +109,36 @@ class Catalog:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._connection
-        except BaseException:
-            with contextlib.suppress(sqlite3.DatabaseError):
-                self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+        """A transaction.
 
-    def _sync_shipped(self) -> None:
+        Raises:
+            CatalogError: the file can't be written.
+        """
+        self.refuse_copy()
+        try:
+            with transaction(self._connection) as connection:
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise CatalogError(f"{self.path} can't be written: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from None
+
+    def refuse_copy(self) -> None:
+        """Raise an error where the catalogue is a copy in memory, to which nothing can be added.
+
+        Raises:
+            CatalogError: it is; the message says why.
+        """
+        if self.path is None:
+            why = f" ({self._reason})" if self._reason else ""
+            raise CatalogError(f"the catalogue in {data_folder()} can't be written{why}; set LCMA_HOME to one that can")
+
+    def _sync_shipped(self, anew: bool = False) -> None:
         """Replace the shipped rows where the package data have changed; a user's rows are never touched."""
         row = self._connection.execute("SELECT value FROM meta WHERE key = 'shipped'").fetchone()
-        if row and row[0] == shipped_stamp():
+        if row and row[0] == shipped_stamp() and not anew:
             return
-        with self._writing() as connection:
+        with transaction(self._connection) as connection:
             connection.execute("DELETE FROM schemes WHERE origin = 'shipped'")
             for name in shipped_names():
                 reading = shipped(name)
@@ -161,23 +169,17 @@ class Catalog:
             raise VerifyOnlyError(f"{scheme!r} has coefficients beyond int64 and is not kept")
         if overwrite not in POLICIES:
             raise CatalogError(f"overwrite must be {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {overwrite!r}")
-        if self.path is None:
-            raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
-        try:
-            self._check_name(scheme.name, scheme.digest)
-            if overwrite == "never" and self._stored(scheme):
-                return False  # no writer waits for it
-            # Outside of the transaction: a long computation must not block other writers.
-            mine, document = entry_of(scheme, "user"), lcma_json.render(scheme, certificate)
-            alike = {entry.digest for entry in self.alike(scheme)} if overwrite == "distinct" else None
-            with self._writing() as connection:
-                if overwrite != "never" and not self._make_room(connection, mine, alike, scheme.provenance.parents):
-                    return False
-                return self._insert(connection, mine, scheme, document)
-        except sqlite3.OperationalError as error:
-            raise CatalogError(f"{self.path} can't be written: {error}") from None
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from None
+        self.refuse_copy()
+        self._check_name(scheme.name, scheme.digest)
+        if overwrite == "never" and self._stored(scheme):
+            return False  # no writer waits for it
+        # Outside of the transaction: a long computation must not block other writers.
+        mine, document = entry_of(scheme, "user"), lcma_json.render(scheme, certificate)
+        alike = {entry.digest for entry in self.alike(scheme)} if overwrite == "distinct" else None
+        with self._writing() as connection:
+            if overwrite != "never" and not self._make_room(connection, mine, alike, scheme.provenance.parents):
+                return False
+            return self._insert(connection, mine, scheme, document)
 
     def _stored(self, scheme: Scheme) -> bool:
         """Return whether there is nothing to write of a scheme: it is listed, and so are all its parents as such."""
@@ -188,7 +190,7 @@ class Catalog:
 
     def _check_name(self, name: str, digest: str) -> None:
         """Refuse a name that means another scheme already."""
-        checked_name(name)
+        checked_new_name(name)
         owner = self.named(name)
         if owner and owner != digest:
             whose = "a shipped scheme's" if name in shipped_names() else f"that of {owner[:12]}"
@@ -211,7 +213,6 @@ class Catalog:
         Raises:
             CatalogError: the name is another scheme's, or there is no such scheme.
         """
-        checked_name(name)
         entry = self._entry_of(digest)
         self._check_name(name, entry.digest)
         with self._writing() as connection:
@@ -223,7 +224,7 @@ class Catalog:
         Raises:
             CatalogError: it is a shipped scheme, the name is another scheme's, or there is no such scheme.
         """
-        checked_name(name)
+        checked_new_name(name)
         if self._is_alias(key):
             entry = dataclasses.replace(self._entry_of(self._found(key)[0]), name=name)
             self._check_name(name, entry.digest)
@@ -267,10 +268,10 @@ class Catalog:
         return bool(self._rows("SELECT 1 FROM aliases WHERE name = ?", (name,)))
 
     def _entry_of(self, digest: str) -> Entry:
-        rows = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
+        rows = self._rows(f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
         if not rows:
             raise CatalogError(f"no scheme {digest[:12]} in the catalogue")
-        return _entry(rows[0])
+        return entry_of_row(rows[0])
 
     def _own(self, digest: str, what: str) -> Entry:
         """The row of a user's scheme."""
@@ -332,14 +333,14 @@ class Catalog:
         if row[0] is not None:
             return str(row[0])
         found = invariants(self.find(digest)[0]).digest
-        with contextlib.suppress(sqlite3.OperationalError), self._writing() as connection:  # it may be read-only
+        with contextlib.suppress(CatalogError), self._writing() as connection:  # it may be read-only
             connection.execute("UPDATE schemes SET invariants = ? WHERE digest = ?", (found, digest))
         return found
 
     def _insert(self, connection: sqlite3.Connection, entry: Entry, scheme: Scheme, document: str) -> bool:
-        row = (*(getattr(entry, column) for column in _COLUMNS), *scheme.target.shape, document)
+        row = (*(getattr(entry, column) for column in ENTRY_COLUMNS), *scheme.target.shape, document)
         cursor = connection.execute(
-            f"INSERT OR IGNORE INTO schemes ({', '.join(_COLUMNS)}, m, k, n, document) "
+            f"INSERT OR IGNORE INTO schemes ({', '.join(ENTRY_COLUMNS)}, m, k, n, document) "
             f"VALUES ({', '.join('?' * len(row))})",
             row,
         )
@@ -365,16 +366,19 @@ class Catalog:
                 wheres.append(condition)
                 values.append(value)
         rows = self._rows(
-            f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE {' AND '.join(wheres)} "
+            f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE {' AND '.join(wheres)} "
             "ORDER BY m * k * n, m, k, n, target, ring, rank, full_products, additions, digest",
             values,
         )
-        return [_entry(row) for row in rows]
+        return [entry_of_row(row) for row in rows]
 
     def best_ranks(self) -> dict[tuple[int, int, int], tuple[int, str]]:
-        """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest."""
+        """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest.
+
+        Of schemes of one rank a shipped one comes first.
+        """
         best: dict[tuple[int, int, int], tuple[int, str]] = {}
-        for entry in self.entries():
+        for entry in sorted(self.entries(), key=lambda entry: entry.origin != "shipped"):
             target = parse_target(entry.target)
             if not target.is_general or entry.ring not in ("Z", "Q"):
                 continue
@@ -387,33 +391,38 @@ class Catalog:
         """The scheme with that name, or whose digest starts with `key` (six characters or more).
 
         Raises:
-            CatalogError: there is none, or several, or its row is damaged.
+            CatalogError: there is none, or several.
+            DamagedRowError: its row is damaged. Rows of shipped schemes are written again.
         """
         digest, document = self._found(key)
         try:
-            reading = lcma_json.parse(_tidied(document))[0]
-        except SchemeFormatError as error:
-            raise CatalogError(
-                f"the catalogue's row {digest[:12]} is damaged ({error}); take it out with: lcma remove {digest[:12]}"
-            ) from None
-        if reading.certificate is None or reading.scheme.digest != digest:
-            raise CatalogError(
-                f"the catalogue's row {digest[:12]} is damaged: its certificate is of another scheme; "
-                f"take it out with: lcma remove {digest[:12]}"
-            )
-        return reading.scheme, reading.certificate
+            return scheme_of_row(digest, document)
+        except DamagedRowError:
+            if self._entry_of(digest).origin != "shipped":
+                raise
+        self._rebuild()
+        return scheme_of_row(*self._found(key))
+
+    def _rebuild(self) -> None:
+        """Write the shipped rows again, one of which is damaged."""
+        try:
+            self._sync_shipped(anew=True)
+        except sqlite3.OperationalError as error:
+            raise CatalogError(f"{self.path} has a damaged row, and can't be written: {error}") from None
 
     def _found(self, key: str) -> tuple[str, str]:
         """The digest and the document of the one row that a name or the start of a digest means."""
-        rows = self._rows("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,))
+        rows: list[tuple[Any, ...]] = []
+        if is_start_of_digest(key):  # before names: other programs write rows, too
+            rows = self._rows(
+                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)
+            )
+        if not rows:
+            rows = self._rows("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,))
         if not rows:
             rows = self._rows(
                 "SELECT digest, document FROM schemes WHERE digest = (SELECT digest FROM aliases WHERE name = ?)",
                 (key,),
-            )
-        if not rows and len(key) >= 6 and set(key) <= set("0123456789abcdef"):
-            rows = self._rows(
-                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)
             )
         if not rows:
             raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
@@ -448,13 +457,10 @@ class Catalog:
         """
         run = run if run.started else dataclasses.replace(run, started=now())
         values = [getattr(run, name) for name in COLUMNS]
-        try:
-            with self._writing() as connection:
-                connection.execute(
-                    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(values))})", values
-                )
-        except sqlite3.OperationalError as error:
-            raise CatalogError(f"{self.path} can't be written: {error}") from None
+        with self._writing() as connection:
+            connection.execute(
+                f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(values))})", values
+            )
 
     def runs(self) -> list[RunRecord]:
         """The searches that were recorded, oldest first."""
@@ -468,20 +474,3 @@ class Catalog:
         )
         keys = ("what", "value", "unit", "machine", "detail", "taken")
         return [{**dict(zip(keys, row, strict=True)), "detail": json.loads(row[4])} for row in rows]
-
-
-def _tidied(document: str) -> str:
-    """A row's document, its name changed where it is one that no scheme may have: other programs write rows, too."""
-    try:
-        data = json.loads(document)
-        if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
-            return document
-    except ValueError:
-        return document
-    name = data.get("name", "")
-    return document if not name or tidy_name(name) == name else json.dumps({**data, "name": tidy_name(name)})
-
-
-def _entry(row: tuple[object, ...]) -> Entry:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables

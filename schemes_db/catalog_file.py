@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sqlite3
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import CatalogError
@@ -22,17 +26,64 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
     try:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if version > len(STEPS):
-            raise CatalogError(
-                f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma"
-            )
+        _refuse_newer(connection, path)
         _use_write_ahead_log(connection)
         migrate(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def copy_in_memory(path: Path) -> sqlite3.Connection | None:
+    """A copy of a catalogue that can't be written, brought to the newest schema; None where there is no such file.
+
+    Raises:
+        CatalogError: a newer lcma wrote it.
+        sqlite3.DatabaseError, OSError: it can't be read.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return _copied(path, "mode=ro")
+    except sqlite3.OperationalError:  # the index of a log can't be made there
+        if not log.exists() or not log.stat().st_size:
+            return _copied(path, "mode=ro&immutable=1")
+    with tempfile.TemporaryDirectory(prefix="lcma-") as folder:
+        for file in (path, log):
+            shutil.copyfile(file, Path(folder, file.name))
+        return _copied(Path(folder, path.name), "mode=rw")
+
+
+def _copied(path: Path, how: str) -> sqlite3.Connection:
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as source:
+        _refuse_newer(source, path)
+        source.backup(memory)
+    migrate(memory)
+    return memory
+
+
+def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(STEPS):
+        raise CatalogError(f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """One transaction that writes: committed at the end of the block, undone where the block fails."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        with contextlib.suppress(sqlite3.DatabaseError):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import SchemeFormatError
+import re
+
+from ..errors import CatalogError, SchemeFormatError
 
 MAX_NAME = 120
 
@@ -23,6 +25,35 @@ def checked_name(name: str) -> str:
     if name != name.strip() or name.startswith("-"):
         raise SchemeFormatError(f"'{name[:40]}' is no name for a scheme: it begins with '-', or has blanks at its ends")
     return name
+
+
+def checked_new_name(name: str) -> str:
+    """The name itself, if a scheme may be stored under it: as `checked_name`, and it means nothing else.
+
+    Raises:
+        SchemeFormatError: it may not be a name at all.
+        CatalogError: it is a target, a target with a rank, or the start of a digest.
+    """
+    checked_name(name)
+    if what := _other_meaning(name):
+        raise CatalogError(f"the name {visible(name)[:40]!r} means {what}; choose another one, with --name")
+    return name
+
+
+def is_free_of_meaning(name: str) -> bool:
+    """Return whether a name is no target, no target with a rank, and no start of a digest."""
+    return not _other_meaning(name)
+
+
+def _other_meaning(name: str) -> str:
+    if re.match(r"\d+x\d+x\d+(:|$)|(mask|tensor)[:(]", name, re.IGNORECASE):
+        return "a target"
+    return "the digest of a scheme" if is_start_of_digest(name) else ""
+
+
+def is_start_of_digest(text: str) -> bool:
+    """Return whether a text is enough of a digest to mean a scheme."""
+    return re.fullmatch(r"[0-9a-f]{6,64}", text) is not None
 
 
 def tidy_name(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import product
 
 from ..errors import CatalogError
 from .algebra import naive, permute, tensor
@@ -22,10 +23,11 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
     """The scheme that a name means, with its certificate where one is kept.
 
     A name is a shipped or stored scheme's name, the first characters of a digest, a target such as
-    `3x3x3` (the lowest rank in the catalogue over Z or Q, then the fewest additions), a target and a
+    `3x3x3` (the lowest rank over Z or Q, then the fewest additions), a target and a
     rank such as `4x4x4:47` (over Z or Q if there is one, else over another ring), `naive:MxKxN`, or two of
-    these joined by `*` (the tensor product, computed from the left). A format whose sizes the catalogue has in
-    another order is permuted: `5x4x8` from `4x5x8`.
+    these joined by `*` (the tensor product, computed from the left). A target means a shipped scheme if there is
+    one, so that it is the same tomorrow; the user's own schemes of it have names and digests. A format whose sizes
+    the catalogue has in another order is permuted: `5x4x8` from `4x5x8`.
 
     Raises:
         CatalogError: nothing has that name.
@@ -49,15 +51,16 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
 
 
 def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
-    if not re.fullmatch(r"\d+x\d+x\d+(:.+)?", name) or catalog.named(name):
+    if not re.fullmatch(r"\d+x\d+x\d+(:.+)?", name):
         return catalog.find(name)
     form, _, rank = name.rpartition(":")
     target = parse_target(form if rank.isdecimal() else name)
     wanted = int(rank) if rank.isdecimal() else None
-    for order in ORDERS if target.is_general else ORDERS[:1]:
+    orders = ORDERS if target.is_general else ORDERS[:1]
+    for origin, order in product(("shipped", "user"), orders):
         sizes = dict(zip(order, target.shape, strict=True))
         stored = "{m}x{k}x{n}".format(**sizes) if target.is_general else target.name
-        entry = _best(catalog.entries(target=stored), wanted)
+        entry = _best(catalog.entries(target=stored, origin=origin), wanted)
         if entry is not None:
             scheme, certificate = catalog.find(entry.digest)
             return (scheme, certificate) if order == ORDERS[0] else (permute(scheme, order), None)

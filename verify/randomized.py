@@ -40,27 +40,25 @@ def check_randomized(
     error_log2: float = DEFAULT_ERROR_LOG2,
     seed: int | None = None,
     *,
-    primes: Sequence[int] = (),
-    rounds: int | None = None,
+    rounds: int = 0,
 ) -> Outcome:
     """Check a scheme on random instances; a wrong one passes with probability at most 2^error_log2.
 
     A round misses a wrong scheme if the prime divides the wrong coefficient's error, or if the
     instance is a zero of a nonzero bilinear form (Schwartz-Zippel: at most 2/p; over Z2 itself at
     most 3/4). Rounds are independent and repeated until the product of their bounds is at most
-    2^error_log2, or `rounds` times. With `primes` the rounds are modulo these, which must be fit (see
-    `unfit_primes`): the instances are new, the bound holds if the primes were chosen at random.
+    2^error_log2, and at least `rounds` times. Primes and instances are drawn here: the bound does not
+    hold for primes that come from elsewhere.
     """
     start = time.perf_counter()
     generator = fresh_generator(seed)
     modulus = scheme.ring.characteristic
     per_round = _error_per_round(scheme)
-    rounds = rounds or math.ceil(error_log2 / per_round)
-    given = list(primes)
+    rounds = max(rounds, math.ceil(error_log2 / per_round))
     kinds = product_kinds(scheme)
     used: list[int] = []
     while len(used) < rounds:
-        prime = modulus or (given[len(used)] if given else random_prime(generator))
+        prime = modulus or random_prime(generator)
         if not _fits(scheme, prime):
             continue
         used.append(prime)

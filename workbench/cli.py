@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -55,9 +56,15 @@ COMMANDS = {
 COMPUTING = {"bench", "compress", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
 """The commands that multiply matrices or plan products."""
 
+EXIT_REFUSED = 3
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141  # as a shell reports a process that SIGPIPE ended
+
+NO_FAULT_OF_OURS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE}
+)
+"""Errors of the system for a disk that is full, broken or read-only, and for limits of the user's."""
 
 
 class _LazyGroup(click.Group):
@@ -84,8 +91,10 @@ class _LazyGroup(click.Group):
 def cli() -> None:
     """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
 
-    A SCHEME is a name (strassen), a target (3x3x3: the best one kept; 4x4x4:47: one of rank 47), the
+    A SCHEME is a name (strassen), a target (3x3x3: the best one shipped; 4x4x4:47: one of rank 47), the
     start of a digest, naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
+
+    A file that exists is replaced with --force, or after a question at a terminal; an input never is.
 
     Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
     error, 130 interrupted.
@@ -94,9 +103,15 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; nothing a user does ends in a traceback."""
+    code = _run(arguments)
+    if (error := _flush()) is None:
+        return code
+    return EXIT_PIPE_CLOSED if error.errno == errno.EPIPE else code or _refused(error, "stdout")
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         result = cli.main(args=arguments, prog_name="lcma", standalone_mode=False)
-        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
         error.show()
@@ -111,16 +126,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, SystemExit) and not error.code:
             return 0  # as the shell's completion ends
         # The reader of our output has gone, as `head` does (click turns that into an exit with 1,
-        # which here would read as "not valid"). Point stdout elsewhere, or the interpreter
-        # complains when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # which here would read as "not valid").
         return EXIT_PIPE_CLOSED
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_FAULT_OF_OURS:
+            return _refused(error, error.filename or "stdout or a file")
         traceback.print_exc()
         click.echo("lcma: internal error; please report the lines above", err=True)
         return EXIT_INTERNAL
 
 
+def _refused(error: OSError, where: str) -> int:
+    """Print the reason that the system gave, and return the exit code."""
+    click.echo(f"lcma: {visible(f'{where} cannot be read or written: {error.strerror}')}", err=True)
+    return EXIT_REFUSED
+
+
+def _flush() -> OSError | None:
+    """Flush stdout; where that fails, return the error and discard what was not written."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The interpreter would try again as it exits, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
+
+
 def run() -> None:
     """The console script."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        # The next file that is opened would get the number of a stream that the caller closed.
+        if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == descriptor and name != "stdin":
+            setattr(sys, name, os.fdopen(descriptor, mode))
     sys.exit(main())

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import LcmaError, PlanError, RankError, SchemeFormatError
+from ..errors import PlanError, RankError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from .destination import unwritable
 from .matrix_files import read_operand
 from .output import print_table
 from .products import Device
@@ -248,7 +249,7 @@ class Compression:
         try:
             write_model(out, tensors, structures, metadata, {**intermediates_in(self.path), **narrow})
         except OSError as error:
-            raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+            raise unwritable(out, error) from None
         self.store.remove(self.keys)
 
     def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> CompressedWeight:
@@ -277,7 +278,7 @@ class Compression:
         try:
             self.store.store(key, found)
         except OSError as error:
-            raise LcmaError(f"{self.store.folder} can't be written: {error.strerror}") from None
+            raise unwritable(self.store.folder, error) from None
         return found
 
     def _with_outputs(

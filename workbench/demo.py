@@ -10,13 +10,13 @@ from functools import partial
 import click
 import numpy as np
 
-from ..errors import LcmaError
 from ..home import data_folder
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
 from .demo_picture import Panel, write
+from .destination import unwritable
 from .progress import Progress
 from .timing import FrobeniusTruth, Matrix, Timing, gflops, interleaved, ratio_to
 
@@ -185,7 +185,7 @@ def demo(size: int = 4096, rounds: int = 5) -> None:
     try:
         write(picture, panels)
     except OSError as error:
-        raise LcmaError(f"{picture} can't be written: {error.strerror}") from None
+        raise unwritable(picture, error) from None
     click.echo(f"The speeds as a picture: {picture}")
     click.echo("Next, try:")
     for what, line in NEXT:

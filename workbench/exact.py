@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import LcmaError, PlanError
+from ..errors import PlanError
+from .destination import unwritable
 from .matrix_files import Operand, read_operand, write_product
 from .output import visible
 from .products import Device, within_memory
@@ -115,7 +116,7 @@ def run_exact(
             try:
                 product.save(out)
             except OSError as error:
-                raise LcmaError(f"{out} can't be written: {error.strerror or error}") from None
+                raise unwritable(out, error) from None
             click.echo(f"wrote {out}")
         else:
             array = product.to_array("uint8") if ring.modulus == 2 else product

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import LcmaError, PlanError, SchemeFormatError
-from ..home import write_atomic
+from ..errors import PlanError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from .destination import write
 
 Matrix = npt.NDArray[Any]
 
@@ -132,6 +132,11 @@ def _place(text: str) -> tuple[Path, str | None]:
     return Path(text), None
 
 
+def file_of(text: str) -> Path:
+    """Return the file of an operand or a product."""
+    return _place(text)[0]
+
+
 def _npy(path: Path, text: str) -> Operand:
     with open(path, "rb") as stream:
         magic = stream.read(len(_NPY_MAGIC))
@@ -190,8 +195,5 @@ def write_product(text: str, matrix: Matrix, dtype: str) -> str:
         buffer = io.BytesIO()
         np.save(buffer, matrix)
         content = buffer.getvalue()
-    try:
-        write_atomic(path, content)
-    except OSError as error:
-        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+    write(path, content)
     return f"written: {text}{note}"

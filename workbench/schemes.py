@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import CatalogError, LcmaError
+from ..errors import CatalogError, DamagedRowError, LcmaError, VerificationError
 from ..schemes_db import Certificate, Scheme
+from ..schemes_db.catalog import Catalog
 from ..schemes_db.resolve import resolve
 from ..verify import certify, load
 
@@ -20,7 +21,7 @@ AUTO = "auto"
 
 
 def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
-    """The certified scheme that an argument means; one without a kept certificate is proven now.
+    """The scheme that an argument means, proven now, with the kept certificate if there is one.
 
     Raises:
         LcmaError: nothing has that name, the file cannot be read, or the scheme is not valid.
@@ -31,7 +32,22 @@ def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
         scheme, certificate = resolve(text)
     except CatalogError as error:
         raise _levels_given(text) or error from None
-    return scheme, certificate or certify(scheme)
+    proven = certify(scheme)
+    return scheme, certificate or proven
+
+
+def stored_scheme(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:
+    """The scheme of a row of the catalogue, proven now, with its certificate.
+
+    Raises:
+        DamagedRowError: the row's data are another scheme, or one that is not valid.
+    """
+    scheme, certificate = catalog.find(digest)
+    try:
+        certify(scheme)
+    except VerificationError as error:
+        raise DamagedRowError(f"the catalogue's row {digest[:12]} is damaged: {error}") from None
+    return scheme, certificate
 
 
 def _levels_given(text: str) -> CatalogError | None:

@@ -64,7 +64,7 @@ def read_table(stamp: str) -> PoolTable | None:
         costs, dominated = fields["costs"], int(fields["dominated"])
         if len(costs) == 12 and all(len(line) == len(entries) > 0 for line in costs):
             return PoolTable(entries, costs, dominated)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         pass
     return None
 

@@ -261,8 +261,8 @@ def _read(path: Path, stamp: int) -> Wisdom | None:
 
 def _record(data: Mapping[str, Any]) -> Record:
     m, k, n, items = (int(size) for size in data["sizes"])
-    if min(m, k, n, items) < 1:
-        raise ValueError("sizes must be positive")
+    if min(m, k, n, items) < 1 or max(m, k, n, items) >= 1 << 62:
+        raise ValueError("sizes must be positive, and are below 2^62")
     return Record(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
 
 

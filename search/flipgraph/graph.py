@@ -6,6 +6,7 @@ or a repeated term leads to a lower rank: it is counted, not followed.
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ...home import write_atomic
 from ...schemes_db import Scheme
 from ...schemes_db.invariants import invariants
 from ..terms.packed import PackedTerms, Words
@@ -79,7 +81,9 @@ class FlipGraph:
         """
         import networkx
 
-        networkx.write_graphml(self.graph, path)
+        buffer = io.BytesIO()
+        networkx.write_graphml(self.graph, buffer)
+        write_atomic(Path(path), buffer.getvalue())
 
 
 def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000, orbits: bool = False) -> FlipGraph:

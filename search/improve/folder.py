@@ -25,7 +25,18 @@ from ...verify import certify
 from ...version import __version__
 from ..cluster.connection import Cluster
 from ..runs.code import code_hash
-from ..runs.locked_folder import LockedFolder, RunFolderError, locked, new_folder, reported, signed
+from ..runs.field_types import check_field_types
+from ..runs.locked_folder import (
+    LockedFolder,
+    RunFolderError,
+    complete_lines,
+    drop_torn_line,
+    intact,
+    locked,
+    new_folder,
+    reported,
+    signed,
+)
 
 FORMAT = 1
 KIND = "lcma_improve"
@@ -110,6 +121,8 @@ class ImproveFolder(LockedFolder):
                 f"the catalogue"
             )
         folder._lock = signed(locked(folder.path))
+        for name in ("found.jsonl", "starts.jsonl"):
+            drop_torn_line(folder.path / name)
         return folder
 
     @classmethod
@@ -120,11 +133,13 @@ class ImproveFolder(LockedFolder):
             RunFolderError: it contains no improvement, or is damaged.
         """
         about = _about(Path(path))
-        try:
-            config = ImproveConfig(**{**about["config"], "targets": tuple(about["config"]["targets"])})
-        except (TypeError, KeyError) as error:
-            raise RunFolderError(f"{Path(path) / 'run.json'} is damaged: {error}") from None
-        return cls(Path(path), config, None)
+        with intact(Path(path) / "run.json"):
+            given = about["config"]
+            check_field_types(ImproveConfig, given)
+            targets = tuple(given["targets"])
+            if not targets or not all(isinstance(name, str) for name in targets):
+                raise TypeError("targets must be a list of names")
+            return cls(Path(path), ImproveConfig(**{**given, "targets": targets}), None)
 
     def append(self, name: str, scheme: Scheme) -> None:
         """Add a scheme to found.jsonl or starts.jsonl, synced to the disk.
@@ -144,16 +159,10 @@ class ImproveFolder(LockedFolder):
         Raises:
             RunFolderError: a line can't be read, or its scheme is not valid.
         """
-        with reported(self.path):
-            lines = (self.path / name).read_text().splitlines(keepends=True)
-        for number, line in enumerate(lines, 1):
-            try:
-                scheme = lcma_json.parse(line)[0].scheme
+        for number, line in complete_lines(self.path / name):
+            with intact(Path(f"{self.path / name}:{number}")):
+                scheme = lcma_json.parse(line.decode())[0].scheme
                 certify(scheme)
-            except LcmaError as error:
-                if number == len(lines) and not line.endswith("\n"):
-                    return
-                raise RunFolderError(f"{self.path / name}:{number}: {error}") from None
             yield scheme
 
     def save(self, state: ImproveState) -> None:
@@ -171,16 +180,14 @@ class ImproveFolder(LockedFolder):
         Raises:
             RunFolderError: the state is damaged.
         """
-        try:
-            data = loads((self.path / "state.json").read_text())
-            return ImproveState(
-                {str(name): int(n) for name, n in data["turns"].items()},
-                **{name: data[name] for name in ("seconds", "gained", "done")},
-            )
-        except FileNotFoundError:
+        path = self.path / "state.json"
+        if not path.exists():
             return ImproveState({})
-        except (OSError, LcmaError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunFolderError(f"{self.path / 'state.json'} is damaged: {error}") from None
+        with intact(path):
+            data = loads(path.read_text())
+            facts = {name: data[name] for name in ("seconds", "gained", "done")}
+            check_field_types(ImproveState, facts)
+            return ImproveState({str(name): int(n) for name, n in data["turns"].items()}, **facts)
 
 
 def is_improvement(path: str | Path) -> bool:
@@ -192,14 +199,10 @@ def is_improvement(path: str | Path) -> bool:
 
 
 def _about(path: Path) -> dict[str, Any]:
-    try:
+    if not (path / "run.json").exists():
+        raise RunFolderError(f"{path} holds no run: `lcma improve TARGET --out {path}` starts one")
+    with intact(path / "run.json"):
         data = loads((path / "run.json").read_text())
         if data[KIND] != FORMAT:
             raise RunFolderError(f"{path} is a folder of format {data[KIND]}; this lcma knows {FORMAT}")
         return {"code": str(data["code"]), "config": data["config"]}
-    except FileNotFoundError:
-        raise RunFolderError(f"{path} holds no run: `lcma improve TARGET --out {path}` starts one") from None
-    except (OSError, UnicodeDecodeError, LcmaError, KeyError, TypeError) as error:
-        if isinstance(error, RunFolderError):
-            raise
-        raise RunFolderError(f"{path / 'run.json'} is damaged: {error}") from None

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ...errors import PlanError
+from ...errors import LcmaError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
 from ..cluster.connection import Cluster
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
@@ -18,6 +18,7 @@ from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine, engine_of
+from .field_types import check_field_types
 from .objectives import HALF_OBJECTIVES, objective_names
 from .plan import PoolPlan, Setting
 from .stages import EASY_SIDE, Stage, corners_below, formats_below, parse_stage
@@ -34,6 +35,9 @@ LNS_WALKS, LNS_STEPS = 6, 160_000
 
 TRIPLE_WALKS, TRIPLE_STEPS = 4, 50_000
 """Number of annealings of a round of `triples`, and their steps."""
+
+MAX_WALKS_OF_CPU, MAX_WALKS, MAX_STEPS = 1 << 20, 1 << 24, 1 << 36
+"""Maximum numbers of walks of a round and of steps of a walk: a round is never interrupted within hours beyond."""
 
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")
 """The walks that go through smaller formats on a GPU, even if they are named."""
@@ -106,6 +110,9 @@ class RunConfig:
             raise PlanError("walks and steps can't be negative (0: what suits the target), count must be at least 1")
         if self.rank is None and self.rounds is None and self.seconds is None:
             raise PlanError("nothing limits the search: give a rank, rounds or seconds")
+        most = MAX_WALKS_OF_CPU if self.device == "cpu" else MAX_WALKS
+        if self.walks > most or self.steps > MAX_STEPS:
+            raise PlanError(f"a round has at most {most} walks of {MAX_STEPS} steps; ask for more rounds")
         refuse_moves(self.moves)
         if self.method not in METHODS:
             raise PlanError(f"method {self.method!r} is not known; choose one of {', '.join(METHODS)}")
@@ -365,8 +372,12 @@ class RunConfig:
         """
         try:
             policy = dict(data["policy"])
+            check_field_types(cls, data)
+            check_field_types(Policy, policy)
+            check_field_types(PoolPlan, data["pool"] or {})
             if "selection" in policy:
                 policy["selection"] = Selection(*policy["selection"])
+                check_field_types(Selection, policy["selection"]._asdict())
             parts = {
                 "policy": policy,
                 "pool": PoolPlan(**data["pool"]) if data["pool"] else None,
@@ -375,7 +386,9 @@ class RunConfig:
             }
             given = {name: value for name, value in data.items() if name != "resolved"}
             return cls(**{**given, **parts}, start=start)
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            if isinstance(error, LcmaError):
+                raise
             raise PlanError(f"these are no settings of a run: {error}") from None
 
 

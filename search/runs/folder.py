@@ -13,21 +13,30 @@ import contextlib
 import io
 import json
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...errors import LcmaError, SchemeFormatError
 from ...home import write_atomic
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...version import __version__
 from .code import code_hash
 from .config import RunConfig
-from .locked_folder import LockedFolder, RunFolderError, locked, new_folder, reported, signed
+from .field_types import check_field_types
+from .locked_folder import (
+    LockedFolder,
+    RunFolderError,
+    complete_lines,
+    drop_torn_line,
+    intact,
+    locked,
+    new_folder,
+    reported,
+    signed,
+)
 from .record import Record
 from .snapshot import Arrays
 
@@ -96,7 +105,7 @@ class RunFolder(LockedFolder):
                 f"{code_hash()}): go on with that, or take its finds with `lcma merge {path}`"
             )
         folder._lock = signed(locked(folder.path))
-        folder._drop_torn_line()
+        drop_torn_line(folder.path / "found.jsonl")
         return folder
 
     @classmethod
@@ -108,12 +117,12 @@ class RunFolder(LockedFolder):
         """
         path = Path(path)
         about = _about(path)
-        try:
-            start_file = path / "start.json"
-            start = lcma_json.parse(start_file.read_text())[0].scheme if start_file.exists() else None
+        start_file, start = path / "start.json", None
+        with intact(start_file):
+            if start_file.exists():
+                start = lcma_json.parse(start_file.read_text())[0].scheme
+        with intact(path / "run.json"):
             return cls(path, RunConfig.from_json(about["config"], start), None)
-        except (OSError, LcmaError) as error:
-            raise RunFolderError(f"{path} is damaged: {error}") from None
 
     def append(self, records: list[Record]) -> None:
         """Append finds, synced to the disk, all or none.
@@ -142,15 +151,9 @@ class RunFolder(LockedFolder):
             RunFolderError: a line can't be read, or its scheme is not valid.
         """
         records = []
-        with reported(self.path):
-            text = (self.path / "found.jsonl").read_text()
-        for number, line in enumerate(text.splitlines(keepends=True), 1):
-            if not line.endswith("\n"):
-                break
-            try:
-                records.append(Record.from_line(line))
-            except LcmaError as error:
-                raise RunFolderError(f"{self.path / 'found.jsonl'}:{number}: {error}") from None
+        for number, line in complete_lines(self.path / "found.jsonl"):
+            with intact(Path(f"{self.path / 'found.jsonl'}:{number}")):
+                records.append(Record.from_line(line.decode()))
         return records
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -171,32 +174,28 @@ class RunFolder(LockedFolder):
         Raises:
             RunFolderError: it is damaged.
         """
-        try:
-            with np.load(self.path / "state.npz", allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            return Checkpoint(**json.loads(str(arrays.pop("facts"))), arrays=arrays)
-        except FileNotFoundError:
+        path = self.path / "state.npz"
+        if not path.exists():
             return None
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise RunFolderError(f"{self.path / 'state.npz'} is damaged: {error}") from None
-
-    def _drop_torn_line(self) -> None:
-        """Remove an incomplete last line, left by a crash: its round is repeated, which finds its scheme again."""
-        with reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
-            content = stream.read()
-            stream.truncate(content.rfind(b"\n") + 1)
+        with intact(path):
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            facts = loads(str(arrays.pop("facts")))
+            check_field_types(Checkpoint, facts)
+            checkpoint = Checkpoint(**facts, arrays=arrays)
+            if not 0 <= checkpoint.stage < len(self.config.stages) or min(checkpoint.round, checkpoint.flips) < 0:
+                raise ValueError(f"there is no round {checkpoint.round} of stage {checkpoint.stage}")
+            return checkpoint
 
 
 def _about(path: Path) -> dict[str, Any]:
-    try:
+    if not (path / "run.json").exists():
+        raise RunFolderError(f"{path} holds no run: `lcma search TARGET --out {path}` starts one")
+    with intact(path / "run.json"):
         data = loads((path / "run.json").read_text())
         if data["lcma_run"] != FORMAT:
             raise RunFolderError(f"{path} is a run folder of format {data['lcma_run']}; this lcma knows {FORMAT}")
         return {"version": str(data["version"]), "code": str(data["code"]), "config": data["config"]}
-    except FileNotFoundError:
-        raise RunFolderError(f"{path} holds no run: `lcma search TARGET --out {path}` starts one") from None
-    except (OSError, UnicodeDecodeError, SchemeFormatError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{path / 'run.json'} is damaged: {error}") from None
 
 
 def _versions() -> dict[str, str]:

@@ -41,9 +41,8 @@ def refuse_unwritable() -> None:
         CatalogError: the catalogue is damaged, or its folder can't be written or is full.
     """
     with Catalog.open() as catalog:
-        if catalog.path is None:
-            raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
-        folder = catalog.path.parent
+        catalog.refuse_copy()
+    folder = data_folder()
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:
             stream.write(bytes(SPARE))

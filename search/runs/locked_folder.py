@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -44,11 +46,15 @@ def new_folder(path: str | Path) -> Path:
     """Return a folder for a new run, created if it does not exist.
 
     Raises:
-        RunFolderError: it contains a run already, or can't be written.
+        RunFolderError: it contains a run already, or a file that a run would replace, or can't be written.
     """
     path = Path(path)
     if (path / "run.json").exists():
         raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
+    for name in ("found.jsonl", "start.json", "starts.jsonl", "state.json", "state.npz"):
+        # A run that was killed as it began leaves an empty list of finds.
+        if (place := path / name).is_symlink() or (place.exists() and place.stat().st_size):
+            raise RunFolderError(f"{path} holds {name}, which a run would replace: name another folder")
     with reported(path):
         path.mkdir(parents=True, exist_ok=True)
     return path
@@ -81,6 +87,59 @@ def signed(lock: BinaryIO) -> BinaryIO:
         lock.write(str(os.getpid()).encode())
         lock.flush()
     return lock
+
+
+DAMAGE = (
+    LcmaError,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    RecursionError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Exceptions of what reads a file that is damaged, or uses values in it that cannot be."""
+
+
+def drop_torn_line(path: Path) -> None:
+    """Remove an incomplete last line, left by a crash: its round is repeated, which finds its scheme again.
+
+    Raises:
+        RunFolderError: the file can't be read or written.
+    """
+    with reported(path.parent), path.open("r+b") as stream:
+        content = stream.read()
+        stream.truncate(content.rfind(b"\n") + 1)
+
+
+def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and lines of a file, without an incomplete last line, left by a crash.
+
+    Raises:
+        RunFolderError: it can't be read.
+    """
+    with reported(path.parent):
+        content = path.read_bytes()
+    for number, line in enumerate(content.splitlines(keepends=True), 1):
+        if line.endswith(b"\n"):
+            yield number, line
+
+
+@contextlib.contextmanager
+def intact(path: Path) -> Iterator[None]:
+    """Convert the errors of reading and using a file's content to RunFolderError."""
+    try:
+        yield
+    except RunFolderError:
+        raise
+    except DAMAGE as error:
+        fault = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise RunFolderError(f"{path} is damaged: {fault}") from None
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...home import write_atomic
 from ...schemes_db import Target
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
@@ -96,14 +97,16 @@ def status(path: str | Path) -> Status:
     )
 
 
-def merge(paths: Sequence[str | Path], out: str | Path | None = None) -> tuple[tuple[Status, ...], tuple[Find, ...]]:
+def merge(
+    paths: Sequence[str | Path], out: str | Path | None = None, *, replace: bool = False
+) -> tuple[tuple[Status, ...], tuple[Find, ...]]:
     """Return the status of the runs of several folders and their distinct finds, lowest rank first.
 
     With `out` the finds are also written to that file, one line each, as in a run's found.jsonl.
 
     Raises:
         RunFolderError: a folder contains no run, the runs have different targets or rings, or `out`
-            exists or can't be written.
+            exists (without `replace`) or can't be written.
     """
     runs = tuple(status(path) for path in paths)
     for run in runs:
@@ -116,13 +119,14 @@ def merge(paths: Sequence[str | Path], out: str | Path | None = None) -> tuple[t
     distinct = {found.scheme.digest: found for run in runs for found in run.finds}
     finds = tuple(sorted(distinct.values(), key=lambda found: (found.scheme.rank, found.scheme.digest)))
     if out is not None:
+        if not replace and Path(out).is_file():
+            raise RunFolderError(f"{out} can't be written: it exists; name another file")
         _write(Path(out), finds)
     return runs, finds
 
 
 def _write(path: Path, finds: tuple[Find, ...]) -> None:
     try:
-        with path.open("x") as stream:
-            stream.writelines(Record(0, 0, found).to_line() for found in finds)
+        write_atomic(path, "".join(Record(0, 0, found).to_line() for found in finds))
     except OSError as error:
         raise RunFolderError(f"{path} can't be written: {error.strerror}") from None

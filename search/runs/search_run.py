@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
+from .locked_folder import intact
 from .objectives import score_of
 from .record import Record
 from .result import Find, Progress, Result, Unlifted
@@ -48,9 +49,10 @@ class SearchRun(ABC):
             if checkpoint is not None and record.round <= checkpoint.round:
                 self._keep(record)
         self._enter(checkpoint.stage if checkpoint else 0)
-        if checkpoint is not None:
+        if folder is not None and checkpoint is not None:
             self._round, self._gained, self._lowest = checkpoint.round, checkpoint.gained, checkpoint.lowest
-            self._take_up(checkpoint)
+            with intact(folder.path / "state.npz"):
+                self._take_up(checkpoint)
         self._began = time.perf_counter() - (checkpoint.seconds if checkpoint else 0.0)
         self._saved = time.perf_counter()
         self._pause = CHECKPOINT_SECONDS

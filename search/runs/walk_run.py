@@ -16,6 +16,7 @@ from ..flipgraph.walkers import Terms, pack_start
 from ..format_moves.starts import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
+from .config import MAX_WALKS
 from .engine import Session, engine_of
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
@@ -108,6 +109,8 @@ class WalkRun(SearchRun):
             part, _, rest = name.partition("/")
             arrays.setdefault(part, {})[rest] = array
         attempt, walkers = arrays["run"]["numbers"].tolist()
+        if not 0 < walkers <= MAX_WALKS:
+            raise ValueError(f"there are no {walkers} walks")
         if attempt != self._attempt or walkers != self._session.walkers:
             self._attempt = attempt
             self._enter(checkpoint.stage, walkers)

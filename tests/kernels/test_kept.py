@@ -110,6 +110,7 @@ def test_a_changed_catalogue_or_a_damaged_table_is_computed_again(forgetful, str
         "[]",
         json.dumps({**good, "costs": good["costs"][:-1]}),
         json.dumps({**good, "entries": 7}),
+        json.dumps({**good, "dominated": float("inf")}),
     ):
         path.write_text(damage)
         assert pool_table.read_table(pool_table.catalogue_stamp()) is None

@@ -288,13 +288,58 @@ def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
         ("lcma search 2x2x2 --seed=1 --out=folder", "files of its own"),
         ("lcma search 2x2x2 --seed=1 --start=file", "files of its own"),
         ("lcma search '2x2x2 --seed 1", "no command"),
+        ("lcma search 2x2x2 --seed 1 --engine ray --address 192.0.2.1:6379", "network"),
+        ("lcma search 2x2x2 --seed 1 --address=192.0.2.1:6379", "network"),
+        ("lcma search 2x2x2 --seed 1 --keep /etc/passwd", "files of its own"),
+        ("lcma search 2x2x2 --seed 1 --ladder 2x2x1,mask:/etc/passwd", "files of its own"),
+        ("lcma search 2x2x2 --seed 1 --workers 9", "network"),
+        ("lcma search 2x2x2 --seed 1 --seeds 9", "not repeated"),
+        ("lcma search mask:/etc/passwd --seed 1", "mask file"),
+        ("lcma search '4x4x4:mask(/etc/passwd)' --seed 1", "mask file"),
+        ("lcma search 'tensor(/etc/passwd)' --seed 1", "tensor file"),
+        ("lcma search 2x2x2 3x3x3 --seed 1", "no command"),
+        ("lcma search --seed 1", "no command"),
+        ("lcma improve 2x2x2 --seed 1", "no command"),
     ],
 )
 def test_searches_that_are_not_repeated(command, message, strassen):
     from lcma.workbench.reproduce import searched_again
 
-    with pytest.raises(CatalogError, match=message):
+    with pytest.raises((CatalogError, TargetError), match=message):
         searched_again(Step("search", (), (("command", command),)), strassen.digest)
+
+
+@pytest.mark.parametrize(
+    "options", ["--address 192.0.2.1:6379 --engine ray", "--keep /etc/passwd", "--start=/etc/passwd"]
+)
+def test_steps_of_a_stranger_open_no_file_and_no_connection(options, strassen, home, tmp_path, capsys, monkeypatch):
+    from lcma.workbench import reproduce
+    from lcma.workbench.cli import main
+
+    command = f"lcma search 2x2x2 --rank 7 --seed 1 {options}"
+    steps = (Step("search", (), (("command", command),)),)
+    path = tmp_path / "stranger.json"
+    path.write_text(lcma_json.render(strassen.replace(provenance=Provenance("search", command=command, steps=steps))))
+    started = []
+    monkeypatch.setattr(reproduce.subprocess, "run", lambda *arguments, **_: started.append(arguments))
+    assert main(["show", str(path), "--reproduce"]) == 3
+    captured = capsys.readouterr()
+    assert (started, captured.err.count("\n"), "is not repeated" in captured.err) == ([], 1, True)
+
+
+def test_every_command_of_a_shipped_scheme_is_allowed():
+    from lcma.workbench.reproduce import _harmless
+
+    commands = {
+        step.value("command")
+        for name in shipped_names()
+        for step in shipped(name).scheme.provenance.history
+        if step.do == "search" and step.repeatable and "--device" not in step.value("command")
+    }
+    assert len(commands) > 30
+    for command in commands:
+        assert command.split()[2].strip("'") == _harmless(command)[0]
+    assert _harmless("lcma search --seed=1 -v 3x3x3 --json") == ["3x3x3", "--seed=1"]
 
 
 @pytest.mark.slow

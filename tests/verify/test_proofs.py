@@ -1,3 +1,4 @@
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -8,12 +9,13 @@ from hypothesis import strategies as st
 import lcma
 from lcma.errors import LcmaError, VerificationError
 from lcma.schemes_db import Z2, Q
-from lcma.schemes_db.formats import parse_bytes, render
+from lcma.schemes_db.formats import lcma_json, parse_bytes, render
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
-from lcma.verify import judge
+from lcma.verify import judge, randomized
 from lcma.verify.exact import check_exact
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
+from lcma.workbench import cli
 
 VALID = [
     "strassen",
@@ -181,7 +183,6 @@ def test_all_2560_equations_of_both_stages_hold_and_24_full_and_10_half_are_coun
 
 def test_a_half_that_is_none_would_be_caught_by_garbage(monkeypatch):
     from lcma.schemes_db import ProductKind, costs
-    from lcma.verify import randomized
 
     scheme = lcma.resolve("eca-stage1")[0]
     kinds = list(costs.product_kinds(scheme))
@@ -276,3 +277,22 @@ def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch):
     report = judge(reading, "long")
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: coefficient of A[")
+
+
+def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
+    primes = (1073741827, 1073741831, 1073741833, 1073741839)
+    more = np.zeros((3, 1, 2, 2), dtype=np.int64)
+    more[:, 0, 0, 0] = primes[0] * primes[1], primes[2] * primes[3], 1
+    parts = zip((factor.dense for factor in strassen.factors), more, strict=True)
+    wrong = Scheme.from_arrays(strassen.target, *(np.concatenate(pair) for pair in parts))
+    # What was accepted when the rounds were modulo the primes of the file: each of them divides the additional term.
+    right = lcma.certify(strassen, ("randomized",))
+    error = randomized._error_per_round(wrong) * len(primes)
+    proof = dataclasses.replace(right.proofs[0], primes=primes, rounds=len(primes), error_log2=error, full=8)
+    forged = dataclasses.replace(right, digest=wrong.digest, rank=8, proofs=(proof,))
+    with pytest.raises(VerificationError, match="not valid"):
+        lcma.recheck(wrong, forged)
+    path = tmp_path / "forged.json"
+    path.write_text(lcma_json.render(wrong, forged))
+    assert cli.main(["verify", "--recheck", str(path)]) == 1
+    assert capsys.readouterr().out.startswith("FAIL 2x2x2 rank 8")

@@ -162,7 +162,7 @@ def matrices(tmp_path):
 
 
 def test_run_multiplies_and_checks(run, matrices, tmp_path):
-    out = tmp_path / "c.npy"
+    out = tmp_path / "product.npy"
     code, text, _ = run("run", "strassen", matrices("a"), matrices("b"), "--levels", 2, "--out", out, "--check")
     assert code == 0
     assert "relative error" in text

@@ -120,7 +120,7 @@ def test_half_precision_is_kept_and_outputs_of_a_calibration_batch_are_compared(
     assert down["output_error"] is None
     by_name = write(tmp_path / "x.safetensors", {"down": np.ones((3, 24), np.float32)})
     options = ("--layer", "head=dense", "--rank", "4", "--calibration", by_name, "--json")
-    code, text, _ = run("compress", model, "--out", out, *options)
+    code, text, _ = run("compress", model, "--out", out, *options, "--force")
     up, down = json.loads(text)["layers"]
     assert (code, up["output_error"] is None, down["output_error"] > 0) == (0, True, True)
 
@@ -149,7 +149,7 @@ def test_a_broken_run_goes_on_where_it_stopped(run, model, tmp_path, monkeypatch
     code, text, _ = run("compress", model, "--out", out, "--rank", "3", "--json")
     assert (code, json.loads(text)["resumed"], part.exists()) == (0, 1, False)
     resumed = out.read_bytes()
-    code, text, _ = run("compress", model, "--out", out, "--rank", "3", "--fresh", "--json")
+    code, text, _ = run("compress", model, "--out", out, "--rank", "3", "--fresh", "--force", "--json")
     assert (code, json.loads(text)["resumed"]) == (0, 0)
     assert out.read_bytes() == resumed
     assert not part.parent.exists()
@@ -181,7 +181,7 @@ def test_what_cannot_be_done_is_said_in_one_line_and_nothing_is_written(run, mod
         ((model, "--out", out, "--kind", "monarch", "--blocks", "4", "--rank", "5"), 2, "exceeds 4"),
         ((model, "--out", out, "--budget", "1.5"), 2, "between 0 and 1"),
         ((model, "--out", out, "--budget", "0.5", "--rank", "3"), 2, "give one of"),
-        ((model, "--out", model), 2, "another file than the model"),
+        ((model, "--out", model), 3, "the same file as"),
         ((model, "--out", out, "--layer", "up"), 2, "must be NAME=WHAT"),
         ((model, "--out", out, "--layer", "up=svd"), 2, "kind 'svd' is not known"),
         ((model, "--out", out, "--layer", "up=monarch:size=4"), 2, "is no option"),

@@ -31,9 +31,11 @@ def test_the_committed_figures_are_those_of_the_committed_rows(written):
     out, figures = written
     drawn = {name for name, figure in figures.items() if not figure.missing}
     committed = ROOT / "docs" / "figures"
-    assert {path.stem for path in committed.glob("*.svg")} == drawn, "draw them again: lcma report figures"
+    assert {path.stem for path in committed.glob("*.svg")} == drawn, "draw them again: lcma report figures --force"
     for name in drawn:
-        assert (committed / f"{name}.txt").read_text() == (out / f"{name}.txt").read_text(), "lcma report figures"
+        assert (committed / f"{name}.txt").read_text() == (out / f"{name}.txt").read_text(), (
+            "lcma report figures --force"
+        )
 
 
 def test_two_runs_write_the_same_bytes(written, tmp_path):

@@ -121,8 +121,11 @@ def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
     code, text, _ = run(*product, tmp_path / "c.safetensors")
     assert (code, "bfloat16" in text) == (0, True)
     assert read_operand(str(tmp_path / "c.safetensors")).dtype == "bfloat16"
-    code, text, err = run(*product, f"{path}:c")
-    assert (code, text, one_line(err), "would lose it" in err) == (3, "", True, True)
+    other = tmp_path / "other.safetensors"
+    other.write_bytes(path.read_bytes())
+    for file in (path, other):
+        code, text, err = run(*product, f"{file}:c", "--force")
+        assert (code, text, one_line(err), "would lose it" in err) == (3, "", True, True)
 
 
 @pytest.mark.parametrize("name", list(ATTENTION_PRODUCTS))

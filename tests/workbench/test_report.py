@@ -19,7 +19,7 @@ def page():
 
 
 def test_the_committed_page_is_what_the_command_writes(page, tmp_path):
-    assert COMMITTED.read_text() == page, "write it again: lcma report catalogue --out docs/catalogue.md"
+    assert COMMITTED.read_text() == page, "write it again: lcma report catalogue --out docs/catalogue.md --force"
     command.main(["catalogue", "--out", str(tmp_path / "page.md")], standalone_mode=False)
     assert (tmp_path / "page.md").read_text() == page
     with pytest.raises(LcmaError, match="can't be written"):

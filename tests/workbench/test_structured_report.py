@@ -17,7 +17,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "structured.md"
 
 def test_the_committed_page_is_what_the_command_writes(tmp_path):
     page = structured_page()
-    assert COMMITTED.read_text() == page, "write it again: lcma report structured --out docs/structured.md"
+    assert COMMITTED.read_text() == page, "write it again: lcma report structured --out docs/structured.md --force"
     command.main(["structured", "--out", str(tmp_path / "page.md")], standalone_mode=False)
     assert (tmp_path / "page.md").read_text() == page
     ours = [row for row in table(page, 12)[1:] if row[7]]

@@ -12,7 +12,7 @@ from ...errors import LcmaError, VerificationError, VerifyOnlyError
 from ...schemes_db import Certificate, Scheme, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import FORMATS
-from ...schemes_db.names import checked_name, file_stem, tidy_name, visible
+from ...schemes_db.names import checked_new_name, file_stem, is_free_of_meaning, tidy_name, visible
 from ...schemes_db.shipped import shipped_names
 from ...verify import certified_scheme, verify_file
 
@@ -47,7 +47,7 @@ def command(
     """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
 
     If the scheme is stored already, --name becomes an additional name. A name that means another scheme is
-    refused; a file's own name that is taken gets the start of the digest.
+    refused, as is one that is a target or a digest; a file's own name that is taken gets the start of the digest.
 
     Of schemes that no invariant distinguishes (the same up to a change of basis, as far as is known)
     the better ones are kept: fewer additions, or a smaller growth factor.
@@ -60,13 +60,15 @@ def command(
     for file in files:
         reports += verify_file(file, format=format_, target=wanted, allow_pickle=allow_pickle)
     if name:
-        checked_name(name)
+        checked_new_name(name)
     if name and len(reports) != 1:
         raise LcmaError(f"--name is for one scheme, not {len(reports)}")
     try:
         proven = [(report.label, *certified_scheme(report)) for report in reports]
     except (VerificationError, VerifyOnlyError) as error:
         raise type(error)(f"{error}; nothing was added") from None
+    for _, found, _ in proven:
+        checked_new_name(name or found.name)
     with Catalog.open() as catalog:
         for label, found, certificate in proven:
             path = Path(label.partition("#")[0])
@@ -80,8 +82,9 @@ def command(
 
 
 def _free(catalog: Catalog, name: str, digest: str) -> str:
-    """The name, or that with the start of the digest where another scheme has it."""
-    return name if catalog.named(name) in (None, digest) and name not in shipped_names() else file_stem(name, digest)
+    """The name, or that with the start of the digest where it means something else."""
+    free = catalog.named(name) in (None, digest) and name not in shipped_names() and is_free_of_meaning(name)
+    return name if free else file_stem(name, digest)
 
 
 def _kept(catalog: Catalog, scheme: Scheme, certificate: Certificate, policy: str, alias: str | None) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..destination import claim, force_option, unwritable
 from ..output import print_json, print_table
 
 
@@ -23,9 +24,16 @@ from ..output import print_json, print_table
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture of the savings, as SVG."
 )
+@force_option
 @click.option("--json", "as_json", is_flag=True)
 def command(
-    subject: str, names: tuple[str, ...], levels: int, errors: bool, picture: Path | None, as_json: bool
+    subject: str,
+    names: tuple[str, ...],
+    levels: int,
+    errors: bool,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Count the savings and costs of schemes in causal attention.
 
@@ -34,9 +42,14 @@ def command(
     """
     from ..analysis import DEFAULT_SCHEMES, analysis, draw
 
+    if picture is not None:
+        claim(picture, force)
     found = analysis(names or DEFAULT_SCHEMES, levels, errors)
     if picture is not None:
-        draw(names or DEFAULT_SCHEMES, levels, picture)
+        try:
+            draw(names or DEFAULT_SCHEMES, levels, picture)
+        except OSError as error:
+            raise unwritable(picture, error) from None
     if as_json:
         print_json({title: [dict(zip(columns, row, strict=True)) for row in rows] for title, columns, rows in found})
         return

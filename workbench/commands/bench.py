@@ -13,6 +13,7 @@ from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
 from ..bench_report import newest_rows
+from ..destination import claim, claim_folder, force_option
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
@@ -28,6 +29,7 @@ from ..progress import Progress
     "--resume/--fresh", default=True, show_default=True, help="Reuse rows that the same code measured on this machine."
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("docs/results"), show_default=True)
+@force_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
@@ -54,6 +56,7 @@ def command(
     budget: float | None,
     resume: bool,
     out: Path,
+    force: bool,
     device: str,
     sample: int | None,
     rounds: int | None,
@@ -94,7 +97,11 @@ def command(
             [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases],
         )
         return 0
+    claim_folder(out)
     journal = Journal(out / f"{found.name}-{device}.jsonl")
+    if not journal.rows():  # what stands beside rows was written with them
+        for path in sorted(out.glob(f"{found.name}-{device}*")):
+            claim(path, force)
     results = []
     with Progress() as progress:
         for row in run_cases(found, cases, options, journal, budget, resume, progress.update):

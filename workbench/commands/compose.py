@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import click
 
-from ...errors import LcmaError, TargetError
-from ...home import write_atomic
+from ...errors import TargetError
 from ...schemes_db import Z, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.composition import Part, best_composition, build
 from ...schemes_db.formats import lcma_json
+from ...schemes_db.pareto import Entry
 from ...schemes_db.ranks import best_known
 from ...verify import certify
+from ..destination import claim, force_option, write
 from ..output import print_json
 
 
@@ -21,19 +22,24 @@ from ..output import print_json
 @click.argument("target", metavar="MxKxN")
 @click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
 @click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
+@force_option
 @click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
 @click.option("--json", "as_json", is_flag=True)
-def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
+def command(target: str, keep: bool, out: str | None, force: bool, dry_run: bool, as_json: bool) -> None:
     """Compose the best scheme for a size from those of the catalogue.
 
     Sums along an axis, tensor products, products of blocks of unequal sizes and the classical
-    algorithm, of the lowest total rank; what is built is proven.
+    algorithm, of the lowest total rank; what is built is proven. Each scheme is printed with its name, if it
+    comes with lcma, or as one of the user's own.
     """
     wanted = parse_target(target)
     if not wanted.is_general:
         raise TargetError(f"compositions are known for general targets only, not {wanted}")
+    if out is not None:
+        claim(out, force)
     with Catalog.open() as catalog:
         part = best_composition(wanted.shape, catalog.best_ranks())
+        whose = {entry.digest[:16]: entry for entry in catalog.entries()}
         known = best_known(wanted, Z)
         facts: dict[str, object] = {
             "target": wanted.name,
@@ -46,31 +52,31 @@ def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bo
             facts["digest"] = scheme.digest
             if keep:
                 facts["added"] = catalog.add(scheme, certificate)
-            if out:
-                _write(Path(out), lcma_json.render(scheme, certificate))
+            if out is not None:
+                write(out, lcma_json.render(scheme, certificate))
     if as_json:
-        print_json({**facts, "composition": _to_json(part)})
+        print_json({**facts, "composition": _to_json(part, whose)})
         return
     for line in part.lines:
-        click.echo(line)
+        entry = whose.get(line.split()[-1])
+        click.echo(line if entry is None else f"{line}, {_owner(entry)}")
     gap = f"; best known {known.rank}" if known else ""
     click.echo(f"{wanted} rank {part.rank}{gap}" + ("" if dry_run else f", certified, {str(facts['digest'])[:12]}"))
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        write_atomic(path, text)
-    except OSError as error:
-        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+def _owner(entry: Entry) -> str:
+    return f"shipped as {entry.name}" if entry.origin == "shipped" else f"your own {entry.name}".strip()
 
 
-def _to_json(part: Part) -> dict[str, object]:
+def _to_json(part: Part, whose: Mapping[str, Entry]) -> dict[str, object]:
     named = {"scheme": part.name} if part.name else {}
+    if (entry := whose.get(part.name)) is not None:
+        named |= {"name": entry.name, "origin": entry.origin}
     return {
         "shape": list(part.shape),
         "rank": part.rank,
         "how": part.how,
         **named,
         **({"sizes": [list(axis) for axis in part.sizes]} if all(part.sizes) else {}),
-        "parts": [_to_json(inner) for inner in part.parts],
+        "parts": [_to_json(inner, whose) for inner in part.parts],
     }

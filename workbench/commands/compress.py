@@ -21,7 +21,9 @@ from ..compression import (
     show_layers,
     stored_weights,
 )
+from ..destination import claim, force_option
 from ..kronecker import INTERMEDIATE
+from ..matrix_files import file_of
 from ..output import print_json, print_table
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
@@ -62,6 +64,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of --measure.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
+@force_option
 @click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -83,6 +86,7 @@ def command(
     rounds: int,
     device: Device,
     resume: bool,
+    force: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -107,8 +111,10 @@ def command(
         raise click.UsageError(f"--budget is a part of the parameters, between 0 and 1, not {budget:g}")
     if out is None and not dry_run:
         raise click.UsageError("name the compressed model: --out OUT.safetensors, or give --dry-run")
-    if out is not None and (out.suffix != ".safetensors" or out.resolve() == model.resolve()):
-        raise click.UsageError(f"--out {out} must end in .safetensors, and be another file than the model")
+    if out is not None:
+        if out.suffix != ".safetensors":
+            raise click.UsageError(f"--out {out} must end in .safetensors")
+        claim(out, force, [model, *([] if calibration is None else [file_of(calibration)])])
     try:
         part = 0.5 if budget is None else budget
         rest = CompressConfig(kind, part, blocks, steps, rank, patterns, intermediate, tolerance)

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError
-from ...home import write_atomic
 from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, WRITERS, render
+from ...schemes_db.formats.plinopt import companions
 from ...verify import load
+from ..destination import claim, force_option, write
 
 
 @click.command("convert")
@@ -23,6 +24,7 @@ from ...verify import load
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it.")
 @click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
+@force_option
 @click.option("--round", "rounded", is_flag=True, help="Write the exact scheme that rounding the coefficients gives.")
 def command(
     source: str,
@@ -33,18 +35,18 @@ def command(
     ring: str | None,
     allow_pickle: bool,
     rounded: bool,
+    force: bool,
 ) -> None:
     """Verify a scheme file and write it in another format. OUT may be - for stdout."""
     wanted, over = parse_target(target) if target else None, parse_ring(ring) if ring else None
+    if destination != "-":
+        claim(destination, force, [source, *companions(Path(source))])
     scheme, _ = load(source, from_format, wanted, over, allow_pickle=allow_pickle, rounded=rounded)
     content = render(scheme, to_format or _format_for(destination))
     if destination == "-":
         click.echo(content, nl=False)
         return
-    try:
-        write_atomic(Path(destination), content)
-    except OSError as error:
-        raise LcmaError(f"{destination} can't be written: {error.strerror}") from None
+    write(destination, content)
     click.echo(f"{destination}: {scheme!r}", err=True)
 
 

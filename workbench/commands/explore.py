@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from ...errors import LcmaError
 from ...search import flip_graph
+from ..destination import claim, force_option, unwritable
 from ..flip_picture import draw
 from ..output import print_json
 from ..pools import pool_argument
@@ -29,6 +29,7 @@ from ..pools import pool_argument
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."
 )
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="The numbers as JSON.")
 def command(
     schemes: tuple[str, ...],
@@ -37,6 +38,7 @@ def command(
     graphml: Path | None,
     orbits: bool,
     picture: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
@@ -45,13 +47,15 @@ def command(
     different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
     means its finds.
     """
+    for wanted in filter(None, (graphml, picture)):
+        claim(wanted, force, schemes)
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
     for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):
         if path is not None:
             try:
                 write(path)
             except OSError as error:
-                raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+                raise unwritable(path, error) from None
     facts = {
         "schemes": len(seen.graph),
         "flips": seen.graph.number_of_edges(),

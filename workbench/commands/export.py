@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from ...errors import LcmaError
-from ...home import write_atomic
+from ...errors import DamagedRowError
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ...schemes_db.names import file_stem
-from ..schemes import scheme_argument
+from ..destination import claim, force_option, write
+from ..schemes import scheme_argument, stored_scheme
 
 
 @click.command("export")
@@ -22,31 +22,31 @@ from ..schemes import scheme_argument
 )
 @click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
-def command(scheme: str | None, everything: bool, format_: str, out: str | None) -> None:
+@force_option
+def command(scheme: str | None, everything: bool, format_: str, out: str | None, force: bool) -> int:
     """Write schemes of the catalogue as text.
 
-    The format lcma-json includes provenance and certificate.
+    The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.
     """
     if everything == (scheme is not None):
         raise click.UsageError("give a SCHEME, or --all")
     if everything and not out:
         raise click.UsageError("--all needs a folder: --out FOLDER")
-    try:
-        if scheme is not None:
-            _export_one(scheme, format_, out)
-        else:
-            _export_all(format_, Path(str(out)))
-    except OSError as error:
-        raise LcmaError(f"{error.filename or out} can't be written: {error.strerror}") from None
+    if scheme is None:
+        return _export_all(format_, Path(str(out)), force)
+    _export_one(scheme, format_, out, force)
+    return 0
 
 
-def _export_one(scheme: str, format_: str, out: str | None) -> None:
+def _export_one(scheme: str, format_: str, out: str | None, force: bool) -> None:
+    if out is not None:
+        claim(out, force, [scheme])
     found, certificate = scheme_argument(scheme)
     content = _content(found, certificate, format_)
     if out is None:
         click.echo(content, nl=False)
     else:
-        write_atomic(Path(out), content)
+        write(out, content)
 
 
 def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
@@ -58,12 +58,20 @@ def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
     return render(scheme, format_)
 
 
-def _export_all(format_: str, folder: Path) -> None:
+def _export_all(format_: str, folder: Path, force: bool) -> int:
+    """Write all of the user's schemes but those whose data are damaged; 1 if there are any of these."""
+    damaged = 0
     with Catalog.open() as catalog:
         entries = catalog.entries(origin="user")
-        for entry in entries:
-            scheme, certificate = catalog.find(entry.digest)
-            content = _content(scheme, certificate, format_)
-            stem = file_stem(entry.name or entry.target, entry.digest)
-            write_atomic(folder / f"{stem}{WRITERS[format_].SUFFIX}", content)
-    click.echo(f"{len(entries)} schemes written to {folder}", err=True)
+        stems = [file_stem(entry.name or entry.target, entry.digest) for entry in entries]
+        paths = [folder / f"{stem}{WRITERS[format_].SUFFIX}" for stem in stems]
+        for path in paths:
+            claim(path, force)
+        for path, entry in zip(paths, entries, strict=True):
+            try:
+                write(path, _content(*stored_scheme(catalog, entry.digest), format_))
+            except DamagedRowError as error:
+                damaged += 1
+                click.echo(f"lcma: {error}", err=True)
+    click.echo(f"{len(entries) - damaged} schemes written to {folder}", err=True)
+    return int(damaged > 0)

@@ -7,26 +7,26 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError
-from ...home import write_atomic
 from ..bench_report import benchmarks_page
 from ..blr_report import block_low_rank_page
-from ..figures import write_figures
+from ..destination import claim, force_option, unwritable, write
+from ..figures import FIGURES, write_figures
 from ..report import catalogue_page
 from ..structured_report import structured_page
 
 PAGES = {"catalogue": catalogue_page, "structured": structured_page}
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
-FIGURES = "figures"
 
 
 @click.command("report")
-@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS, FIGURES]))
+@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS, "figures"]))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE|FOLDER",
     help="Where to write. Default: stdout; docs/figures.",
 )
+@force_option
 @click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
@@ -34,7 +34,7 @@ FIGURES = "figures"
     show_default=True,
     help="The folder with the rows of `lcma bench`, for all but catalogue and structured.",
 )
-def command(subject: str, out: Path | None, results: Path) -> None:
+def command(subject: str, out: Path | None, force: bool, results: Path) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 
     `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and
@@ -45,25 +45,27 @@ def command(subject: str, out: Path | None, results: Path) -> None:
     """
     if subject not in PAGES and not results.is_dir():
         raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench by --results")
-    if subject == FIGURES:
-        _write_figures(results, out or Path("docs/figures"))
+    if subject == "figures":
+        _write_figures(results, out or Path("docs/figures"), force)
         return
+    if out is not None:
+        claim(out, force, results.glob("*.jsonl"))
     page = PAGES[subject]() if subject in PAGES else FROM_ROWS[subject](results)
     if out is None:
         click.echo(page, nl=False)
         return
-    try:
-        write_atomic(out, page)
-    except OSError as error:
-        raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+    write(out, page)
 
 
-def _write_figures(results: Path, out: Path) -> None:
+def _write_figures(results: Path, out: Path, force: bool) -> None:
     """Write all figures and print what each shows, or why it is missing."""
+    for drawn in FIGURES:
+        for suffix in (".svg", ".txt"):
+            claim(out / f"{drawn.name}{suffix}", force)
     try:
         written = write_figures(results, out)
     except OSError as error:
-        raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+        raise unwritable(out, error) from None
     for figure in written:
         if figure.missing:
             click.echo(f"lcma: {figure.name} was left out: {figure.missing}", err=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import PlanError
+from ..destination import claim, force_option
 from ..exact import ring_option, run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, run_product
-from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, read_operand, write_product
+from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_of, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, max_abs_option, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
@@ -53,6 +54,7 @@ MAX_ERROR = {
 @click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @max_extra_bytes_option
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
+@force_option
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
     scheme: str,
@@ -70,6 +72,7 @@ def command(
     intermediate: str | None,
     max_extra_bytes: int,
     out: str | None,
+    force: bool,
     check: bool,
 ) -> int:
     """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
@@ -88,6 +91,8 @@ def command(
     With --causal the files hold what the formula names, and what stands above a triangle is not used:
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
+    if out is not None:
+        claim(file_of(out), force, [scheme, *(file_of(text) for text in (a, b, named) if text is not None)])
     if (matrix := operand_matrix(scheme)) is not None and b is None:
         if levels is not None or causal or named or ring or max_abs is not None:
             known = "--layout, --intermediate, --max-extra-bytes, --strategy, --device, --dtype, --out, --check"

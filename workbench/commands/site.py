@@ -22,11 +22,12 @@ from ..site import build_site
     help="Show rows of lcma bench of this folder on the pages of the schemes that they name.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-def command(out: str, results: Path | None, as_json: bool) -> None:
+def command(out: str, results: Path | None, as_json: bool) -> int:
     """Write the catalogue as static pages into the folder OUT.
 
     They open from the folder itself, OUT/index.html, without a server or a network. A site that
-    lcma built before is replaced whole; a folder with anything else in it is left alone.
+    lcma built before is replaced whole; a folder with anything else in it is left alone. Exit code 1: the data of
+    a scheme are damaged; the first page says so.
     """
     if results is not None and not results.is_dir():
         raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench")
@@ -41,6 +42,7 @@ def command(out: str, results: Path | None, as_json: bool) -> None:
                 "files": built.files,
                 "bytes": built.bytes,
                 "largest_page_bytes": built.largest_page,
+                "damaged": list(built.damaged),
             }
         )
     else:
@@ -48,3 +50,6 @@ def command(out: str, results: Path | None, as_json: bool) -> None:
             f"{index}: {built.schemes} schemes, {built.files} files, {built.bytes / 1e6:.1f} MB, "
             f"largest page {built.largest_page / 1000:.0f} kB"
         )
+    for fault in built.damaged:
+        click.echo(f"lcma: {fault}", err=True)
+    return int(bool(built.damaged))

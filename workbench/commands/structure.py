@@ -9,9 +9,10 @@ import click
 import numpy as np
 
 from ...errors import PlanError
+from ..destination import claim, force_option, unwritable
 from ..factorization import factorized, show_factorized
 from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
-from ..matrix_files import read_operand
+from ..matrix_files import file_of, read_operand
 from ..output import print_json
 from ..products import DEVICE, Device
 from ..progress import Progress
@@ -37,6 +38,7 @@ DTYPES = ("float32", "float64")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="K.npz", help="Store the nearest matrix of --patterns.")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw error against speed.")
+@force_option
 @click.option("--json", "as_json", is_flag=True)
 def command(
     weight: str,
@@ -50,6 +52,7 @@ def command(
     seed: int,
     out: Path | None,
     picture: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
@@ -60,6 +63,8 @@ def command(
 
     With --patterns a single list, by all three algorithms: their errors and seconds, and the predicted speed.
     """
+    for path in filter(None, (out, picture)):
+        claim(path, force, [file_of(weight)])
     operand = read_operand(weight)
     matrix = operand.widened()
     if matrix.ndim != 2 or matrix.dtype.kind != "f":
@@ -75,7 +80,10 @@ def command(
     with device.current(), Progress() as progress:
         rows = approximated(matrix, density, batch, layout, device, progress.update)
     if picture is not None:
-        draw_errors(rows, picture)
+        try:
+            draw_errors(rows, picture)
+        except OSError as error:
+            raise unwritable(picture, error) from None
     if as_json:
         print_json({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows[:top]})
     else:

@@ -167,6 +167,9 @@ def _show(found: Result, request: Request, data: dict[str, Any], device: Device,
 
 def _record(digest: str, found: Result, dtype: str, sizes: tuple[int, int, int]) -> None:
     with Catalog.open() as catalog:
+        if catalog.path is None:
+            click.echo("not recorded: the catalogue can't be written", err=True)
+            return
         for row in found.rows:
             if not row.is_baseline:
                 detail: dict[str, Any] = {"dtype": dtype, "size": list(sizes), **asdict(row)}

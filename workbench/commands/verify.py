@@ -16,12 +16,12 @@ from typing import Any
 import click
 
 from ...errors import LcmaError, SchemeFormatError
-from ...home import write_atomic
 from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
 from ...schemes_db.names import file_stem, visible
 from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
+from ..destination import claim, force_option, write
 from ..output import ratio
 from ..progress import Progress
 
@@ -46,6 +46,7 @@ class Options:
     stability: bool
     certificates: str | None
     one_certificate: bool
+    force: bool
     as_json: bool
     quiet: bool
     details: bool
@@ -85,6 +86,7 @@ class Answer:
     metavar="FILE|FOLDER",
     help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
 )
+@force_option
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scheme, one a line.")
 @click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures and warnings.")
@@ -98,6 +100,7 @@ def command(
     recheck: bool,
     stability: bool,
     certificates: str | None,
+    force: bool,
     jobs: int,
     as_json: bool,
     quiet: bool,
@@ -114,6 +117,8 @@ def command(
     one = certificates is not None and certificates.endswith(".json") and not Path(certificates).is_dir()
     if one and (folders or len(files) > 1):
         raise click.UsageError("--certificate FILE.json takes one scheme; name a folder for several")
+    if one:
+        claim(str(certificates), force, files)
     options = Options(
         methods or ("exact",),
         parse_target(target) if target else None,
@@ -124,6 +129,7 @@ def command(
         stability,
         certificates,
         one,
+        force,
         as_json,
         quiet,
         details=not (quiet or folders),
@@ -207,7 +213,7 @@ def _answer(source: tuple[str, bool], options: Options) -> Answer:
             raise LcmaError(f"{file} holds {len(reports)} schemes: name a folder for their certificates")
         texts = [_text(report, options) for report in reports]
         for report in reports:
-            _write_certificate(report, options)
+            _write_certificate(report, file, options)
     except SchemeFormatError as error:
         if found and options.format is None and is_of_no_format(error):
             return Answer(skipped=1)
@@ -241,7 +247,12 @@ def _verified(file: str, options: Options) -> list[AnyReport]:
 
 def _standard_input(options: Options) -> list[AnyReport]:
     """The reports on standard input, buffered in a file while it is read."""
-    raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    if sys.stdin is None:
+        raise SchemeFormatError("can't be read: standard input is closed", STDIN)
+    try:
+        raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror}", STDIN) from None
     with tempfile.TemporaryDirectory(prefix="lcma-") as folder:
         path = Path(folder, "stdin")
         path.write_bytes(raw)
@@ -260,7 +271,7 @@ def _relabelled(report: AnyReport, label: str) -> AnyReport:
     return dataclasses.replace(report, label=label)
 
 
-def _write_certificate(report: AnyReport, options: Options) -> None:
+def _write_certificate(report: AnyReport, file: str, options: Options) -> None:
     """Our JSON of a valid scheme, which holds all that --recheck needs."""
     if options.certificates is None or not isinstance(report, Report) or report.certificate is None:
         return
@@ -268,10 +279,8 @@ def _write_certificate(report: AnyReport, options: Options) -> None:
     if not options.one_certificate:
         stem = Path(report.label.replace("#", "-")).stem if report.label != STDIN else "stdin"
         path /= f"{file_stem(stem, report.scheme.digest)}.json"
-    try:
-        write_atomic(path, lcma_json.render(report.scheme, report.certificate))
-    except OSError as error:
-        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+        claim(path, options.force, [file])
+    write(path, lcma_json.render(report.scheme, report.certificate))
 
 
 def _text(report: AnyReport, options: Options) -> str:

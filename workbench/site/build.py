@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import CatalogError, LcmaError
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
+from ..destination import unwritable
 from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
 from .drawing import draw
@@ -17,7 +17,7 @@ from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
-from .listing import Listed, data_script, family, listing
+from .listing import Listed, damaged_rows, data_script, family, listing
 from .pages import STATIC, Pages, read
 
 MAX_KIN = 60
@@ -33,6 +33,8 @@ class Built:
     files: int
     bytes: int
     largest_page: int
+    damaged: tuple[str, ...] = ()
+    """The faults of rows that are left out."""
 
 
 def build_site(
@@ -44,6 +46,7 @@ def build_site(
     """Write the pages of a catalogue to the folder `out`, whole or not at all.
 
     `results` is a folder of rows of `lcma bench`: those that name a scheme are on its page.
+    A row whose data are damaged is named on the first page, and has none of its own.
     Two builds of the same catalogue are equal byte for byte. A site of ours at `out` is replaced.
 
     Raises:
@@ -54,15 +57,23 @@ def build_site(
     pages, rows = Pages(), {} if results is None else benchmarks(results)
     try:
         with replaced(out) as folder:
-            count = _fill(folder, pages, catalog, on_progress, rows)
+            damaged = damaged_rows(catalog)
+            count = _fill(folder, pages, catalog, damaged, on_progress, rows)
     except OSError as error:
-        raise LcmaError(f"{out} can't be written: {error.strerror or error}") from None
+        raise unwritable(out, error) from None
     largest = max(size for name, size in folder.sizes.items() if name.endswith(".html"))
-    return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest)
+    return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest, tuple(damaged.values()))
 
 
-def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[[str], None], rows: Benchmarks) -> int:
-    listed = listing(catalog)
+def _fill(
+    folder: Folder,
+    pages: Pages,
+    catalog: Catalog,
+    damaged: Mapping[str, str],
+    on_progress: Callable[[str], None],
+    rows: Benchmarks,
+) -> int:
+    listed = listing(catalog, without=damaged)
     for name in STATIC:
         folder.write(f"static/{name}", read(f"static/{name}"))
     folder.write("static/schemes.js", data_script(listed))
@@ -74,6 +85,7 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
         "plot": front_plot(listed),
         "fewest": fewest_additions(listed),
         "records": records(listed, catalog),
+        "damaged": list(damaged.values()),
     }
     folder.write("index.html", pages.render("index.html", **index))
     folder.write("verify.html", pages.render("verify.html"))
@@ -81,7 +93,7 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
     parents, children = family(catalog, listed)
     for position, row in enumerate(listed):
         on_progress(f"page {position + 1} of {len(listed)}")
-        scheme, certificate = _found(catalog, row.entry.digest)
+        scheme, certificate = catalog.find(row.entry.digest)
         files = list(downloads(scheme, certificate, row.stem))
         for file in files:
             if not file.refusal:
@@ -102,14 +114,6 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
         values |= {"files": files, "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:]}
         folder.write(row.page, pages.render("scheme.html", **values))
     return len(listed)
-
-
-def _found(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:
-    """The scheme of that digest: `find` prefers names, and a scheme may be named like another's digest."""
-    scheme, certificate = catalog.find(digest)
-    if scheme.digest != digest:
-        raise CatalogError(f"a scheme is named {digest[:12]}..., which is the digest of another; rename it")
-    return scheme, certificate
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from ...errors import DamagedRowError
 from ...schemes_db import Target, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import Entry
 from ...schemes_db.ranks import KnownRank, best_known
+from ..schemes import stored_scheme
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,20 @@ def level(cost: float, known: float | None) -> str:
     return next((f"g{step}" for step, bound in enumerate((0, 0.02, 0.05, 0.10)) if excess <= bound), "g4")
 
 
-def listing(catalog: Catalog) -> list[Listed]:
-    """All schemes, in the catalogue's order; `best` marks one for each target and ring."""
-    entries = catalog.entries()
+def damaged_rows(catalog: Catalog) -> dict[str, str]:
+    """The fault of every row whose data are not a valid scheme with its digest, by digest."""
+    faults = {}
+    for entry in catalog.entries():
+        try:
+            stored_scheme(catalog, entry.digest)
+        except DamagedRowError as error:
+            faults[entry.digest] = str(error)
+    return faults
+
+
+def listing(catalog: Catalog, without: Collection[str] = ()) -> list[Listed]:
+    """All schemes but some, in the catalogue's order; `best` marks one for each target and ring."""
+    entries = [entry for entry in catalog.entries() if entry.digest not in without]
     targets = {name: parse_target(name) for name in {entry.target for entry in entries}}
     best: dict[tuple[object, str], tuple[float, int, int, str]] = {}
     for entry in entries:

@@ -139,6 +139,8 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
         json.dumps({**good, "records": 7}),
         with_first(sizes=[1, 2, 3]),
         with_first(sizes=[1, 2, 0, 1]),
+        with_first(sizes=[1, 2, float("inf"), 1]),
+        with_first(sizes=[1, 2, 10**400, 1]),
         with_first(candidates=[{**candidate, "seconds": 0}]),
         with_first(candidates=[{**candidate, "seconds": float("nan")}]),
         with_first(candidates=[{**candidate, "seconds": "soon"}]),

@@ -1,0 +1,163 @@
+"""Folders of runs and improvements with damaged files: one clear line, exit code 3, whichever file it is."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.search import RunConfig, find
+from lcma.search.improve.folder import ImproveConfig, ImproveFolder, ImproveState
+from lcma.search.runs.config import MAX_WALKS_OF_CPU
+from lcma.workbench.cli import main
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A folder of a search and one of an improvement, each with finds."""
+    root = tmp_path_factory.mktemp("folders")
+    find("2x2x2", rank=7, walks=2, steps=2000, rounds=3, count=9, seed=2, out=root / "search")
+    folder = ImproveFolder.create(root / "improve", ImproveConfig(targets=("2x2x2",), ring="Z2", seconds=0.5))
+    folder.append("found.jsonl", lcma.resolve("strassen")[0])
+    folder.append("starts.jsonl", lcma.resolve("strassen")[0])
+    folder.save(ImproveState({"2x2x2": 2}, 0.25, 1))
+    folder.close()
+    return root
+
+
+FILES = {"search": ("run.json", "found.jsonl", "state.npz"), "improve": ("run.json", "found.jsonl", "state.json")}
+CONTENTS = {
+    "empty": lambda raw: b"",
+    "wrong byte": lambda raw: raw[: len(raw) // 2] + b"\xff" + raw[len(raw) // 2 + 1 :],
+    "cut": lambda raw: raw[: len(raw) // 2] + b"\n",
+    "deep": lambda raw: b"[" * 100_000 + b"]" * 100_000 + b"\n",
+    "a number": lambda raw: b"1\n",
+    "digits": lambda raw: b"1" * 10_000 + b"\n",
+    "half a surrogate": lambda raw: b'"\xed\xa0\x80"\n',
+}
+
+
+def refused(capsys, *arguments):
+    """Run a command line, which must end with exit code 3 and one line; the line."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert (code, captured.out, captured.err.count("\n")) == (3, "", 1), (arguments, captured)
+    return captured.err
+
+
+def commands(kind, folder):
+    yield "status", folder
+    if kind == "search":
+        yield "merge", folder
+        yield "resume", folder, "--rounds", 4
+
+
+@pytest.mark.parametrize("damage", CONTENTS)
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FILES.items() for name in names])
+def test_a_damaged_file_is_named(folders, home, tmp_path, capsys, kind, name, damage):
+    folder = shutil.copytree(folders / kind, tmp_path / "run")
+    raw = (folder / name).read_bytes()
+    (folder / name).write_bytes(CONTENTS[damage](raw))
+    if name == "found.jsonl" and damage == "empty":
+        assert main(["status", str(folder)]) == 0  # a run without finds
+        return
+    for command in commands(kind, folder):
+        assert name in refused(capsys, *command)
+
+
+CONFIG = [
+    ("walks", 10**12),
+    ("walks", 10**30),
+    ("steps", 10**12),
+    ("seed", "x"),
+    ("rounds", [3]),
+    ("seconds", "x"),
+    ("count", None),
+    ("naive_too", 1),
+    ("ladder", 7),
+    ("moves", "extend"),
+    ("pool", {"large": [1]}),
+    ("policy", {"margin": "x"}),
+    ("policy", {"selection": [1, "x", 0.0, 1]}),
+    ("target", 5),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), CONFIG)
+def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, capsys, field, value):
+    folder = shutil.copytree(folders / "search", tmp_path / "run")
+    about = json.loads((folder / "run.json").read_text())
+    about["config"][field] = value
+    (folder / "run.json").write_text(json.dumps(about))
+    for command in commands("search", folder):
+        assert "run.json is damaged" in refused(capsys, *command)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("seconds", "x"), ("targets", [3]), ("targets", []), ("workers", 1.5), ("device", None)]
+)
+def test_settings_that_no_improvement_has_are_refused(folders, home, tmp_path, capsys, field, value):
+    folder = shutil.copytree(folders / "improve", tmp_path / "run")
+    about = json.loads((folder / "run.json").read_text())
+    about["config"][field] = value
+    (folder / "run.json").write_text(json.dumps(about))
+    for command in ("status", "resume"):
+        assert "run.json is damaged" in refused(capsys, command, folder)
+
+
+def test_a_search_of_more_walks_than_end_is_refused(home, capsys):
+    assert str(MAX_WALKS_OF_CPU) in refused(capsys, "search", "2x2x2", "--walks", 10**12)
+    with pytest.raises(PlanError, match="ask for more rounds"):
+        RunConfig("2x2x2", rank=7, steps=10**12)
+
+
+def checkpoint(folder, change):
+    """Rewrite the checkpoint of a folder after a change of its facts and arrays."""
+    path = folder / "state.npz"
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    facts = json.loads(str(arrays.pop("facts")))
+    change(facts, arrays)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **arrays)
+    path.write_bytes(stream.getvalue())
+
+
+FACTS = [("stage", 1), ("stage", -1), ("round", -1), ("round", 1.5), ("lowest", "7"), ("flips", None), ("done", 1)]
+
+
+@pytest.mark.parametrize(("field", "value"), [*FACTS, ("seconds", "x"), ("gained", []), ("flips", 10**40)])
+def test_a_checkpoint_of_no_round_is_refused(folders, home, tmp_path, capsys, field, value):
+    folder = shutil.copytree(folders / "search", tmp_path / "run")
+    checkpoint(folder, lambda facts, arrays: facts.update({field: value}))
+    for command in commands("search", folder):
+        assert "state.npz is damaged" in refused(capsys, *command)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.pop("run/numbers"),
+        lambda arrays: arrays.update({"run/numbers": np.array(0)}),
+        lambda arrays: arrays.update({"run/numbers": np.array([0, 2**62])}),
+        lambda arrays: arrays.update({"strategy/walks": np.array("x")}),
+        lambda arrays: arrays.update({name: array[:-1] for name, array in arrays.items() if name[:8] == "session/"}),
+    ],
+)
+def test_a_checkpoint_of_other_walks_is_refused(folders, home, tmp_path, capsys, change):
+    folder = shutil.copytree(folders / "search", tmp_path / "run")
+    checkpoint(folder, lambda facts, arrays: change(arrays))
+    assert "state.npz is damaged" in refused(capsys, "resume", folder, "--rounds", 4)
+
+
+def test_a_torn_line_of_an_improvement_is_dropped_before_others_follow(folders, home, tmp_path, capsys):
+    folder = shutil.copytree(folders / "improve", tmp_path / "run")
+    with (folder / "found.jsonl").open("ab") as stream:
+        stream.write(b'{"lcma_scheme": 1, "na')
+    again = ImproveFolder.open(folder)
+    again.append("found.jsonl", lcma.resolve("winograd")[0])
+    assert [scheme.name for scheme in again.schemes("found.jsonl")] == ["strassen", "winograd"]
+    again.close()

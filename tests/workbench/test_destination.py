@@ -1,0 +1,234 @@
+"""What commands write where: links, devices, inputs, and files that exist."""
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+
+import click
+import numpy as np
+import pytest
+
+import lcma
+from lcma.kernels import safetensors
+from lcma.workbench.cli import COMMANDS, cli
+
+FOLDERS = {"search", "improve", "site"}
+"""Commands whose --out is a folder of theirs: a new one, or for a site one that a site stands in."""
+
+
+@pytest.fixture
+def inputs(tmp_path, home, run):
+    """A folder with inputs of all commands, and `there`, a file that none of them may replace."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "there").write_text("mine")
+    for name in ("there.npz", "there.safetensors", "there.svg", "there.json"):
+        (folder / name).write_text("mine")
+    np.save(folder / "a.npy", np.eye(8, dtype=np.float32))
+    (folder / "m.safetensors").write_bytes(
+        b"".join(safetensors.chunks({"up.weight": ("F32", np.eye(8, dtype="f4"))}, {}))
+    )
+    assert run("export", "strassen", "--format", "exp", "--out", folder / "s.exp")[0] == 0
+    return folder
+
+
+WRITING = [
+    "convert s.exp there --to exp",
+    "export strassen --out there",
+    "compose 2x2x3 --out there",
+    "additions strassen --time 1s --out there",
+    "verify s.exp --certificate there.json",
+    "report catalogue --out there",
+    "run strassen a.npy a.npy --out there",
+    "run strassen a.npy a.npy --ring Z2 --out there.npz",
+    "explore strassen --graphml there",
+    "explore strassen --picture there.svg",
+    "analyse causal --picture there.svg",
+    "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out there.npz",
+    "structure a.npy --picture there.svg",
+    "compress m.safetensors --rank 1 --out there.safetensors",
+    "merge in --out there",
+]
+
+
+@pytest.mark.parametrize("line", WRITING)
+def test_a_file_that_exists_is_left_as_it_is(line, inputs, run, monkeypatch):
+    monkeypatch.chdir(inputs)
+    code, out, err = run(*line.split())
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert "--force" in err
+    assert all(path.read_text() == "mine" for path in inputs.glob("there*"))
+
+
+def test_every_command_that_writes_a_file_has_force():
+    written = {"out", "picture", "graphml", "certificates", "destination"}
+    asking = set()
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        names = {option.name for option in command.params}
+        if names & written - {"picture"} or any(
+            option.name == "picture" and not option.is_flag for option in command.params
+        ):
+            assert ("force" in names) != (name in FOLDERS), name
+            asking.add(name)
+    assert {line.split()[0] for line in WRITING} | FOLDERS | {"bench"} == asking
+
+
+@pytest.mark.parametrize("name", ["s.exp", "hard.exp", "soft.exp"])
+def test_an_input_is_never_replaced(name, inputs, run, monkeypatch):
+    monkeypatch.chdir(inputs)
+    os.link("s.exp", "hard.exp")
+    os.symlink("s.exp", "soft.exp")
+    os.link("a.npy", "hard.npy")
+    os.link("m.safetensors", "hard.safetensors")
+    before = {path.name: path.read_bytes() for path in inputs.iterdir()}
+    for line in (
+        f"convert s.exp {name} --to equations --force",
+        f"export s.exp --out {name} --force",
+        f"additions s.exp --time 1s --out {name} --force",
+        f"run s.exp a.npy a.npy --out {name} --force",
+        "run strassen a.npy a.npy --out hard.npy --force",
+        "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out hard.npy --force",
+        "compress m.safetensors --rank 1 --out hard.safetensors --force",
+        "compress m.safetensors --rank 1 --out m.safetensors --force",
+    ):
+        code, _, err = run(*line.split())
+        assert code == 3, line
+        assert "the same file as" in err
+    assert before == {path.name: path.read_bytes() for path in inputs.iterdir()}
+
+
+def test_the_catalogue_is_never_replaced(home, run):
+    assert run("list")[0] == 0
+    code, _, err = run("export", "strassen", "--out", home / "data" / "catalog.db", "--force")
+    assert (code, "the same file as" in err) == (3, True)
+    assert run("show", "strassen")[0] == 0
+
+
+def test_links_are_followed(inputs, run):
+    target, link, fresh = inputs / "target.exp", inputs / "link.exp", inputs / "fresh.exp"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    fresh.symlink_to("new.exp")
+    assert run("convert", inputs / "s.exp", link)[0] == 3
+    assert run("convert", inputs / "s.exp", link, "--force")[0] == run("convert", inputs / "s.exp", fresh)[0] == 0
+    assert link.is_symlink()
+    assert fresh.is_symlink()
+    assert target.read_text() == (inputs / "new.exp").read_text() == (inputs / "s.exp").read_text()
+    assert target.stat().st_mode & 0o777 == 0o640
+    loop = inputs / "loop"
+    loop.symlink_to(loop)
+    code, _, err = run("export", "strassen", "--out", loop)
+    assert (code, err.count("\n"), loop.is_symlink()) == (2, 1, True)
+
+
+def test_a_pipe_is_written_to(inputs, run):
+    pipe = inputs / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    assert run("export", "strassen", "--format", "exp", "--out", pipe)[0] == 0
+    reader.join()
+    assert got == [(inputs / "s.exp").read_bytes()]
+    assert pipe.is_fifo()
+
+
+def test_a_device_is_written_to(inputs, run):
+    assert run("export", "strassen", "--out", "/dev/null")[0] == 0
+    code, _, err = run("export", "strassen", "--out", "/dev/full")
+    assert (code, err) == (2, "lcma: /dev/full can't be written: No space left on device\n")
+    assert os.path.exists("/dev/full")
+    assert not os.path.isfile("/dev/null")
+
+
+def _lcma(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "lcma", *map(str, arguments)], text=True, check=False, **options)
+
+
+def test_stdout_by_its_name_is_continued(inputs):
+    log = inputs / "log"
+    log.write_text("first\n")
+    with log.open("a") as stream:
+        assert _lcma("export", "strassen", "--format", "exp", "--out", "/dev/stdout", stdout=stream).returncode == 0
+    assert log.read_text() == "first\n" + (inputs / "s.exp").read_text()
+    piped = _lcma("convert", inputs / "s.exp", "/dev/stdout", "--to", "exp", stdout=subprocess.PIPE)
+    assert piped.stdout == (inputs / "s.exp").read_text()
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"n\n", 3), (b"y\n", 0)])
+def test_a_terminal_is_asked(inputs, answer, code):
+    ours, theirs = pty.openpty()
+    os.write(ours, answer)
+    there = inputs / "there"
+    command = [sys.executable, "-m", "lcma", "export", "strassen", "--format", "exp", "--out", str(there)]
+    done = subprocess.run(command, stdin=theirs, stderr=theirs, check=False)
+    assert b"exists. Replace it?" in os.read(ours, 1000)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == code
+    assert there.read_text() == ("mine" if code else (inputs / "s.exp").read_text())
+
+
+def test_a_folder_of_files_is_written_whole_or_not_at_all(home, run, tmp_path, inputs):
+    assert run("add", inputs / "s.exp", "--name", "mine", "--keep-both")[0] == 0
+    assert run("compose", "2x2x9", "--add")[0] == 0
+    assert run("export", "--all", "--out", tmp_path / "all")[0] == 0
+    first, *others = sorted((tmp_path / "all").iterdir())
+    first.write_text("mine")
+    for path in others:
+        path.unlink()
+    assert run("export", "--all", "--out", tmp_path / "all")[0] == 3
+    assert [path.read_text() for path in (tmp_path / "all").iterdir()] == ["mine"]
+    assert run("export", "--all", "--out", tmp_path / "all", "--force")[0] == 0
+
+
+def test_a_run_does_not_begin_among_other_files(home, run, tmp_path):
+    for name in ("found.jsonl", "start.json", "state.npz"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        for command in (("search", "2x2x2", "--rank", 7), ("improve", "2x2x2", "--time", "1s")):
+            code, _, err = run(*command, "--out", folder)
+            assert (code, name in err) == (3, True)
+        assert (folder / name).read_text() == "mine"
+    (tmp_path / "file").write_text("mine")
+    assert run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "file")[0] == 3
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_rows_of_a_bench_stand_beside_files_of_their_own(home, run, tmp_path):
+    (tmp_path / "overhead-cpu.svg").write_text("mine")
+    code, _, err = run("bench", "overhead", "--out", tmp_path)
+    assert (code, "overhead-cpu.svg" in err, "--force" in err) == (3, True, True)
+    assert run("bench", "overhead", "--out", tmp_path / "overhead-cpu.svg")[0] == 3
+    assert (tmp_path / "overhead-cpu.svg").read_text() == "mine"
+
+
+@pytest.mark.parametrize("line", ["list", "export strassen", "show strassen", "--help"])
+def test_a_full_disk_below_stdout_is_said(line, home):
+    with open("/dev/full", "w") as full:
+        done = _lcma(*line.split(), stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 3
+    assert done.stderr.startswith("lcma: stdout")
+    assert done.stderr.endswith("No space left on device\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_streams_that_are_closed():
+    command = f"{sys.executable} -m lcma"
+    done = subprocess.run(f"{command} verify - <&-", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == "lcma: -: can't be read: standard input is closed\n"
+    assert subprocess.run(f"{command} --version >&- 2>&- <&-", shell=True, check=False).returncode == 0
+
+
+def test_an_api_follows_links_too(tmp_path):
+    (tmp_path / "link.npz").symlink_to("k.npz")
+    bits = lcma.BitMatrix.from_array(np.eye(4, dtype=np.uint8))
+    bits.save(tmp_path / "link.npz")
+    assert (tmp_path / "link.npz").is_symlink()
+    assert lcma.BitMatrix.load(tmp_path / "k.npz") == bits
