@@ -14,7 +14,7 @@ from ..inexact import Approximation, Coefficient, Inexact, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
-from .expression import MAX_BINARY_PLACES
+from .arithmetic import MAX_BINARY_PLACES
 from .reading import C_TRANSPOSED, C, Entries, Reading, Terms, factor_of, ring_of
 
 Shape = tuple[int, int, int]
@@ -132,7 +132,7 @@ def reading_of_arrays(
     chosen = target_of((m, k, n), target)
     if not all(is_exact(array) for array in arrays):
         columns = [
-            [[(i, Inexact(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
+            [[(i, Inexact.of(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
             for array in arrays
         ]
         return approximate(format, columns, _by(documented), chosen, ring, notes)
