@@ -61,6 +61,10 @@ _MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A
 _SIDES = pattern(r"^(?P<left>\[[^=]*\])\s*:?=\s*(?P<right>\[.*\])$")
 _SHOWN = pattern(r"^\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b")
 _OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
+_PROGRAM = pattern(
+    r"\s*(?:(?:for|while|if|elif|else|def|function|import|from|class|try|with|return|raise|yield|end)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
+    r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*.*\w[\[(])"
+)
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _CHANGES = pattern(
     r"(?i)\b(?:negate|swap|exchange|scale|halve|double|divide|replace|transpose|invert|subtract|multipl(?:y|ied))d?\b"
@@ -376,7 +380,7 @@ class _Reader:
             ):
                 raise SchemeFormatError(f"{text[:40]!r} is not understood", line=line)
         if not mentioned:
-            if _OPERATOR.search(text) and not re.search(r"[A-Za-z]{3,}\s+[A-Za-z]{3,}", text):
+            if _PROGRAM.match(text):
                 self.found.code.append(line)
             return False
         shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text

@@ -131,5 +131,5 @@ def test_every_reader_that_matched_is_reported():
     text = json.dumps({"u": [[1]], "v": [[1]], "w": [[1]]})
     (reading,) = parse_text(text)
     assert not any("matched" in note for note in reading.notes)
-    (reading,) = parse_text(f"import numpy as np\nfactors = ({', '.join(['np.array([[1.0]])'] * 3)})\n")
-    assert any(note.startswith("matched alphaevolve, arrays") for note in reading.notes)
+    (reading,) = parse_text("1\n#\n1\n#\n1\n")
+    assert any(note.startswith("matched fast-matmul, arrays") for note in reading.notes)
