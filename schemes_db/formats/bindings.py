@@ -37,14 +37,16 @@ from .syntax import (
 )
 
 _STATEMENT = pattern(
-    r"[ \t>*-]*(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
+    r"[ \t>*,;.-]*(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
     r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.\[\], ]{1,80})?(?P<sign>=(?!=)|:=|<-)[ \t]*(?=\S|\n[ \t]*[\[{(])"
 )
 _WORD = pattern(r"[A-Za-z_]\w*")
 _HARMLESS = pattern(
     r"\s*(?:import|from|using|include|package|print|assert|disp|display|s?printf|fprintf|console|cout|println|puts|check\w*"
-    r"|verify\w*|test\w*|show\w*|raise|global|pass|end|return\s*[\[({]*\s*\w+(?:\s*,\s*\w+)*\s*[\])}]*\s*;?\s*$)\b"
+    r"|verify\w*|test\w*|show\w*|raise|pass|end|return\s*[\[({]*\s*\w+(?:\s*,\s*\w+)*\s*[\])}]*\s*;?\s*$)\b"
 )
+_SET = pattern(r"\s*([A-Za-z_][\w\[\], .:]*?)\s*(?:[-+*/@%]|//|\*\*)?=(?!=)(.*)$")
+_CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
 _PURE = frozenset(
     "einsum len shape sum max min abs allclose array_equal zeros dot matmul outer kron tensordot range print str dict list "
     "tuple array asarray size numel float int round sqrt all any zip enumerate".split()
@@ -53,10 +55,11 @@ _PURE = frozenset(
 
 _OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%?\\]|\w\(")
 _CHANGES = pattern(
-    r"(?i)\b(?:del|negate|swap|exchange|scaled?|halved?|doubled?|divided?|replaced?|transposed?|inverted?|times|half)\b"
+    r"(?i)\b(?:del|global|nonlocal|negate|swap|exchange|scaled?|halved?|doubled?|divided?|replaced?|transposed?|inverted?|times|half)\b"
 )
 _IDENTITIES = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "sparse", "full", "Array")
 _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
+_AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 
 
@@ -66,10 +69,11 @@ class NotUnderstoodError(SchemeFormatError):
 
 @dataclass
 class Bindings:
-    """The values of names, in order, and the statements that were not understood: line, text, and what they bind."""
+    """The values of names, in order; the statements that were not understood, and those of functions, by line."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    unknown: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
+    unknown: list[tuple[int, str]] = field(default_factory=list)
+    inner: list[tuple[int, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
 
     @property
@@ -83,18 +87,32 @@ class Bindings:
             SchemeFormatError: one may.
         """
         arrays = set(self.arrays)
-        for line, text, bound in self.unknown:
+        for line, text, parameters in self.inner:
+            changed = _CHANGED.match(text)
+            if changed and changed[1] in arrays and changed[1] not in parameters:
+                raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
+        for line, text in self.unknown:
             named = arrays.intersection(_WORD.findall(text))
-            if not named or _HARMLESS.match(text) or (bound and not arrays.intersection(bound) and _is_pure(text)):
+            if not named or _HARMLESS.match(text):
+                continue
+            loop = re.match(r"\s*for\s+([\w\s,()]+?)\s+in\b", text)
+            if loop is not None:
+                arrays.update(_WORD.findall(loop[1]))  # whose changes are changes of what they stand for
+                continue
+            match = _SET.match(text)
+            left, right = match.groups() if match else ("", "")
+            bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
+            if bound and not arrays & bound and _is_pure(right):
+                if re.fullmatch(r"\s*\w+(?:\[[^\]]*\])*\s*;?", right):
+                    arrays.update(bound)  # another name of an array, or of a part of it
                 continue
             if _OPERATOR.search(text) or _CHANGES.search(text):
                 name = sorted(named)[0]
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)
 
 
-def _is_pure(text: str) -> bool:
+def _is_pure(right: str) -> bool:
     """Return whether the right side of a statement only looks at arrays."""
-    right = text.partition("=")[2]
     return set(re.findall(r"(\w+)\(", right)) <= _PURE and not re.search(r"\bout\s*=", right)
 
 
@@ -109,7 +127,8 @@ def plain_code(text: str) -> str:
     text = without_block_comments(text)
     if "\\begin{" in text or "\\frac" in text:
         lines = matrices_as_lists(text).splitlines()
-        return "\n".join(spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
+        plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
+        return "\n".join(_AND.sub(";", line) for line in plain)
     return "\n".join(map(without_comment, text.splitlines()))
 
 
@@ -130,7 +149,7 @@ def read_bindings(text: str) -> Bindings:
 def _read(code: str, within: bool) -> Bindings:
     found = Bindings()
     controlled = controlled_lines(code)
-    position, line, function = 0, 1, -1
+    position, line, function, parameters = 0, 1, -1, ""
     while position < len(code):
         stop = code.find("\n", position)
         stop = len(code) if stop < 0 else stop
@@ -139,19 +158,21 @@ def _read(code: str, within: bool) -> Bindings:
         if text.strip() and function >= 0 and indent <= function:
             function = -1
         after = stop + 1
-        if not text.strip() or function >= 0:
+        if function >= 0:
+            found.inner.append((line, text, parameters))
+        elif not text.strip():
             pass
         elif re.match(r"\s*(?:async\s+)?def\s", text):
-            function = -1 if within else indent
+            function, parameters = -1 if within else indent, text.partition("(")[2]
         elif (match := _STATEMENT.match(code, position)) and not (match["sizes"] and not match["words"]):
             names = tuple(name.strip() for name in match["names"].split(","))
             try:
                 after = _bind(found, names, code, match.end(), line in controlled)
             except NotUnderstoodError as error:
-                found.unknown.append((line, text, names))
+                found.unknown.append((line, text))
                 found.faults.update(dict.fromkeys(names, SchemeFormatError(error.message, line=line)))
         else:
-            found.unknown.append((line, text, ()))
+            found.unknown.append((line, text))
         line += code.count("\n", position, after)
         position = after
     return found
@@ -162,11 +183,15 @@ def _bind(found: Bindings, names: Sequence[str], code: str, start: int, controll
     parser = Parser(code, start, lines=True)
     try:
         nodes = [parser.value()]
+        following = None
         while not parser.ended() and parser.accept(",") and parser.kind != "end":
+            if (following := _STATEMENT.match(code, parser.start)) is not None:
+                break
             nodes.append(parser.value())
     except SchemeFormatError as error:
         raise NotUnderstoodError(error.message, error.file, error.line) from None
-    if not (parser.ended() or parser.at(";", ":") or code[parser.start - 1 : parser.start] == "\n"):
+    stopped = parser.at(";", ":") or (parser.at(".") and not code[parser.position : parser.position + 1].strip())
+    if not (following or parser.ended() or stopped or code[parser.start - 1 : parser.start] == "\n"):
         raise NotUnderstoodError(f"unexpected {parser.token[:12]!r}")
     values: list[Any] = [evaluated(node, found) for node in nodes]
     if len(names) == 1 and len(values) > 1:
@@ -181,9 +206,9 @@ def _bind(found: Bindings, names: Sequence[str], code: str, start: int, controll
             how = "set in a loop or under a condition" if controlled else "set twice"
             raise SchemeFormatError(f"{name} is {how}", line=code.count("\n", 0, start) + 1)
     found.values.update(zip(names, values, strict=True))
-    if parser.kind == "end":
-        return len(code)
-    return parser.position if parser.at(";", ":") else code.rfind("\n", 0, parser.start) + 1
+    if parser.kind == "end" or following:
+        return len(code) if following is None else parser.start
+    return parser.position if stopped else max(code.rfind("\n", 0, parser.start) + 1, start)
 
 
 def _names(node: Node) -> Iterator[str]:

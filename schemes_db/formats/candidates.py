@@ -277,7 +277,7 @@ def is_exact(array: npt.NDArray[np.generic]) -> bool:
     if array.dtype.kind not in "fc" or not np.isfinite(array).all():
         return True
     with np.errstate(over="ignore"):  # which leaves no finite number, so no exact one
-        parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
+        parts = np.stack([array.real, array.imag]).astype(np.float64) * float(1 << MAX_BINARY_PLACES)
     return bool((parts == np.rint(parts)).all())
 
 

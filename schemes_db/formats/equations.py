@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -93,6 +94,14 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         raise SchemeFormatError(str(error)) from None
 
 
+def listed_text(data: dict[str, Any], *keys: str) -> str:
+    """The equations that fields of a JSON object list as texts, one a line; nothing where they are not all there."""
+    found = [data.get(key) for key in keys]
+    lines = [line for part in found if isinstance(part, list) for line in part]
+    complete = all(isinstance(part, list) for part in found) and all(isinstance(line, str) for line in lines)
+    return "\n".join(lines) if complete else ""
+
+
 def agreeing(reading: Reading, text: str) -> Reading:
     """A reading of numbers whose file also has these equations, once both are found to say the same.
 
@@ -133,8 +142,8 @@ def _reading_of_formulas(found: Formulas, target: Target | None, ring: Ring | No
                 outputs[r].append((i - first, j - first, value))
         named = {(i - first, j - first) for i, j in found.outputs}
         reading = _reading((a, b, outputs), target, ring, name, named, tuple(found.notes))
-    if doubt and any(scheme.target.shape == (1, 1, 1) for _, scheme in reading.candidates):
-        raise SchemeFormatError(doubt)
+    if found.skipped and any(scheme.target.shape == (1, 1, 1) for _, scheme in reading.candidates):
+        raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
     return dataclasses.replace(reading, doubt=doubt)
 
 
@@ -226,7 +235,13 @@ def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, nam
     sizes = [max((index + 1 for row in part for index, _ in row), default=0) for part in rows]
     sizes[2] = max((index - first + 1 for (index,) in found.outputs), default=0)
     chosen, others = _layouts(rows, (sizes[0], sizes[1], sizes[2]), rank, target)
-    candidates, alternatives = ([(_label(one), _of_layout(rows, one, ring, name)) for one in part] for part in (chosen, others))
+    try:
+        candidates, alternatives = (
+            [(_label(one), _of_layout(rows, one, ring, name)) for one in part] for part in (chosen, others)
+        )
+    except LcmaError as error:
+        hint = f"; it holds as {others[0].target}" if others else ""
+        raise SchemeFormatError(f"{error}{hint}") from None
     notes = (*found.notes, f"blocks by running index, {chosen[0].label or chosen[0].target}")
     return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
 

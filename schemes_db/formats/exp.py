@@ -86,7 +86,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     controlled = controlled_lines(text)
     for number, statement in statements(text):
         if _is_prose(statement):
-            if _OPERATOR.search(statement) and _mentions(statement):
+            if _OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
                 raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose", line=number)
             skipped.append(number)
             continue
@@ -134,6 +134,8 @@ def _is_symmetric(text: str) -> bool:
 
 
 def _is_trilinear(statement: str) -> bool:
+    if not re.search(r"[*(]", statement) and len(statement.split()) > 3:
+        return False  # the head of a table
     for blocks in _BLOCKS:
         at = 0
         for block in blocks:

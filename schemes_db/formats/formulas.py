@@ -120,6 +120,8 @@ class Formulas:
     code: list[int] = field(default_factory=list)
     """The lines that are no equations and no prose either."""
 
+    skipped: list[int] = field(default_factory=list)
+
 
 @lru_cache(maxsize=1 << 16)
 def family(name: str) -> tuple[str, Index] | None:
@@ -215,7 +217,6 @@ def read_formulas(statements: Iterable[Statement], controlled: set[int] = frozen
 class _Reader:
     def __init__(self, statements: list[Statement], controlled: set[int]) -> None:
         self.found = Formulas()
-        self.skipped: list[int] = []
         self.matrices: list[tuple[int, str, str]] = []
         self.names: set[str] = set()
         self.multiplies = {
@@ -273,7 +274,7 @@ class _Reader:
         self.families = {found[0] for equation in kept for name in (equation.name, *equation.names) if (found := family(name))}
         for line, text, equation in rest:
             if not self.accounts_for(line, text, equation):
-                self.skipped.append(line)
+                self.found.skipped.append(line)
         return kept
 
     def entrywise(self, line: int, left: str, right: str) -> Iterator[tuple[int, str, Equation | None]]:
@@ -511,8 +512,8 @@ class _Reader:
             except SchemeFormatError as error:
                 raise error if error.line else SchemeFormatError(error.message, error.file, equation.line) from None
         self.take_outputs()
-        if self.skipped:
-            lines = ", ".join(map(str, self.skipped[:5])) + (", ..." if len(self.skipped) > 5 else "")
+        if self.found.skipped:
+            lines = ", ".join(map(str, self.found.skipped[:5])) + (", ..." if len(self.found.skipped) > 5 else "")
             self.found.notes.append(f"lines that are no equations were skipped: {lines}")
         return self.found
 

@@ -49,7 +49,7 @@ _SIGNS = str.maketrans(
         **dict.fromkeys("\u2212\u2013", "-"),
         **dict.fromkeys("\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297@", "*"),
         **dict.fromkeys("\u2190\u2254", "="),
-        **dict.fromkeys("$~`", " "),
+        **dict.fromkeys("$`", " "),
         **{chr(0x2080 + digit): str(digit) for digit in range(10)},
     }
 )
@@ -300,7 +300,7 @@ def spelled(text: str) -> str:
             text = command.sub(replacement, text)
     if "$" in text and _DOLLAR.search(text):
         return text
-    text = text.translate(_SIGNS)
+    text = text.translate(_SIGNS).replace("~", " " if latex else "~")
     for name, replacement in _NAMES:
         text = name.sub(replacement, text)
     if latex:

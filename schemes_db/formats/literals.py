@@ -20,7 +20,8 @@ from .patterns import pattern
 from .reading import C, Reading
 from .strict_json import loads
 from .syntax import Parser
-from .tables import check_setting, has_tables, headed, listed, masks_of, three_tables
+from .parts import HOW
+from .tables import check_setting, has_tables, headed, listed, masks_of, table_count, three_tables
 
 NAME = "arrays"
 SUFFIX = ".json"
@@ -66,6 +67,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             if len(arrays) != 3:
                 raise SchemeFormatError("tables with rows of unlike lengths")
             return [reading_of_unlabelled(NAME, arrays, target, ring)]
+    if (groups := table_count(body)) == 1:
+        raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found is not None and found.faults:
         raise next(iter(found.faults.values()))

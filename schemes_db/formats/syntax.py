@@ -100,6 +100,7 @@ _TOKEN = pattern(
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"[^\"\n]{{0,4000}}\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
     r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
+_OPERAND = pattern(r"[ \t]*[A-Za-z(]")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 """A name that, with parentheses right after it, is called: `a(b + c)` is a product, `add(b, c)` is not."""
@@ -248,10 +249,13 @@ class Parser:
                     factors.append(Inverse(divisor))
             if self.ended():
                 break
-            if self.accept("*", "@", "**", "."):
+            dot = self.at(".") and _OPERAND.match(self.text, self.position) is not None
+            if dot or self.at("*", "@", "**"):
+                self.take()
                 beside = False
                 continue
-            if not (self.kind in ("number", "name") or self.at("(")) or (in_row and self.gap):
+            matrix = self.at("[") and not factors and not in_row  # 1/2 [1 0; 0 1]
+            if not (self.kind in ("number", "name") or self.at("(") or matrix) or (in_row and self.gap):
                 break
             beside = self.kind == "number"  # 1/2 in (a11)(b11) 1/2 c11 is a factor, a number that ends a line is not
         if beside:

@@ -28,7 +28,7 @@ _SEPARATOR = pattern(r"\s*[,;|\t&]\s*|\s+")
 SCALING = pattern(r"(?i)scal|denom|divis|multiplier|norm|transp|sign|factor$")
 """Names of settings that would change the numbers."""
 
-_FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*[-+*=)(]|\)\s*\*?\s*\(")
+_FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
 _FACTOR_NAMES = {name: slot for slot, names in enumerate(ROLES) for name in names}
@@ -64,9 +64,9 @@ def has_tables(text: str) -> bool:
         return False
     try:
         rows = sum(1 for line in text.splitlines() if _ROW.fullmatch(line))
-        return rows >= 3 and (len(_groups(text)) == 3 or masks_of(text) is not None or headed(text) is not None) or (
-            headed(text) is not None
-        )
+        if rows >= 3 and (len(_groups(text)) in (1, 3) or masks_of(text) is not None):
+            return True
+        return headed(text) is not None or listed(text) is not None
     except SchemeFormatError:
         return True
 
@@ -98,6 +98,10 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
         elif re.search(r"\d|[-+*/^']", plain):
             return []  # a row that is none: this is no table of numbers
     return found
+
+
+def table_count(text: str) -> int:
+    return len(_groups(text))
 
 
 def _numbers(at: int, line: str) -> list[Any]:
@@ -136,45 +140,40 @@ def headed(text: str) -> list[Any] | None:
         SchemeFormatError: with the line, where a row is not as the head says.
     """
     columns: list[tuple[str, int, int] | None] | None = None
-    by_block = False
+    by_block, row = False, 0
     entries: list[tuple[str, tuple[str, int, int], Any]] = []
     products: dict[str, None] = {}
     for at, line in _lines(text):
         cells = _cells(line)
         blocks = [_block(cell) for cell in cells]
         if len([block for block in blocks if block]) > 1:
-            columns, by_block, head = blocks, False, cells
+            columns, by_block, head, row = blocks, False, cells, 0
         elif len(cells) > 2 and all(re.fullmatch(r"[A-Za-z]?_?\{?\d+\}?", cell) for cell in cells[1:]) and not blocks[0] and (
             not re.fullmatch(r"[-+]?\d+", cells[1])
         ):
-            columns, by_block, head = [None] * len(cells), True, cells
+            columns, by_block, head, row = [None] * len(cells), True, cells, 0
         elif columns is None:
             if any(_NUMBER.fullmatch(cell) for cell in cells) and len(cells) > 2:
                 return None
         else:
-            if len(cells) == len(columns) - 1 and columns[0] and by_block:
-                return None
             lead = len(cells) - len(columns)
-            label = cells[0] if lead == 1 or columns[0] is None or by_block else str(len(products) + 1)
-            if lead == 1:
-                cells = cells[1:]
-            if len(cells) != len(columns) or (by_block and _block(label) is None):
+            if lead not in (0, 1) or (by_block and _block(cells[0]) is None):
                 if _role(line) is not None:
                     continue
                 raise SchemeFormatError("a row that is not as long as the head of its table", line=at)
-            for cell, block, name in zip(cells, columns, head, strict=True):
-                if by_block and cell is not cells[0]:
-                    pair = (name, _block(label))
-                elif block is not None:
-                    pair = (label, block)
-                else:
+            row += 1
+            titled = not lead and by_block  # the head has a title above the labels
+            label = cells[0] if lead or titled or columns[0] is None else str(row)
+            for cell, block, name in zip(cells[lead or titled :], columns[titled:], head[titled:], strict=True):
+                pair = (name, _block(label)) if by_block else (label, block)
+                if pair[1] is None:
                     continue
                 try:
                     value = number(cell) if cell not in ("", ".") else 0
                 except SchemeFormatError:
                     raise SchemeFormatError(f"{cell[:20]!r} in a table is no number", line=at) from None
                 products.setdefault(pair[0])
-                entries.append((pair[0], pair[1], value))  # type: ignore[arg-type]
+                entries.append((pair[0], pair[1], value))
     if len({block[0] for _, block, _ in entries}) != 3:
         return None
     return _dense(list(products), entries)
