@@ -1,4 +1,4 @@
-"""Coefficients that are not exact: rounded decimals, and sums of powers of an infinitesimal e, as border schemes have."""
+"""Coefficients that are not exact: rounded decimals, and sums of powers of an infinitesimal e (border schemes)."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ def _matrices(value: Any) -> list[Matrix]:
 
 def _is_matrix(value: Any) -> bool:
     rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else []
-    return len({len(row) for row in rows}) == 1 and not any(isinstance(item, list | dict | str) for row in rows for item in row)
+    nested = any(isinstance(item, list | dict | str) for row in rows for item in row)
+    return len({len(row) for row in rows}) == 1 and not nested
 
 
 def _reading(matrices: list[Matrix], target: Target | None, ring: Ring | None) -> Reading:

@@ -17,14 +17,12 @@ from ..gaussian import parse_number
 from ..inexact import Coefficient
 from .arithmetic import IMAGINARY_UNIT, inverse, plus, times
 from .lines import controlled_lines, matrices_as_lists, spelled, without_block_comments, without_comment
-from .patterns import pattern
-from .syntax import (
+from .nodes import (
     Call,
     Inverse,
     Item,
     Listed,
     Node,
-    Parser,
     Product,
     Rows,
     Table,
@@ -33,11 +31,15 @@ from .syntax import (
     Transposed,
     described,
     is_number,
+    names_in,
     sole_name,
 )
+from .patterns import pattern
+from .syntax import Parser
 
 _STATEMENT = pattern(
-    r"[ \t>*,;.-]*(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
+    r"[ \t>*,;.-]*(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})"
+    r"(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
     r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.\[\], ]{1,80})?(?P<sign>=(?!=)|:=|<-)[ \t]*(?=\S|\n[ \t]*[\[{(])"
 )
 _WORD = pattern(r"[A-Za-z_]\w*")
@@ -48,8 +50,11 @@ _HARMLESS = pattern(
 _SET = pattern(r"\s*([A-Za-z_][\w\[\], .:]*?)\s*(?:[-+*/@%]|//|\*\*)?=(?!=)(.*)$")
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
 _PURE = frozenset(
-    "einsum len shape sum max min abs allclose array_equal zeros dot matmul outer kron tensordot range print str dict list "
-    "tuple array asarray size numel float int round sqrt all any zip enumerate".split()
+    (
+        *("einsum", "len", "shape", "sum", "max", "min", "abs", "allclose", "array_equal", "zeros", "dot", "matmul"),
+        *("outer", "kron", "tensordot", "range", "print", "str", "dict", "list", "tuple", "array", "asarray", "size"),
+        *("numel", "float", "int", "round", "sqrt", "all", "any", "zip", "enumerate"),
+    )
 )
 """Functions that do not change their arguments."""
 
@@ -95,7 +100,7 @@ class Bindings:
             named = arrays.intersection(_WORD.findall(text))
             if not named or _HARMLESS.match(text):
                 continue
-            loop = re.match(r"\s*for\s+([\w\s,()]+?)\s+in\b", text)
+            loop = re.match(r"\s*for\s+([\w\s,()]+?)\s+in\b[^:]*:\s*$", text)
             if loop is not None:
                 arrays.update(_WORD.findall(loop[1]))  # whose changes are changes of what they stand for
                 continue
@@ -202,19 +207,13 @@ def _bind(found: Bindings, names: Sequence[str], code: str, start: int, controll
         raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
     for name, value, node in zip(names, values, nodes, strict=False):
         again = name in found.values and isinstance(found.values[name], list | Table)
-        if (again and name not in set(_names(node))) or (controlled and isinstance(value, list | Table)):
+        if (again and name not in set(names_in(node))) or (controlled and isinstance(value, list | Table)):
             how = "set in a loop or under a condition" if controlled else "set twice"
             raise SchemeFormatError(f"{name} is {how}", line=code.count("\n", 0, start) + 1)
     found.values.update(zip(names, values, strict=True))
     if parser.kind == "end" or following:
         return len(code) if following is None else parser.start
     return parser.position if stopped else max(code.rfind("\n", 0, parser.start) + 1, start)
-
-
-def _names(node: Node) -> Iterator[str]:
-    from .formulas import names_in
-
-    return names_in(node)
 
 
 def evaluated(node: Node, found: Bindings) -> Any:
@@ -258,7 +257,7 @@ def _sum(form: dict[str, Coefficient], found: Bindings) -> Any:
     if name in found.values:
         return found.values[name]
     if len(form) == 1 and name == "" and isinstance(found.values.get(next(iter(form))), list):
-        (name, factor), = form.items()
+        ((name, factor),) = form.items()
         return _times(found.values[name], factor)
     total: Coefficient = 0
     for name, factor in form.items():
@@ -328,7 +327,7 @@ def _joined(rows: list[list[Any]]) -> Listed:
         ]  # fmt: skip
         if len({len(part) for part in parts}) != 1:
             raise NotUnderstoodError("matrices of unlike heights beside each other")
-        found += [sum(lines, []) for lines in zip(*parts, strict=True)]
+        found += [[item for line in lines for item in line] for lines in zip(*parts, strict=True)]
     return Listed([Listed(row, True) for row in found], True)
 
 
@@ -416,9 +415,7 @@ def _cast(array: list[Any], dtype: str) -> Any:
     integral = re.match(r"u?int|long|short", dtype) is not None
     if dtype in ("bool", "bool_", "?") or (
         integral
-        and any(
-            not isinstance(item, int) or (dtype[0] == "u" and item < 0) or abs(item) > 127 for item in _flat(array)
-        )
+        and any(not isinstance(item, int) or (dtype[0] == "u" and item < 0) or abs(item) > 127 for item in _flat(array))
     ):
         raise NotUnderstoodError(f"an array cast to {dtype}")
     return Listed(array, True)

@@ -108,15 +108,22 @@ def agreeing(reading: Reading, text: str) -> Reading:
     Raises:
         SchemeFormatError: they do not.
     """
-    if not text or not reading.candidates:
-        return reading
+    if not text or not reading.candidates or max(reading.candidates[0][1].target.shape) > 9:
+        return reading  # two digits can't be told apart in the names of larger ones
     try:
-        written = [scheme for one in parse(text, reading.candidates[0][1].target) for _, scheme in one.candidates]
+        found = read_formulas(statements(text))
+        if found.skipped:
+            return reading  # text for people
+        target = reading.candidates[0][1].target
+        written = [scheme for _, scheme in _reading_of_formulas(found, target, None, "").candidates]
     except SchemeFormatError:
-        return reading  # text for people, such as names whose indices can't be told apart
+        return reading
     rings = {scheme.ring for _, scheme in reading.candidates}
     digests = [
-        {(scheme.over_z2() or scheme).digest if Z2 in rings and scheme.ring != Z2 else scheme.digest for scheme in schemes}
+        {
+            (scheme.over_z2() or scheme).digest if Z2 in rings and scheme.ring != Z2 else scheme.digest
+            for scheme in schemes
+        }
         for schemes in (written, [scheme for _, scheme in reading.candidates])
     ]
     if written and not digests[0] & digests[1]:
@@ -171,7 +178,9 @@ def _reading(
     failure: SchemeFormatError | None = None
     for convention in (one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest):
         third = c if convention == C else transposed(c)
-        wanted = [(convention, target)] if target else list(_targets(convention, shapes[convention], (a, b, third), named))
+        wanted = (
+            [(convention, target)] if target else list(_targets(convention, shapes[convention], (a, b, third), named))
+        )
         others = list(_targets(convention, shapes[convention], (a, b, third), named)) if target else []
         for chosen, into in ((wanted, candidates), (others, alternatives)):
             for label, one in chosen:
@@ -190,14 +199,21 @@ def _reading(
 def _targets(
     convention: str, shape: Shape, factors: tuple[Terms, Terms, Terms], named: set[tuple[int, int]]
 ) -> Iterator[tuple[str, Target | None]]:
-    """The general target (None), and the triangular ones of just these blocks whose products would not be wasted."""
+    """The general target (None), and the triangular ones of just these blocks that save products.
+
+    A general scheme that lost an output has no fewer products than the triangle needs one by one.
+    """
     yield convention, None
     if isinstance(factors[0], Entries):
         return
     turned = {(j, i) for i, j in named} if convention == C_TRANSPOSED else named
-    used = [{(row, col) for terms in factor for row, col, _ in terms} for factor in factors[:2] if not isinstance(factor, Entries)]
+    used = [
+        {(row, col) for terms in factor for row, col, _ in terms}
+        for factor in factors[:2]
+        if not isinstance(factor, Entries)
+    ]
     for target in triangular_targets(shape, [*used, turned]):
-        if len(factors[0]) <= len(target.terms):
+        if len(factors[0]) < len(target.terms) + ("tri-out" not in target.name):
             yield f"{convention}, {target}", target
 
 
@@ -250,9 +266,7 @@ def _label(layout: Layout) -> str:
     return f"{C}, {layout.label}" if layout.label else C
 
 
-def _of_layout(
-    rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, ring: Ring | None, name: str
-) -> Scheme:
+def _of_layout(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, ring: Ring | None, name: str) -> Scheme:
     _, k, n = layout.target.shape
     factors = []
     for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):

@@ -29,10 +29,10 @@ from .expression import (
 )
 from .header import parse_header, render_header
 from .lines import controlled_lines, statements
+from .nodes import LinearForm
 from .patterns import pattern
 from .plain import Lines, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term
-from .syntax import LinearForm
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -153,7 +153,10 @@ def _shortened(statement: str) -> str:
 
 def _is_prose(statement: str) -> bool:
     """Return whether a statement says something in words."""
-    return not re.search(r"\d", statement) or re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement))) is not None
+    return (
+        not re.search(r"\d", statement)
+        or re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement))) is not None
+    )
 
 
 def _mentions(statement: str) -> bool:

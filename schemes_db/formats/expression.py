@@ -10,8 +10,9 @@ from functools import lru_cache
 from ...errors import SchemeFormatError
 from ..gaussian import Gaussian, Number
 from ..inexact import Coefficient
-from .arithmetic import times, unit_in_formulas
-from .syntax import LinearForm, Node, Product, Table, Total, described, formula, is_number, scaled
+from .arithmetic import unit_in_formulas
+from .nodes import LinearForm, Node, Product, Table, Total, described, is_number, scaled
+from .syntax import formula
 
 _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*)"
 _PLAIN_TERM = rf"\s*(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*"

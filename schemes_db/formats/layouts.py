@@ -108,7 +108,7 @@ def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
 
 
 def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[Layout]:
-    """Layouts of products whose matrices have so many entries, each numbered by rows or columns, all of it or a triangle.
+    """Layouts of products of matrices with so many entries, each numbered by rows or columns, all or a triangle of it.
 
     Those of general products are first.
     """

@@ -34,7 +34,10 @@ _COMMANDS = tuple(
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
         (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
-        (r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?", "\u1d40"),
+        (
+            r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?",
+            "\u1d40",
+        ),
         (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|q?quad|nonumber|notag|limits)\b", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
         (r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b", ""),
@@ -86,8 +89,12 @@ _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
-_REMARK = pattern(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$")
-_CHANGES = pattern(r"(?i)\b(?:times|scale|half|halve|twice|double|negat|minus|divide|swap|exchang|transpos|replac|invert|\d)")
+_REMARK = pattern(
+    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
+)
+_CHANGES = pattern(
+    r"(?i)\b(?:times|scale|half|halve|twice|double|negat|minus|divide|swap|exchang|transpos|replac|invert|\d)"
+)
 _NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
 _BRACKETED = pattern(r"\[[^\[\]]*;|\[\s*\[")
 _SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
@@ -171,7 +178,9 @@ def without_comment(line: str) -> str:
         mark = match.group()
         if before[-1:] == "\\" and not opens:
             continue
-        if (mark == "//" and not opens and _DIVISOR.fullmatch(rest)) or (mark == "%" and not opens and not _WORDS.match(rest)):
+        if (mark == "//" and not opens and _DIVISOR.fullmatch(rest)) or (
+            mark == "%" and not opens and not _WORDS.match(rest)
+        ):
             continue
         return before
     return line
@@ -234,7 +243,9 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
 @lru_cache(maxsize=512)
 def _parts(line: str, latex: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
-    plain = without_comment(re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))).rstrip()  # R has %*%
+    plain = without_comment(
+        re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
+    ).rstrip()  # R has %*%
     plain = plain.removesuffix("...")  # MATLAB continues lines so
     if "\\" in plain and (echo := _ECHO.match(plain)):
         plain = _without_echo(echo)

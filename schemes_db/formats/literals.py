@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,15 +13,15 @@ from ..gaussian import parse_number
 from ..ring import Z2, Ring
 from ..target import Target
 from . import equations
-from .arithmetic import decimal
+from .arithmetic import decimal, times
 from .arrays import ROLES, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, body_of, evaluated, plain_code, read_bindings
 from .candidates import reading_of_rows
+from .parts import HOW
 from .patterns import pattern
 from .reading import C, Reading
 from .strict_json import loads
 from .syntax import Parser
-from .parts import HOW
 from .tables import check_setting, has_tables, headed, listed, masks_of, table_count, three_tables
 
 NAME = "arrays"
@@ -67,7 +68,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             if len(arrays) != 3:
                 raise SchemeFormatError("tables with rows of unlike lengths")
             return [reading_of_unlabelled(NAME, arrays, target, ring)]
-    if (groups := table_count(body)) == 1:
+    if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found is not None and found.faults:
@@ -106,20 +107,15 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, list):
         return value if set(map(type, value)) <= {int} else [_numbers(item) for item in value]
     if isinstance(value, float):
-        text = repr(abs(value))
-        return decimal(text) if value >= 0 else -1 * decimal(text) if isinstance(decimal(text), int) else _minus(text)
+        if not math.isfinite(value):
+            raise SchemeFormatError("a number too large")
+        return times(decimal(repr(abs(value))), -1 if value < 0 else 1)
     if isinstance(value, str):
         try:
             return parse_number(value)
         except (ValueError, ZeroDivisionError):
             return value
     return value
-
-
-def _minus(text: str) -> Any:
-    from .arithmetic import times
-
-    return times(decimal(text), -1)
 
 
 def _equations(value: Any) -> str:

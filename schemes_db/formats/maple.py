@@ -12,9 +12,10 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
+from .nodes import Call, Node
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading
-from .syntax import Call, Node, Parser
+from .syntax import Parser
 from .triads import matrices_of, reading_of_triads
 
 NAME = "maple"

@@ -12,8 +12,9 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from .lines import without_block_comments
+from .nodes import Node
 from .reading import C_TRANSPOSED, Reading
-from .syntax import Node, values
+from .syntax import values
 from .triads import reading_of_triads
 
 NAME = "mathematica"

@@ -54,8 +54,8 @@ def _of_one(array: Array | list[Array], target: Target | None, ring: Ring | None
     parts = unstacked(array) or side_by_side(array)
     if array.dtype.kind not in "biufcO" or parts is None:
         raise SchemeFormatError(
-            f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as (3, R, entries), "
-            "or three files beside each other, such as U.npy, V.npy and W.npy"
+            f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as "
+            "(3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
         )
     return reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))
 

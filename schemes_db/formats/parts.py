@@ -44,4 +44,8 @@ def companions_of_file(path: Path) -> list[Path]:
 def is_later_part(path: Path) -> bool:
     """Return whether a file is the second or third of three that are one scheme, by their names alone."""
     found = companions_of_file(path)
-    return bool(found) and path != found[0] and (is_part(path) or not re.search(r"(?i)(?:^|[_.-])[abc](?:[_.-]|$)", path.stem))
+    return (
+        bool(found)
+        and path != found[0]
+        and (is_part(path) or not re.search(r"(?i)(?:^|[_.-])[abc](?:[_.-]|$)", path.stem))
+    )

@@ -9,89 +9,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from .arithmetic import IMAGINARY_UNIT, decimal, inverse, plus, power, times, unit_in_arrays, unit_in_formulas
+from .nodes import (
+    Call,
+    Inverse,
+    Item,
+    LinearForm,
+    Listed,
+    Node,
+    Product,
+    Rows,
+    Table,
+    Text,
+    Total,
+    Transposed,
+    described,
+    is_number,
+    key_of,
+    scaled,
+    sole_name,
+)
 from .patterns import pattern
 
 MAX_DEPTH = 40
 """Brackets within brackets."""
-
-LinearForm = dict[str, Coefficient]
-"""Name -> coefficient, without zeros; a bare number has the name ""."""
-
-
-class Listed(list[Any]):
-    """The items of a list; `scales` where a number before it multiplies its entries (`2*[..]` repeats a Python list)."""
-
-    def __init__(self, items: Any = (), scales: bool = False) -> None:
-        super().__init__(items)
-        self.scales = scales
-
-
-class Table(dict[str, Any]):
-    """The values of `{name: value, ...}`."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of items that blanks or semicolons part, as in `[A1 A2; 0 1]`."""
-
-    rows: tuple[tuple[Any, ...], ...]
-
-
-@dataclass(frozen=True)
-class Product:
-    """A number times other things."""
-
-    scalar: Coefficient
-    factors: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Total:
-    """A sum with other things than names in it."""
-
-    parts: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Inverse:
-    node: Any
-
-
-@dataclass(frozen=True)
-class Transposed:
-    node: Any
-
-
-@dataclass(frozen=True)
-class Text:
-    text: str
-
-
-@dataclass(frozen=True)
-class Item:
-    """A part of an array, such as A[:h, h:]."""
-
-    name: str
-    index: str
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call; of a method the first argument is the object, and the name begins with a dot."""
-
-    name: str
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any] = field(default_factory=dict)
-
-
-Node = Any
-"""A number, a LinearForm, or one of the classes above."""
 
 _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
@@ -262,6 +207,8 @@ class Parser:
             raise self.fault("a number that stands alone after a product")
         if not factors or factors == [{}]:
             return 0 if factors else scalar
+        if not scalar and self.unit_of is unit_in_arrays:
+            raise self.fault(f"{described(factors[0])} where a number belongs")
         if len(factors) == 1:
             return scaled(factors[0], scalar)
         return Product(scalar, tuple(factors))
@@ -416,47 +363,6 @@ class Parser:
 def _printed(node: Node) -> Node:
     """A row of an array as numpy prints it."""
     return Listed(node.rows[0], True) if isinstance(node, Rows) and len(node.rows) == 1 else node
-
-
-def is_number(node: Node) -> bool:
-    return not isinstance(node, dict | list | Product | Total | Call | Text | Rows | Item | Inverse | Transposed)
-
-
-def sole_name(node: Node) -> str:
-    """The name that a node is, or nothing."""
-    if isinstance(node, dict) and not isinstance(node, Table) and list(node.values()) == [1]:
-        return str(next(iter(node)))
-    return ""
-
-
-def key_of(node: Node) -> str:
-    return node.text if isinstance(node, Text) else sole_name(node)
-
-
-def scaled(node: Node, factor: Coefficient) -> Node:
-    """A number times a node."""
-    if type(factor) is int and factor == 1:
-        return node
-    if is_number(node):
-        return times(node, factor)
-    if isinstance(node, Product):
-        return Product(times(node.scalar, factor), node.factors)
-    if isinstance(node, dict) and not isinstance(node, Table):
-        return {name: value for name, old in node.items() if (value := times(old, factor))}
-    return Product(factor, (node,))
-
-
-def described(node: Node) -> str:
-    """What a node is, in a few words."""
-    if isinstance(node, Call):
-        return f"{node.name.lstrip('.')}(...)"
-    if isinstance(node, list | Rows | Table):
-        return "a list"
-    if isinstance(node, Text):
-        return repr(node.text[:20])
-    if isinstance(node, Item):
-        return f"{node.name}[{node.index[:20]}]"
-    return sole_name(node)[:20] or "a sum or product of names"
 
 
 def formula(text: str) -> Node:

@@ -1,4 +1,4 @@
-"""Tables of numbers as people write them: three below each other, one with the blocks as its head, one row a coefficient.
+"""Tables of numbers: three below each other, one with the blocks or the products as its head, or one coefficient a row.
 
 Every line is a row, a heading, a setting such as `rank: 7`, or a comment; any other line makes it no table.
 """
@@ -48,7 +48,11 @@ def check_setting(name: str, value: object) -> None:
     Raises:
         SchemeFormatError: it is one, and its value is not 1.
     """
-    if SCALING.search(name) and not isinstance(value, list | dict) and str(value).strip() not in ("1", "", "False", "None"):
+    if (
+        SCALING.search(name)
+        and not isinstance(value, list | dict)
+        and str(value).strip() not in ("1", "", "False", "None")
+    ):
         raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")
 
 
@@ -60,7 +64,7 @@ def _lines(text: str) -> list[tuple[int, str]]:
 
 def has_tables(text: str) -> bool:
     """Return whether a text has three tables, or one with heads, or bit masks."""
-    if _FORMULA.search(text):
+    if _FORMULA.search(re.sub(r"#[^\n]*", "", text)):
         return False
     try:
         rows = sum(1 for line in text.splitlines() if _ROW.fullmatch(line))
@@ -148,8 +152,11 @@ def headed(text: str) -> list[Any] | None:
         blocks = [_block(cell) for cell in cells]
         if len([block for block in blocks if block]) > 1:
             columns, by_block, head, row = blocks, False, cells, 0
-        elif len(cells) > 2 and all(re.fullmatch(r"[A-Za-z]?_?\{?\d+\}?", cell) for cell in cells[1:]) and not blocks[0] and (
-            not re.fullmatch(r"[-+]?\d+", cells[1])
+        elif (
+            len(cells) > 2
+            and all(re.fullmatch(r"[A-Za-z]?_?\{?\d+\}?", cell) for cell in cells[1:])
+            and not blocks[0]
+            and (not re.fullmatch(r"[-+]?\d+", cells[1]))
         ):
             columns, by_block, head, row = [None] * len(cells), True, cells, 0
         elif columns is None:
@@ -256,7 +263,11 @@ def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
         SchemeFormatError: the sizes can't be told.
     """
     lines = [line.split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
-    if not _GF2.search(text) or len(lines) < 2 or not all(word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line):
+    if (
+        not _GF2.search(text)
+        or len(lines) < 2
+        or not all(word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line)
+    ):
         return None
     count = int(lines.pop(0)[0]) if len(lines[0]) == 1 else len(lines)
     if count != len(lines) or any(len(line) != 3 for line in lines):

@@ -12,8 +12,8 @@ from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
 from .candidates import reading_of_terms
+from .nodes import Node, described, is_number
 from .reading import C_TRANSPOSED, Reading, Term, refuse_gaussian
-from .syntax import Node, described, is_number
 
 
 def reading_of_triads(

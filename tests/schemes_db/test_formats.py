@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 import lcma
 from lcma.errors import LcmaError, SchemeFormatError
 from lcma.schemes_db import Q, Z, formats
-from lcma.schemes_db.formats import FORMATS, WRITERS, expression, lcma_json, parse_bytes, parse_text, read_file, render, syntax
+from lcma.schemes_db.formats import (
+    FORMATS,
+    WRITERS,
+    expression,
+    lcma_json,
+    parse_bytes,
+    parse_text,
+    read_file,
+    render,
+    syntax,
+)
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
