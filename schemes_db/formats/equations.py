@@ -22,7 +22,7 @@ from ..gaussian import Gaussian, Number
 from ..inexact import Coefficient
 from ..ring import Z2, Ring
 from ..scheme import Scheme
-from ..target import Target
+from ..target import MAX_DIMENSION, Target
 from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
 from .expression import block_name, render_linear
 from .formulas import Formulas, read_formulas
@@ -204,17 +204,20 @@ def _targets(
     A general scheme that lost an output has no fewer products than the triangle needs one by one.
     """
     yield convention, None
-    if isinstance(factors[0], Entries):
-        return
+    a, b, c = (_blocks(factor) for factor in factors)
     turned = {(j, i) for i, j in named} if convention == C_TRANSPOSED else named
-    used = [
-        {(row, col) for terms in factor for row, col, _ in terms}
-        for factor in factors[:2]
-        if not isinstance(factor, Entries)
-    ]
-    for target in triangular_targets(shape, [*used, turned]):
-        if len(factors[0]) < len(target.terms) + ("tri-out" not in target.name):
+    rank = factors[0].rank if isinstance(factors[0], Entries) else len(factors[0])
+    for target in triangular_targets(shape, (a, b, c | turned)):
+        if rank < len(target.terms) + ("tri-out" not in target.name):
             yield f"{convention}, {target}", target
+
+
+def _blocks(factor: Terms) -> set[tuple[int, int]]:
+    """The blocks that occur in a factor."""
+    if isinstance(factor, Entries):
+        keys = np.unique(factor.row * MAX_DIMENSION + factor.col)
+        return set(zip((keys // MAX_DIMENSION).tolist(), (keys % MAX_DIMENSION).tolist(), strict=True))
+    return {(row, col) for terms in factor for row, col, _ in terms}
 
 
 def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | None, name: str) -> Scheme:
