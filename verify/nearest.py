@@ -40,8 +40,10 @@ def nearest(scheme: Scheme) -> str:
     return f"one coefficient from right: product {r + 1}, {'abc'[slot]}{index} should be {new}, not {old}"
 
 
-def _changes(wrong: dict[Place, Fraction], rows: Rows, modulus: int) -> Iterator[tuple[Fraction, Fraction, int, int, int]]:
-    """Yield every change of one coefficient that makes all equations hold: new and old value, product, factor, block."""
+def _changes(
+    wrong: dict[Place, Fraction], rows: Rows, modulus: int
+) -> Iterator[tuple[Fraction, Fraction, int, int, int]]:
+    """Yield each change of one coefficient that makes all equations hold: new and old value, product, factor, block."""
     for slot in range(3):
         places = {place[slot] for place in wrong}
         if len(places) != 1:

@@ -180,7 +180,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     convention, scheme, outcomes = holding[0]
     notes += remarks(scheme)
     documented = format_named(reading.format).CONVENTION
-    if convention.partition(",")[0] != documented:
+    if convention != documented:
         notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
     z2_only = z2_only or scheme.ring == Z2
     notes += (NOTE,) if scheme.large else ()

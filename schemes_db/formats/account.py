@@ -21,9 +21,11 @@ _SHOWN = pattern(
 )
 _OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
 _PROGRAM = pattern(
-    r"\s*(?:(?:for|while|if|elif|else|def|function|import|from|class|try|with|return|raise|yield|end)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
-    r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*.*\w[\[(])"
+    r"\s*(?:(?:for|while|elif|try|with|raise|yield|switch)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
+    r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
 )
+"""What is no part of a function of products: loops, calls, and values from calls."""
+
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _CHANGES = pattern(
     r"(?i)\b(?:negate|swap|exchange|scale|halve|double|divide|replace|transpose|invert|subtract|multipl(?:y|ied))d?\b"

@@ -235,7 +235,10 @@ def evaluated(node: Node, found: Bindings) -> Any:
     if isinstance(node, list):
         if all(type(item) is int or (isinstance(item, list) and set(map(type, item)) <= {int}) for item in node):
             return node
-        return Listed([evaluated(item, found) for item in node], getattr(node, "scales", False))
+        items = [evaluated(item, found) for item in node]
+        if all(getattr(item, "joins", False) for item in items):
+            return _joined([items])
+        return Listed(items, getattr(node, "scales", False))
     if isinstance(node, Rows):
         return _joined([[evaluated(item, found) for item in row] for row in node.rows])
     if isinstance(node, Product):
@@ -328,7 +331,7 @@ def _joined(rows: list[list[Any]]) -> Listed:
         if len({len(part) for part in parts}) != 1:
             raise NotUnderstoodError("matrices of unlike heights beside each other")
         found += [[item for line in lines for item in line] for lines in zip(*parts, strict=True)]
-    return Listed([Listed(row, True) for row in found], True)
+    return Listed([Listed(row, True) for row in found], True, True)
 
 
 def _called(node: Call, found: Bindings) -> Any:

@@ -134,7 +134,7 @@ def _is_symmetric(text: str) -> bool:
 
 
 def _is_trilinear(statement: str) -> bool:
-    if not re.search(r"[*(]", statement) and len(statement.split()) > 3:
+    if not re.search(r"[*(]", statement) and len(re.split(r"[\s,;|]+", statement)) > 3:
         return False  # the head of a table
     for blocks in _BLOCKS:
         at = 0

@@ -88,6 +88,7 @@ _NUMBERING = pattern(
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
+_BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
     r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
@@ -227,6 +228,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text or "\\begin" in text
     text = matrices_as_lists(without_block_comments(text))
+    bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
@@ -236,12 +238,12 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
         if len(line) > MAX_STATEMENT:
             yield number, line, True
             continue
-        for part in _parts(line, latex):
+        for part in _parts(line, latex, bulleted):
             yield number, part, False
 
 
 @lru_cache(maxsize=512)
-def _parts(line: str, latex: bool) -> tuple[str, ...]:
+def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
     plain = without_comment(
         re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
@@ -258,7 +260,7 @@ def _parts(line: str, latex: bool) -> tuple[str, ...]:
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part
-        numbering = _NUMBERING if "=" in part else _COUNTED
+        numbering = _NUMBERING if bulleted or "=" in part else _COUNTED
         part = _trimmed(spelled(numbering.sub("", part.lstrip())))
         part = numbering.sub("", part)
         if part:

@@ -29,7 +29,7 @@ SUFFIX = ".json"
 CONVENTION = C
 
 _LISTED = pattern(
-    r"(?:=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W?)?\\begin\{"
+    r"(?:=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 
@@ -149,6 +149,8 @@ def _schemes(
             return
         except SchemeFormatError as error:
             failure = failure or error
+    if failure is not None and isinstance(value, dict):
+        raise failure  # of factors that are named no other reading is meant
     some = False
     for item in value.values() if isinstance(value, dict) else value:
         for reading in _schemes(item, target, ring, depth + 1):

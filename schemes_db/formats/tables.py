@@ -68,7 +68,9 @@ def has_tables(text: str) -> bool:
         return False
     try:
         rows = sum(1 for line in text.splitlines() if _ROW.fullmatch(line))
-        if rows >= 3 and (len(_groups(text)) in (1, 3) or masks_of(text) is not None):
+        groups = _groups(text) if rows >= 3 else []
+        lengths = {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines}
+        if len(groups) == 3 or (len(groups) == len(lengths) == 1) or (rows >= 3 and masks_of(text) is not None):
             return True
         return headed(text) is not None or listed(text) is not None
     except SchemeFormatError:

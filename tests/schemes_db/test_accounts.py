@@ -80,9 +80,9 @@ def test_statements_that_may_change_an_array_refuse_the_file(change):
 
 
 @pytest.mark.parametrize("value", [
-    f"{U}*2", f"2*{U}", f"{U}/3", f"np.array({U}) + 1", f"np.array({U}) - 1", f"np.array({U}) % 2", f"np.array({U})//2",
-    f"np.array({U}, dtype=bool)", f"np.array({U}, dtype=np.uint8)", f"np.flip({U})", f"{U} + [[0, 0, 0, 0]]",
-    f"np.array({U}) @ m", f"f({U})", f"np.array({U}) % modulus", f"np.array({U})[::-1]",
+    f"{U}*2", f"2*{U}", f"{U}/3", f"np.array({U}) + 1", f"np.array({U}) - 1", f"np.array({U}) % 2",
+    f"np.array({U})//2", f"np.array({U}, dtype=bool)", f"np.array({U}, dtype=np.uint8)", f"np.flip({U})",
+    f"{U} + [[0, 0, 0, 0]]", f"np.array({U}) @ m", f"f({U})", f"np.array({U}) % modulus", f"np.array({U})[::-1]",
 ])  # fmt: skip
 def test_values_that_are_no_arrays_as_they_stand_are_refused(value):
     refused(f"import numpy as np\nu = {value}\nv = {V}\nw = {W}\n")
@@ -110,9 +110,11 @@ def test_scalings_beside_the_numbers_are_applied_or_refused(content):
 
 
 @pytest.mark.parametrize("change", [
-    "u = 2*u\nw = w/2", "u = -u\nw = -1*w", "u = u.T\nv = v.T\nw = w.T", "u = np.transpose(u)\nv = v.transpose()\nw = w.T",
-    "u = u.reshape(7, 2, 2)\nv = v.reshape((7, 2, 2))\nw = w.reshape(-1, 2, 2)", "print(u.shape)\nassert u.shape == (7, 4)",
-    "u = np.array(u, dtype=float)", "u = u.astype(np.int8)", "n = 2\nrank = 7",
+    "u = 2*u\nw = w/2", "u = -u\nw = -1*w", "u = u.T\nv = v.T\nw = w.T",
+    "u = np.transpose(u)\nv = v.transpose()\nw = w.T",
+    "u = u.reshape(7, 2, 2)\nv = v.reshape((7, 2, 2))\nw = w.reshape(-1, 2, 2)",
+    "print(u.shape)\nassert u.shape == (7, 4)", "u = np.array(u, dtype=float)", "u = u.astype(np.int8)",
+    "n = 2\nrank = 7",
     "T = np.einsum('ri,rj,rk->ijk', u, v, w)\n\ndef check(u, v, w):\n    for r in range(7):\n        u[r] = 0\n",
 ])  # fmt: skip
 def test_scalings_transposes_and_checks_of_arrays_are_understood(change):
@@ -121,11 +123,12 @@ def test_scalings_transposes_and_checks_of_arrays_are_understood(change):
 
 
 @pytest.mark.parametrize("change", [
-    "c11 *= 2", "m1 /= 2", "m1 = (a11)*(b11)", "c11 = m1", "c12, c21 = c21, c12", "swap c12 and c21", "Finally negate c12.",
-    "for i in range(2):\n    c11 += m7", "if flag:\n    c11 = c11 + m7", "while x:\n    c11 = c11 + m7", "C = 2*C", "C /= 2",
-    "C = C.T", "return 2*C", "return C.T", "return -C", "c11[0] = 0", "np.negative(c11, out=c11)", "c11 = abs(c11)",
-    "where c11 is to be doubled", "and (a11)*(b11)*(c11)", "alpha = 2\nc11 = alpha*c11", "+1",
-    "C = [[c11, c21], [c12, c22]]", "return 2*np.block([[c11, c12], [c21, c22]])",
+    "c11 *= 2", "m1 /= 2", "m1 = (a11)*(b11)", "c11 = m1", "c12, c21 = c21, c12", "swap c12 and c21",
+    "Finally negate c12.", "for i in range(2):\n    c11 += m7", "if flag:\n    c11 = c11 + m7",
+    "while x:\n    c11 = c11 + m7", "C = 2*C", "C /= 2", "C = C.T", "return 2*C", "return C.T", "return -C",
+    "c11[0] = 0", "np.negative(c11, out=c11)", "c11 = abs(c11)", "where c11 is to be doubled",
+    "and (a11)*(b11)*(c11)", "alpha = 2\nc11 = alpha*c11", "+1", "C = [[c11, c21], [c12, c22]]",
+    "return 2*np.block([[c11, c12], [c21, c22]])",
 ])  # fmt: skip
 def test_statements_that_may_change_an_output_refuse_the_equations(change):
     refused(text(*LINES, change))
@@ -139,19 +142,21 @@ def test_statements_that_may_change_an_operand_refuse_the_equations(change):
 
 
 @pytest.mark.parametrize("first", [
-    "m1 = (a11 + a22)*(b11 + b22) 3", "m1 = (a11 + a22)*(b11 + b22) (times 2)", "m1 = (a11 + a22)*(b11 + b22) 2 times",
-    "m1 = (a11 + a22)*(b11 + b22) % 2", "m1 = (a11 + a22)*(b11 + b22)//2", "m1 = abs((a11 + a22)*(b11 + b22))",
-    "m1 = ((a11 + a22)*(b11 + b22))^2", "m1 = (a11 + a22)'*(b11 + b22)", "m1 = (a11 & a22)*(b11 + b22)",
-    "m1 = (a11 | a22)*(b11 + b22)", "m1 = (~a11 + a22)*(b11 + b22)", "m1 = (a11 + a22 + 1)*(b11 + b22)",
-    "m1 = (a11 + a22)*(b11 + b22) + d", "m1 = f(a11 + a22, b11 + b22)", "m1 = (a11 + a22).T*(b11 + b22)",
+    "m1 = (a11 + a22)*(b11 + b22) 3", "m1 = (a11 + a22)*(b11 + b22) (times 2)",
+    "m1 = (a11 + a22)*(b11 + b22) 2 times", "m1 = (a11 + a22)*(b11 + b22) % 2", "m1 = (a11 + a22)*(b11 + b22)//2",
+    "m1 = abs((a11 + a22)*(b11 + b22))", "m1 = ((a11 + a22)*(b11 + b22))^2", "m1 = (a11 + a22)'*(b11 + b22)",
+    "m1 = (a11 & a22)*(b11 + b22)", "m1 = (a11 | a22)*(b11 + b22)", "m1 = (~a11 + a22)*(b11 + b22)",
+    "m1 = (a11 + a22 + 1)*(b11 + b22)", "m1 = (a11 + a22)*(b11 + b22) + d", "m1 = f(a11 + a22, b11 + b22)",
+    "m1 = (a11 + a22).T*(b11 + b22)",
 ])  # fmt: skip
 def test_tokens_that_are_not_understood_refuse_the_equation(first):
     refused(text(first, *LINES[1:]))
 
 
 @pytest.mark.parametrize("lines", [
-    [*TRILINEAR[:6], "and " + TRILINEAR[6]], [*TRILINEAR, "and (a11)*(b11)*(c11)"], ["twice " + TRILINEAR[0], *TRILINEAR[1:]],
-    [TRILINEAR[0] + " 2", *TRILINEAR[1:]], [TRILINEAR[0] + " % 2", *TRILINEAR[1:]], [TRILINEAR[0] + "'", *TRILINEAR[1:]],
+    [*TRILINEAR[:6], "and " + TRILINEAR[6]], [*TRILINEAR, "and (a11)*(b11)*(c11)"],
+    ["twice " + TRILINEAR[0], *TRILINEAR[1:]], [TRILINEAR[0] + " 2", *TRILINEAR[1:]],
+    [TRILINEAR[0] + " % 2", *TRILINEAR[1:]], [TRILINEAR[0] + "'", *TRILINEAR[1:]],
     ["for i in range(2):", "    " + TRILINEAR[0], *TRILINEAR[1:]], ["2*[" + TRILINEAR[0] + "]", *TRILINEAR[1:]],
     ["the following is halved: " + TRILINEAR[0], *TRILINEAR[1:]], [*TRILINEAR, "-"],
 ])  # fmt: skip
@@ -162,7 +167,8 @@ def test_tokens_that_are_not_understood_refuse_trilinear_products(lines):
 @pytest.mark.parametrize(("old", "new"), [
     ("A[:h, h:], A[h:, :h]", "A[h:, :h], A[:h, h:]"), ("[C11, C12], [C21, C22]", "[C11, C21], [C12, C22]"),
     ("np.block([[C11, C12], [C21, C22]])", "2*np.block([[C11, C12], [C21, C22]])"), ("A[:h, :h]", "A[h:, h:]"),
-    ("]])\n", "]]).T\n"), ("    h = n // 2", "    A = A / 2\n    h = n // 2"), ("    M1 =", "    for k in range(2): M1 ="),
+    ("]])\n", "]]).T\n"), ("    h = n // 2", "    A = A / 2\n    h = n // 2"),
+    ("    M1 =", "    for k in range(2): M1 ="),
 ])  # fmt: skip
 def test_cuts_and_joins_of_matrices_are_checked(old, new):
     assert old in RECURSIVE

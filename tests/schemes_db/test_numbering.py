@@ -1,4 +1,4 @@
-"""Equations whose blocks are numbered in any way: the numbering and the target are found, and a failure says what is near."""
+"""Equations whose blocks are numbered in any way: numbering and target are found, a failure says what is near."""
 
 import re
 
@@ -15,7 +15,7 @@ LOWER = [(i, j) for i, j in ROWS if i >= j]
 COLUMNS = [(i, j) for j in range(4) for i in range(4)]
 LOWER_BY_COLUMNS = [(i, j) for i, j in COLUMNS if i >= j]
 PAPER = {"eca-stage1": ("QKS", ROWS, COLUMNS, LOWER), "eca-stage2": ("PVO", LOWER, ROWS, ROWS)}
-"""Letters and numberings of the blocks in the paper on exact causal attention (arXiv 2510.11175), Algorithms 1 and 2."""
+"""Letters and numberings of blocks in the paper on exact causal attention, Algorithms 1 and 2."""
 
 TARGETS = {"eca-stage1": "4x4x4:tri-out", "eca-stage2": "4x4x4:tri-left"}
 
@@ -26,7 +26,9 @@ def numbered(name, letters, *orders):
     lines = [line for line in equations.render(scheme).splitlines() if not line.startswith("#")]
     for letter, own, order in zip("abc", letters, orders, strict=True):
         places = {f"{i + 1}{j + 1}": at for at, (i, j) in enumerate(order, 1)}
-        lines = [re.sub(rf"\b{letter}(\d\d)\b", lambda m, own=own, at=places: f"{own}{at[m[1]]}", line) for line in lines]
+        lines = [
+            re.sub(rf"\b{letter}(\d\d)\b", lambda m, own=own, at=places: f"{own}{at[m[1]]}", line) for line in lines
+        ]
     return [re.sub(r"\bm(\d+)\b", lambda m: f"m{m[1]}" if int(m[1]) < 25 else f"h{int(m[1]) - 24}", x) for x in lines]
 
 
@@ -51,8 +53,11 @@ def spellings(name):
     lines = paper(name)
     yield "plain", "\n".join(lines)
     yield "lower", "\n".join(lines).lower()
-    yield "latex", "\\begin{align*}\n" + " \\\\\n".join(as_latex(x).replace("=", "&=") for x in lines) + "\n\\end{align*}"
-    head = ["Algorithm 1 of the paper", r"1:Input: Any X,YL×dX,Y\in\mathbb{R}^{L\times d}"]
+    yield (
+        "latex",
+        "\\begin{align*}\n" + " \\\\\n".join(as_latex(x).replace("=", "&=") for x in lines) + "\n\\end{align*}",
+    )
+    head = ["Algorithm 1 of the paper", r"1:Input: Any X,YLdX,Y\in\mathbb{R}^{L\times d}"]
     page = [as_web_page(at, line) for at, line in enumerate(lines, 3)]
     page[23] += " 24 multiplications"
     yield "web page", "\n".join([*head, *page, "47:return SS"])
@@ -73,7 +78,8 @@ def test_the_papers_own_numbering_is_found(name, how, asked):
 
 
 @pytest.mark.parametrize("orders", [
-    (ROWS, ROWS, LOWER), (COLUMNS, ROWS, LOWER_BY_COLUMNS), (COLUMNS, COLUMNS, LOWER), (ROWS, COLUMNS, LOWER_BY_COLUMNS),
+    (ROWS, ROWS, LOWER), (COLUMNS, ROWS, LOWER_BY_COLUMNS), (COLUMNS, COLUMNS, LOWER),
+    (ROWS, COLUMNS, LOWER_BY_COLUMNS),
 ])  # fmt: skip
 def test_every_numbering_of_rows_columns_and_triangles_is_tried(orders):
     (reading,) = parse_text("\n".join(numbered("eca-stage1", "XYZ", *orders)))

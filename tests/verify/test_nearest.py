@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.schemes_db import Q, Z2
+from lcma.schemes_db import Z2, Q
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify.nearest import nearest
 
