@@ -177,18 +177,15 @@ def _reading(
     alternatives: list[tuple[str, Scheme]] = []
     failure: SchemeFormatError | None = None
     for convention in (one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest):
-        third = c if convention == C else transposed(c)
-        wanted = (
-            [(convention, target)] if target else list(_targets(convention, shapes[convention], (a, b, third), named))
-        )
-        others = list(_targets(convention, shapes[convention], (a, b, third), named)) if target else []
-        for chosen, into in ((wanted, candidates), (others, alternatives)):
-            for label, one in chosen:
-                try:
-                    into.append((label, _scheme((a, b, third), one or Target.general(*shapes[convention]), ring, name)))
-                except LcmaError as error:
-                    if into is candidates:
-                        failure = failure or SchemeFormatError(str(error))
+        three = a, b, c if convention == C else transposed(c)
+        found = list(_targets(convention, shapes[convention], three, named))
+        wanted = [(convention, target)] if target else found
+        for label, one in (*wanted, *(found if target else ())):
+            into = candidates if one is target or not target else alternatives
+            try:
+                into.append((label, _scheme(three, one or Target.general(*shapes[convention]), ring, name)))
+            except LcmaError as error:
+                failure = failure or SchemeFormatError(str(error))
     if failure and not candidates:
         raise failure
     held = {scheme.target for _, scheme in candidates}

@@ -123,16 +123,16 @@ class _Reader:
         clash = any(re.search(rf"\b{name.lower()}\b", equation.text) for name in whole for equation in equations)
         self.lower = len(lower) == len(names) and not clash and "I" not in names  # a Roman I is a name, i a number
         if self.lower:
-            for equation in equations:
-                equation.name, equation.text = equation.name.lower(), equation.text.lower()
+            for each in equations:
+                each.name, each.text = each.name.lower(), each.text.lower()
             sides = [(line, left.lower(), right.lower()) for line, left, right in sides]
             names = lower
         for side in sides:
             listed += self.entrywise(*side)
         equations = [equation for _, _, equation in listed if equation]
         self.names = names
-        for equation in equations:
-            self.parse(equation)
+        for each in equations:
+            self.parse(each)
         self.letters = self.single_letters(equations)
         if self.letters:
             self.name_outputs(equations)
@@ -149,7 +149,7 @@ class _Reader:
                 kept.append(equation)
                 if line in self.controlled:
                     raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
-        families = {one[0] for each in kept for name in (each.name, *each.names) if (one := family(name))}
+        families = {one[0] for own in kept for name in (own.name, *own.names) if (one := family(name))}
         self.account = Account(self.names, families)
         for line, text, equation in rest:
             if not self.account.of(line, text.lower() if self.lower else text, equation):

@@ -119,30 +119,31 @@ def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[Layout]:
             _numberings_of(size, rows, cols) for size, (rows, cols) in zip(sizes, ((m, k), (k, n), (m, n)), strict=True)
         ]
         for chosen in product(*options):
-            forms = [
-                f"{role}{form}"
-                for role, (form, _, _) in zip(("tri-left", "tri-right", "tri-out"), chosen, strict=True)
-                if form is not None
-            ]
+            roles = zip(("tri-left", "tri-right", "tri-out"), chosen, strict=True)
+            forms = "+".join(f"{role}{form}" for role, (form, _, _) in roles if form is not None)
             label = ", ".join(f"{matrix} {how}" for matrix, (_, how, _) in zip("ABC", chosen, strict=True) if how)
-            found.append((len(forms), shape, "+".join(forms), tuple(places for _, _, places in chosen), label))
-    for _, (m, k, n), forms, (a, b, c), label in sorted(found, key=lambda one: one[0]):
-        yield Layout(parse_target(f"{m}x{k}x{n}{':' if forms else ''}{forms}", files=False), (a, b, c), label)
+            name = f"{m}x{k}x{n}{':' if forms else ''}{forms}"
+            found.append((name, (chosen[0][2], chosen[1][2], chosen[2][2]), label))
+    for name, places, label in sorted(found, key=lambda one: one[0].count("tri")):
+        yield Layout(parse_target(name, files=False), places, label)
 
 
-def _numberings_of(size: int, rows: int, cols: int) -> list[tuple[str | None, str, tuple[int, ...]]]:
+_Numbering = tuple[str | None, str, tuple[int, ...]]
+
+
+def _numberings_of(size: int, rows: int, cols: int) -> list[_Numbering]:
     """The ways to number so many entries of a matrix: the form of a triangle or None, how, and the places."""
     if size == rows * cols:
         by_columns = tuple(i * cols + j for j in range(cols) for i in range(rows))
-        return [(None, "", tuple(range(size))), (None, "by columns", by_columns)][: 1 + (min(rows, cols) > 1)]
+        plain: list[_Numbering] = [(None, "", tuple(range(size))), (None, "by columns", by_columns)]
+        return plain[: 1 + (min(rows, cols) > 1)]
     if rows != cols or size != rows * (rows + 1) // 2:
         return []
     lower = [(i, j) for i in range(rows) for j in range(i + 1)]
-    found: list[tuple[str | None, str, tuple[int, ...]]] = []
+    found: list[_Numbering] = []
     for form, pairs in (("", lower), (":upper", [(j, i) for i, j in lower])):
-        for how, by in (("along the triangle by rows", 0), ("along the triangle by columns", 1)):
-            ordered = sorted(pairs, key=lambda pair, by=by: (pair[by], pair[1 - by]))
-            found.append((form, how, tuple(i * cols + j for i, j in ordered)))
+        for how, ordered in (("rows", sorted(pairs)), ("columns", sorted(pairs, key=lambda pair: pair[::-1]))):
+            found.append((form, f"along the triangle by {how}", tuple(i * cols + j for i, j in ordered)))
     return found
 
 

@@ -66,6 +66,7 @@ def reading_of_three(arrays: list[Array | list[Array]], target: Target | None, r
     Raises:
         SchemeFormatError: they are no factors of one scheme.
     """
-    if any(isinstance(array, list) or array.dtype.kind not in "biufcO" for array in arrays):
+    found = [array for array in arrays if not isinstance(array, list) and array.dtype.kind in "biufcO"]
+    if len(found) != len(arrays):
         raise SchemeFormatError("three files that are not arrays of numbers")
-    return reading_of_unlabelled(NAME, arrays, target, ring)
+    return reading_of_unlabelled(NAME, found, target, ring)

@@ -171,7 +171,7 @@ class Parser:
         factors: list[Node] = []
         beside = False
         while self.at("+", "-"):
-            scalar = -scalar if self.take() == "-" else scalar
+            scalar = times(scalar, -1 if self.take() == "-" else 1)
         while True:
             grouped = self.at("(")
             node = self.signed(in_row)
