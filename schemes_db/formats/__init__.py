@@ -210,7 +210,8 @@ def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) 
     failures: list[tuple[str, SchemeFormatError]] = []
     names = [name for name, _ in matching]
     for name, parse in matching:
-        if name == literals.NAME and any(other in (equations.NAME, exp.NAME) for other, _ in failures):
+        formulas = [error for other, error in failures if other in (equations.NAME, exp.NAME)]
+        if name == literals.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
             break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
             readings = _guarded(parse)

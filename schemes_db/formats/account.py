@@ -19,6 +19,13 @@ _MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A
 _SHOWN = pattern(
     r"^\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
 )
+_DECLARED = pattern(
+    r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
+    r"\w+(?:[\[(][\d,\s]*[\])])*(?:\s*,\s*\**\w+(?:[\[(][\d,\s]*[\])])*)*",
+    re.IGNORECASE,
+)
+"""A declaration without a value, such as `double m1, a[2][2]`."""
+
 _OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
 _PROGRAM = pattern(
     r"\s*(?:(?:for|while|elif|try|with|raise|yield|switch)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
@@ -58,7 +65,7 @@ class Account:
         Raises:
             SchemeFormatError: it does something to a block or a product, and what is not known.
         """
-        if _SHOWN.match(text):
+        if _SHOWN.match(text) or _DECLARED.fullmatch(text):
             return False
         if _GARBAGE.fullmatch(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)

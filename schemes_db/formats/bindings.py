@@ -53,7 +53,26 @@ _PURE = frozenset(
     (
         *("einsum", "len", "shape", "sum", "max", "min", "abs", "allclose", "array_equal", "zeros", "dot", "matmul"),
         *("outer", "kron", "tensordot", "range", "print", "str", "dict", "list", "tuple", "array", "asarray", "size"),
-        *("numel", "float", "int", "round", "sqrt", "all", "any", "zip", "enumerate"),
+        *(
+            "reshape",
+            "norm",
+            "ones",
+            "eye",
+            "mod",
+            "permute",
+            "isequal",
+            "matrix_rank",
+            "ravel",
+            "numel",
+            "float",
+            "int",
+            "round",
+            "sqrt",
+            "all",
+            "any",
+            "zip",
+            "enumerate",
+        ),
     )
 )
 """Functions that do not change their arguments."""
@@ -107,7 +126,7 @@ class Bindings:
             match = _SET.match(text)
             left, right = match.groups() if match else ("", "")
             bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
-            if bound and not arrays & bound and _is_pure(right):
+            if bound and not arrays & bound and _is_pure(right, arrays):
                 if re.fullmatch(r"\s*\w+(?:\[[^\]]*\])*\s*;?", right):
                     arrays.update(bound)  # another name of an array, or of a part of it
                 continue
@@ -116,9 +135,9 @@ class Bindings:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)
 
 
-def _is_pure(right: str) -> bool:
+def _is_pure(right: str, arrays: set[str]) -> bool:
     """Return whether the right side of a statement only looks at arrays."""
-    return set(re.findall(r"(\w+)\(", right)) <= _PURE and not re.search(r"\bout\s*=", right)
+    return set(re.findall(r"(\w+)\(", right)) <= _PURE | arrays and not re.search(r"\bout\s*=", right)
 
 
 def body_of(text: str) -> str:

@@ -31,7 +31,7 @@ from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of, numbered_la
 from .lines import controlled_lines, statements
 from .patterns import pattern
 from .plain import Lines, read_equations, scan
-from .reading import C_TRANSPOSED, C, Entries, Reading, Term, Terms, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, Term, Terms, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
@@ -133,7 +133,7 @@ def agreeing(reading: Reading, text: str) -> Reading:
 
 def _reading_of_formulas(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
     if not found.products or not (found.outputs or target):
-        raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
+        raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
     if found.flat:
         reading = _flat_reading(found, target, ring, name)

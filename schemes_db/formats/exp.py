@@ -32,7 +32,7 @@ from .lines import controlled_lines, statements
 from .nodes import LinearForm
 from .patterns import pattern
 from .plain import Lines, read_trilinear, scan
-from .reading import C_TRANSPOSED, Reading, Term
+from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -107,7 +107,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         if len(listed) > MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products", line=number)
     if not listed:
-        raise SchemeFormatError("no products here")
+        raise UnknownFormatError("no products here")
     letters, base = _letters([product for _, product in listed])
     places: Places = {}
     factors: tuple[list[list[Term]], ...] = ([], [], [])

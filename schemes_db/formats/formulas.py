@@ -183,7 +183,7 @@ class _Reader:
                 equation.fault = SchemeFormatError(error.message, line=equation.line)
                 equation.names = frozenset(WORD.findall(text[:MAX_MATRIX]))
                 return
-        equation.names = frozenset(names_in(equation.node))
+        equation.names = frozenset() if isinstance(equation.node, Item) else frozenset(names_in(equation.node))
 
     def unit(self, name: str) -> Coefficient | None:
         return None if name in self.names else unit_in_formulas(name)

@@ -136,18 +136,22 @@ def statements(text: str) -> Iterator[Statement]:
     Raises:
         SchemeFormatError: one has more than MAX_STATEMENT characters.
     """
-    number, held, length, equals, whole = 0, [""], 0, 0, False
+    number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
     for at, line, plain in _lines(text):
         last, first, more = held[-1][-1:], line[0], line.count("=")
         goes_on = last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
-        if goes_on and equals + more <= 1:
+        within = open_ > 0 and equals == 1 and not more
+        if within or (goes_on and equals + more <= 1):
+            if within and last not in "+-*=(,/[" and first not in "+-*/=)]":
+                held[-1] += "," if first == "[" else ";"  # the next row of a matrix
             held.append(line)
-            length, equals = length + len(line), equals + more
+            length, equals, open_ = length + len(line), equals + more, open_ + line.count("[") - line.count("]")
         else:
             if last:
                 joined = " ".join(held)
                 yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined)
             number, held, length, equals, whole = at, [line], len(line), more, plain
+            open_ = line.count("[") - line.count("]")
         if length > MAX_STATEMENT:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
     if held[0]:
@@ -172,16 +176,17 @@ def without_block_comments(text: str) -> str:
 
 
 def without_comment(line: str) -> str:
-    """A line without its comment; `//` before one word divides, and `%` before one is a remainder."""
+    """A line without its comment; `//` before one word or between two divides, and `%` before one is a remainder."""
     for match in _COMMENT.finditer(line):
         before, rest = line[: match.start()].rstrip(), line[match.end() :]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
         mark = match.group()
         if before[-1:] == "\\" and not opens:
             continue
-        if (mark == "//" and not opens and _DIVISOR.fullmatch(rest)) or (
-            mark == "%" and not opens and not _WORDS.match(rest)
-        ):
+        inside = line[match.start() - 1].isalnum() and rest[:1].isalnum()
+        if mark == "//" and not opens and (inside or _DIVISOR.fullmatch(rest)):
+            continue
+        if mark == "%" and not opens and not _WORDS.match(rest):
             continue
         return before
     return line
@@ -254,6 +259,8 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
+    if plain.lstrip()[:1] == "|" and "=" in plain:
+        plain = _only_cell(plain)
     if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
         name, left, right = row.group(1), row.group(3), row.group(4)
         plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
@@ -266,6 +273,12 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         if part:
             found.append(part)
     return tuple(found)
+
+
+def _only_cell(line: str) -> str:
+    """The one cell of a table's row that is an equation, if no other names a block."""
+    cells = [cell for cell in line.strip().strip("|").split("|") if "=" in cell or re.search(r"[A-Za-z]_?\d", cell)]
+    return cells[0] if len(cells) == 1 else line
 
 
 def _without_echo(match: re.Match[str]) -> str:
