@@ -46,6 +46,9 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     matrices: list[Matrix] = []
     every = Bindings()
     for cell in cells:
+        if len(cells) > 1 and not _tuples(cell):
+            every.unknown += list(enumerate(plain_code(cell).splitlines(), start=1))
+            continue
         found = read_bindings(cell)
         mine = [rows for value in found.arrays.values() for rows in _matrices(value)]
         for name, fault in found.faults.items():

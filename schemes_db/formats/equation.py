@@ -31,6 +31,8 @@ class Equation:
     node: Node = None
     fault: SchemeFormatError | None = None
     names: frozenset[str] = frozenset()
+    others: tuple[str, ...] = ()
+    """What the same name is also said to be: c11 = a11 b11 + a12 b21 = m1 + m2."""
 
 
 def split_equation(line: int, text: str) -> Equation | None:
@@ -59,7 +61,7 @@ def split_equation(line: int, text: str) -> Equation | None:
     if family(name) and not all(WORD.search(part) for part in parts[1:]):
         # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
-    return Equation(line, name, parts[0].strip(), {"+=": 1, "-=": -1}.get(operator, 0))
+    return Equation(line, name, parts[0].strip(), {"+=": 1, "-=": -1}.get(operator, 0), others=tuple(parts[1:]))
 
 
 def is_split(equation: Equation) -> bool:

@@ -125,6 +125,7 @@ class _Reader:
         if self.lower:
             for each in equations:
                 each.name, each.text = each.name.lower(), each.text.lower()
+                each.others = tuple(other.lower() for other in each.others)
             sides = [(line, left.lower(), right.lower()) for line, left, right in sides]
             names = lower
         for side in sides:
@@ -171,6 +172,8 @@ class _Reader:
         """Read the right side; a fault in it is kept for the case that the equation counts."""
         if equation.node is None:
             text = equation.text
+            if equation.others and self.names.isdisjoint(WORD.findall(text)):  # c11 = a11 b11 + a12 b21 = m1 + m2
+                text = next((one for one in equation.others if self.names.issuperset(WORD.findall(one))), text)
             try:
                 product = plain_product(text)
                 if product is not None:

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -258,3 +259,31 @@ def test_lists_with_headings_and_outputs_of_the_transpose():
     assert proven(products + f"\\[ C^T = {latex(cells)} \\]\n").scheme == SCHEME
     names = [["c_{11}", "c_{21}"], ["c_{12}", "c_{22}"]]
     assert proven(products + f"\\[ {latex(names)} = {latex(cells)} \\]\n").scheme == SCHEME
+
+
+def notebook(*cells):
+    sources = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell.splitlines(True)} for cell in cells]
+    return json.dumps({"cells": sources, "metadata": {}, "nbformat": 4})
+
+
+def test_notebooks_with_checks_and_other_results():
+    check = (
+        "import numpy as np\n\ndef verify_decomposition(decomposition: tuple, n: int, rank: int):\n"
+        '  """Checks it.\n\n  Args:\n    decomposition: a tuple = (U, V, W)\n  """\n'
+        "  one, two, three = decomposition\n  for i in range(n):\n    assert one.shape[i] == rank, f'{one}'\n"
+    )
+    parts = map(transposed, (U, V, [[row[0], row[2], row[1], row[3]] for row in W]))
+    arrays = ", ".join(f"np.array({part}, dtype=np.float32)" for part in parts)
+    cells = [check, f"#@title Data\nmatrices_222 = ({arrays})", "n = 2\nverify_decomposition(matrices_222, n, 7)\n"]
+    other = "heights = np.array([1.0, 2.0])\nheights *= 2\nfor i in range(2):\n  heights[i] += 1\nplot(heights)\n"
+    (reading,) = parse_text(notebook(*cells, other))
+    assert judge(reading, "file").scheme == SCHEME
+    for change in ("matrices_222[0][0, 0] = 7\n", "scale(matrices_222)\n", "x = matrices_222[0]\nx *= 2\n"):
+        with pytest.raises(SchemeFormatError, match="may change"):
+            parse_text(notebook(*cells, change))
+
+
+def test_outputs_that_are_said_twice_are_read_as_sums_of_products():
+    naive = {f"c{i}{j}": f"a{i}1 b1{j} + a{i}2 b2{j}" for i in (1, 2) for j in (1, 2)}
+    lines = [line.replace(" = ", f" = {naive[line[:3]]} = ") for line in PLAIN[7:]]
+    assert proven("\n".join([*PLAIN[:7], *lines])).scheme == SCHEME
