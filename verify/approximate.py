@@ -20,7 +20,7 @@ from ..errors import LcmaError, SchemeFormatError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.formats.reading import factor_of, ring_of
 from ..schemes_db.gaussian import Gaussian, Number
-from ..schemes_db.inexact import Approximation, Row
+from ..schemes_db.inexact import Approximation, Inexact, Row
 from .exact import check_exact
 from .outcome import Mismatch, Outcome
 from .randomized import refuted
@@ -155,7 +155,7 @@ def _dense(one: Approximation, slot: int) -> ComplexArray:
     array = np.zeros((one.rank, blocks), dtype=np.complex128)
     for r, row in enumerate(one.factors[slot]):
         for index, number in row:
-            array[r, index] = complex(number.value)
+            array[r, index] = complex(_at_one(number))
     return array
 
 
@@ -169,8 +169,8 @@ def _first_order(one: Approximation) -> tuple[int | None, Mismatch | None, float
         for p, x in left:
             for q, y in right:
                 for s, z in out:
-                    product = x * y * z
-                    sums[product.power, p, q, s] += product.value
+                    for power, value in (x * y * z).terms:
+                        sums[power, p, q, s] += value
     for (p, q, s), value in zip(one.target.terms.tolist(), one.target.term_values.tolist(), strict=True):
         sums[0, p, q, s] -= value
     wrong = {
@@ -214,4 +214,9 @@ def _rounded(one: Approximation, grid: int) -> Scheme | None:
 
 
 def _terms(row: Row, cols: int, grid: int) -> list[tuple[int, int, Number]]:
-    return [(*divmod(index, cols), _number(number.value, grid)) for index, number in row]
+    return [(*divmod(index, cols), _number(_at_one(number), grid)) for index, number in row]
+
+
+def _at_one(number: Inexact) -> Fraction | complex:
+    """Return the value of a coefficient where e is 1."""
+    return sum((value for _, value in number.terms), Fraction(0))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import SchemeFormatError
 from ..schemes_db.formats import FORMATS, UnknownFormatError
-from ..schemes_db.formats.plinopt import companions
+from ..schemes_db.formats.parts import is_later_part
 
 
 def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Path], int]:
@@ -32,8 +32,7 @@ def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Pat
             if format is None and path.suffix not in suffixes:
                 others += 1
                 continue
-            parts = companions(path)
-            if not parts or parts[0] == path:
+            if not is_later_part(path):
                 found.append(path)
     return sorted(found), others
 

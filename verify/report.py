@@ -21,6 +21,7 @@ from .certify import certificate_of, certify, check, recheck_outcomes
 from .exact import is_long, wrong_in_one_image
 from .large import NOTE
 from .linear_program import ProgramReport, judge_programs
+from .nearest import nearest
 from .outcome import Outcome
 from .randomized import first_wrong, refuted
 
@@ -43,6 +44,8 @@ class Report:
     over_z2_only: bool = False
     notes: tuple[str, ...] = ()
     declared: Ring | None = None
+    hint: str = ""
+    """Of a scheme that is not valid: what it is nearest to."""
 
     @property
     def ok(self) -> bool:
@@ -63,7 +66,8 @@ class Report:
         subject = f"{self.scheme.target} rank {self.scheme.rank}"
         seconds = sum(outcome.seconds for outcome in self.outcomes)
         if not self.ok:
-            return f"FAIL {subject} over {self.scheme.ring}: {self.outcomes[0].explain()}"
+            hint = f"; {self.hint}" if self.hint else ""
+            return f"FAIL {subject} over {self.scheme.ring}: {self.outcomes[0].explain()}{hint}"
         how = ", ".join(_how(outcome) for outcome in self.outcomes)
         how += ", Python integers" if self.scheme.large else ""
         only = " only" if self.over_z2_only else ""
@@ -99,6 +103,7 @@ class Report:
             "seconds": sum(outcome.seconds for outcome in self.outcomes),
             "failure": failed.explain() if failed and not self.ok else None,
             "wrong_equations": failed.wrong if failed and not self.ok else 0,
+            "nearest": self.hint or None,
             "holds_mod_2": failed.holds_mod_2 if failed and not self.ok else None,
             "certificate": self.certificate.to_json() if self.certificate else None,
             "notes": list(self.notes),
@@ -127,6 +132,9 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
 
     Where a ring is given or declared by the file, no other ring is tried. No method proves a scheme
     with inexact coefficients; the report states their error.
+
+    Raises:
+        SchemeFormatError: nothing holds, and the file may be no scheme at all.
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
@@ -162,7 +170,10 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
                 candidates, key=lambda one: (counted.get(one[0]) or 0) if one[1].large else wrong_in_one_image(one[1])
             )
         outcomes = tried.get(convention) or _checked(scheme, methods)
-        return Report(label, reading.format, scheme, outcomes, (convention,), None, notes=reading.notes)
+        if reading.doubt:
+            raise SchemeFormatError(f"{reading.doubt}; as it stands, nothing in it is valid", label)
+        hint = _hint(reading, scheme)
+        return Report(label, reading.format, scheme, outcomes, (convention,), None, notes=reading.notes, hint=hint)
     notes = reading.notes
     if len(holding) > 1 and holding[0][1].digest != holding[1][1].digest:
         notes += (f"holds by both conventions; read as {holding[0][0]}",)
@@ -184,6 +195,14 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         notes,
         ring,
     )
+
+
+def _hint(reading: Reading, scheme: Scheme) -> str:
+    """Return the target that the file holds as, or the one coefficient that is wrong."""
+    for _, other in reading.alternatives:
+        if not refuted(other) and check(other, "exact").ok:
+            return f"holds as {other.target}"
+    return nearest(scheme)
 
 
 def _certificate(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate | None:

@@ -35,7 +35,9 @@ from . import (
     slp,
     sparse_npz,
 )
+from .archive import NPY_MAGIC, array_of
 from .layouts import named_target
+from .parts import companions, is_part
 from .plain import scan
 from .reading import Reading, UnknownFormatError
 
@@ -208,6 +210,9 @@ def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) 
     failures: list[tuple[str, SchemeFormatError]] = []
     names = [name for name, _ in matching]
     for name, parse in matching:
+        formulas = [error for other, error in failures if other in (equations.NAME, exp.NAME)]
+        if name == literals.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
+            break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
             readings = _guarded(parse)
         except SchemeFormatError as error:
@@ -270,20 +275,41 @@ def read_file(
     """
     path = Path(path)
     try:
-        parts = plinopt.companions(path) if format in (None, plinopt.NAME, slp.NAME) else []
+        parts = companions(path)
         if not parts and path.is_dir():
             raise SchemeFormatError("is a folder, and not of three files ..L, ..R and ..P; name a file", path)
-        # A comment line parts the three: it ends a line that was left open, and a program.
-        raw = b"\n#\n".join(_content(part) for part in parts or [path])
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
-    try:
-        if target is None and (named := named_target(path.stem)) is not None:
+        if parts and (path.is_dir() or is_part(path)):
+            return _read_parts(parts, format, target, ring, allow_pickle)
+        raw = _content(path)
+        named = named_target(path.stem) if target is None else None
+        if named is not None:
             with contextlib.suppress(SchemeFormatError):
                 return parse_bytes(raw, format, named, ring, allow_pickle)
-        return parse_bytes(raw, format, target, ring, allow_pickle)
+        try:
+            return parse_bytes(raw, format, target, ring, allow_pickle)
+        except SchemeFormatError:
+            if not parts:
+                raise
+            return _read_parts(parts, format, target, ring, allow_pickle)
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
     except SchemeFormatError as error:
         raise error.located(path) from None
+
+
+def _read_parts(
+    parts: Sequence[Path], format: str | None, target: Target | None, ring: Ring | None, allow_pickle: bool
+) -> list[Reading]:
+    """Read the scheme of three files."""
+    raws = [_content(part) for part in parts]
+    note = f"three files: {', '.join(part.name for part in parts)}"
+    if all(raw.startswith(NPY_MAGIC) for raw in raws):
+        arrays = [array_of(raw, allow_pickle) for raw in raws]
+        readings = _declared([named_arrays.reading_of_three(arrays, target, ring)], ring)
+    else:
+        # A comment line parts the three: it ends a line that was left open, and a program.
+        readings = parse_bytes(b"\n#\n".join(raws), format, target, ring, allow_pickle)
+    return [dataclasses.replace(one, notes=(*one.notes, note)) for one in readings]
 
 
 def _content(path: Path) -> bytes:

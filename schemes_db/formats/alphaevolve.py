@@ -7,13 +7,14 @@ a Python file or a notebook with more in it, what is read is every `name = (arra
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
+from .bindings import Bindings, plain_code, read_bindings
 from .candidates import Row, reading_of_rows, shape_of
-from .nested import Call, Node, matrix, values
 from .reading import C_TRANSPOSED, Reading
 from .strict_json import loads
 
@@ -21,43 +22,56 @@ NAME = "alphaevolve"
 SUFFIX = ".py"
 CONVENTION = C_TRANSPOSED
 
-_START = r"(?:[A-Za-z_]\w*=)?[(\[]{0,4}(?:(?:\w+\.)?array\(|\[[(\[]{0,4}[-+]?[\d.])"
-_ASSIGNED = r"=\s*(\(\s*(?:\w+\.)?array\s*\()"
-_BLOCK = r"\b[abcABC](?:_?\d|\[\d)"
-_COMMENT = r"(?m)#[^\n]*|^[ \t]*(?:import|from)[ \t][^\n]*"
+_START = r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\("
 
 Matrix = list[list[Coefficient]]
 
 
 def sniff(text: str) -> bool:
-    """Return whether it starts as a tuple of arrays or as a list of lists of numbers."""
+    """Return whether a name is set to a tuple of arrays."""
     if text.lstrip().startswith("{"):
         return '"nbformat"' in text and "array(" in text
-    head = "".join(re.sub(_COMMENT, "", text[:20_000]).split())
-    return re.match(_START, head) is not None and not re.search(_BLOCK, head)
+    return re.search(_START, re.sub(r"\s", "", text[:20_000])) is not None
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read all schemes: every tuple of three arrays, or every three arrays one after the other.
+    """Read all schemes: every tuple of three arrays.
 
     Raises:
-        SchemeFormatError: not such arrays, or a coefficient that is rounded.
+        SchemeFormatError: not such arrays, or something that may change them.
     """
+    cells = _cells(text)
+    if plain_code(cells[0]).lstrip()[:1] == "(":
+        cells[0] = f"factors = {plain_code(cells[0]).lstrip()}"
     matrices: list[Matrix] = []
-    code = _code(text)
-    plain = re.sub(_COMMENT, "", code)
-    for part in _assigned_tuples(plain) or [plain]:
-        for node in values(part):
-            matrices += _matrices(node, 0)
+    every = Bindings()
+    for cell in cells:
+        if len(cells) > 1 and not _tuples(cell):
+            every.unknown += list(enumerate(plain_code(cell).splitlines(), start=1))
+            continue
+        found = read_bindings(cell)
+        mine = [rows for value in found.arrays.values() for rows in _matrices(value)]
+        for name, fault in found.faults.items():
+            if fault.line in _tuples(cell):
+                raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
+        matrices += mine
+        every.values.update(found.arrays)
+        every.unknown += found.unknown
+    every.account()
     if not matrices or len(matrices) % 3:
         raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(matrices)} arrays")
     return [_reading(matrices[i : i + 3], target, ring) for i in range(0, len(matrices), 3)]
 
 
-def _code(text: str) -> str:
-    """The text itself, or the code cells of a notebook one after the other."""
+def _tuples(code: str) -> set[int]:
+    """The lines on which a name is set to a tuple of arrays."""
+    return {code.count("\n", 0, match.start()) + 1 for match in re.finditer(r"=\s*\(\s*(?:\w+\.)?array\s*\(", code)}
+
+
+def _cells(text: str) -> list[str]:
+    """The text itself, or the code cells of a notebook."""
     if not text.lstrip().startswith("{"):
-        return text
+        return [text]
     notebook = loads(text)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     sources = []
@@ -65,33 +79,26 @@ def _code(text: str) -> str:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell.get("source", "")
             sources.append("".join(map(str, source)) if isinstance(source, list) else str(source))
-    return "\n".join(sources)
+    return sources or [""]
 
 
-def _assigned_tuples(code: str) -> list[str]:
-    """Every parenthesis that follows a `=` and begins with an array, up to where it closes."""
-    found: list[str] = []
-    position = 0
-    while match := re.compile(_ASSIGNED).search(code, position):
-        depth, position = 0, match.end()
-        for bracket in re.compile(r"[()]").finditer(code, match.start(1)):
-            depth += 1 if bracket.group() == "(" else -1
-            position = bracket.end()
-            if not depth:
-                break
-        found.append(code[match.start(1) : position])
-    return found
+def _matrices(value: Any) -> list[Matrix]:
+    """The three matrices of a tuple; none of any other value.
+
+    Raises:
+        SchemeFormatError: a tuple of other things than matrices.
+    """
+    if not value or not isinstance(value, list) or not isinstance(value[0], list) or _is_matrix(value):
+        return []
+    if len(value) == 3 and all(map(_is_matrix, value)):
+        return list(value)
+    raise SchemeFormatError(f"expected tuples of three arrays of numbers with equal rows, not {len(value)} arrays")
 
 
-def _matrices(node: Node, depth: int) -> list[Matrix]:
-    """The matrices in a node, `array(...)` taken off."""
-    if isinstance(node, Call) and node.name.rpartition(".")[2] == "array" and node.arguments:
-        node = node.arguments[0]  # what follows is a dtype
-    if (rows := matrix(node)) is not None:
-        return [rows]
-    if isinstance(node, list) and depth < 3:
-        return [found for part in node for found in _matrices(part, depth + 1)]
-    raise SchemeFormatError("expected tuples of three arrays of numbers with equal rows")
+def _is_matrix(value: Any) -> bool:
+    rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else []
+    nested = any(isinstance(item, list | dict | str) for row in rows for item in row)
+    return len({len(row) for row in rows}) == 1 and not nested
 
 
 def _reading(matrices: list[Matrix], target: Target | None, ring: Ring | None) -> Reading:

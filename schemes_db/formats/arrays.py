@@ -187,7 +187,7 @@ def _exact(array: Array) -> bool:
 def _rows(array: Array) -> list[list[tuple[int, Any]]]:
     flat = array.reshape(len(array), -1).tolist()
     if array.dtype.kind != "O":
-        return [[(i, Inexact(complex(x))) for i, x in enumerate(row) if x] for row in flat]
+        return [[(i, Inexact.of(complex(x))) for i, x in enumerate(row) if x] for row in flat]
     return [[(i, x) for i, x in enumerate(row) if x] for row in flat]
 
 

@@ -12,8 +12,8 @@ from ..ring import Z2, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import Row, reading_of_rows
-from .nested import number
 from .reading import C, Reading
+from .syntax import number
 
 NAME = "bini"
 SUFFIX = ".txt"

@@ -14,7 +14,7 @@ from ..inexact import Approximation, Coefficient, Inexact, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
-from .expression import MAX_BINARY_PLACES
+from .arithmetic import MAX_BINARY_PLACES
 from .reading import C_TRANSPOSED, C, Entries, Reading, Terms, factor_of, ring_of
 
 Shape = tuple[int, int, int]
@@ -132,7 +132,7 @@ def reading_of_arrays(
     chosen = target_of((m, k, n), target)
     if not all(is_exact(array) for array in arrays):
         columns = [
-            [[(i, Inexact(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
+            [[(i, Inexact.of(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
             for array in arrays
         ]
         return approximate(format, columns, _by(documented), chosen, ring, notes)
@@ -277,7 +277,7 @@ def is_exact(array: npt.NDArray[np.generic]) -> bool:
     if array.dtype.kind not in "fc" or not np.isfinite(array).all():
         return True
     with np.errstate(over="ignore"):  # which leaves no finite number, so no exact one
-        parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
+        parts = np.stack([array.real, array.imag]).astype(np.float64) * float(1 << MAX_BINARY_PLACES)
     return bool((parts == np.rint(parts)).all())
 
 

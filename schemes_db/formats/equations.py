@@ -7,11 +7,12 @@ what can't be seen from the equations. Blocks may have one running index instead
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import re
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -19,22 +20,25 @@ from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
 from ..gaussian import Gaussian, Number
 from ..inexact import Coefficient
-from ..ring import Ring
+from ..ring import Z2, Ring
 from ..scheme import Scheme
-from ..target import Target
-from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, shape_of, transposed
+from ..target import MAX_DIMENSION, Target
+from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
 from .expression import block_name, render_linear
 from .formulas import Formulas, read_formulas
 from .header import parse_header, render_header
-from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of
-from .lines import statements
+from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
+from .lines import controlled_lines, statements
 from .patterns import pattern
 from .plain import Lines, read_equations, scan
-from .reading import C_TRANSPOSED, C, Reading, Term, Terms, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, Term, Terms, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
+
+MAX_TRIED = 32
+"""Numberings of blocks with a running index that are tried where none agrees with its target."""
 
 _RIGHT_SIDE = pattern(r"=|<-|:")
 _BLOCK = pattern(r"[A-Za-z][\W_]?\d")
@@ -52,7 +56,7 @@ def sniff(text: str) -> bool:
 def _is_equation(line: str) -> bool:
     """Return whether a name is set to what has two blocks, or letters that stand for blocks, in it."""
     sign = _RIGHT_SIDE.search(line)
-    if sign is None:
+    if sign is None or line[sign.end() :].lstrip()[:1] == "[":
         return False
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
@@ -81,7 +85,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     header = parse_header(text)
     wanted, ring = target or header.target, ring or header.ring
     try:
-        reading = _reading_of_formulas(read_formulas(statements(text)), wanted, ring, header.name)
+        found = read_formulas(statements(text), controlled_lines(text))
+        reading = _reading_of_formulas(found, wanted, ring, header.name)
         return [dataclasses.replace(reading, declared=ring)]
     except SchemeFormatError:
         raise
@@ -89,23 +94,64 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         raise SchemeFormatError(str(error)) from None
 
 
+def listed_text(data: dict[str, Any], *keys: str) -> str:
+    """The equations that fields of a JSON object list as texts, one a line; nothing where they are not all there."""
+    found = [data.get(key) for key in keys]
+    lines = [line for part in found if isinstance(part, list) for line in part]
+    complete = all(isinstance(part, list) for part in found) and all(isinstance(line, str) for line in lines)
+    return "\n".join(lines) if complete else ""
+
+
+def agreeing(reading: Reading, text: str) -> Reading:
+    """A reading of numbers whose file also has these equations, once both are found to say the same.
+
+    Raises:
+        SchemeFormatError: they do not.
+    """
+    if not text or not reading.candidates or max(reading.candidates[0][1].target.shape) > 9:
+        return reading  # two digits can't be told apart in the names of larger ones
+    try:
+        found = read_formulas(statements(text))
+        if found.skipped:
+            return reading  # text for people
+        target = reading.candidates[0][1].target
+        written = [scheme for _, scheme in _reading_of_formulas(found, target, None, "").candidates]
+    except SchemeFormatError:
+        return reading
+    rings = {scheme.ring for _, scheme in reading.candidates}
+    digests = [
+        {
+            (scheme.over_z2() or scheme).digest if Z2 in rings and scheme.ring != Z2 else scheme.digest
+            for scheme in schemes
+        }
+        for schemes in (written, [scheme for _, scheme in reading.candidates])
+    ]
+    if written and not digests[0] & digests[1]:
+        raise SchemeFormatError("the equations in the file contradict its numbers")
+    return reading
+
+
 def _reading_of_formulas(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
     if not found.products or not (found.outputs or target):
-        raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
+        raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
+    doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
     if found.flat:
-        return _flat_reading(found, target, ring, name)
-    a, b = (
-        [[(i - base, j - base, value) for (_, (i, j)), value in form.items()] for form in forms]
-        for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
-    )
-    first = found.bases["c"]
-    outputs: list[list[Term]] = [[] for _ in found.products]
-    for (i, j), form in found.outputs.items():
-        for (_, (r,)), value in form.items():
-            outputs[r].append((i - first, j - first, value))
-    named = [(i - first, j - first) for i, j in found.outputs]
-    sizes = max((i + 1 for i, _ in named), default=0), max((j + 1 for _, j in named), default=0)
-    return _reading((a, b, outputs), target, ring, name, sizes, tuple(found.notes))
+        reading = _flat_reading(found, target, ring, name)
+    else:
+        a, b = (
+            [[(i - base, j - base, value) for (_, (i, j)), value in form.items()] for form in forms]
+            for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
+        )
+        first = found.bases["c"]
+        outputs: list[list[Term]] = [[] for _ in found.products]
+        for (i, j), form in found.outputs.items():
+            for (_, (r,)), value in form.items():
+                outputs[r].append((i - first, j - first, value))
+        named = {(i - first, j - first) for i, j in found.outputs}
+        reading = _reading((a, b, outputs), target, ring, name, named, tuple(found.notes))
+    if found.skipped and any(scheme.target.shape == (1, 1, 1) for _, scheme in reading.candidates):
+        raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
+    return dataclasses.replace(reading, doubt=doubt)
 
 
 def _reading(
@@ -113,36 +159,71 @@ def _reading(
     target: Target | None,
     ring: Ring | None,
     name: str,
-    sizes: tuple[int, int] = (0, 0),
+    named: set[tuple[int, int]] = frozenset(),  # type: ignore[assignment]
     notes: tuple[str, ...] = (),
 ) -> Reading:
-    """The reading of blocks with a row and a column; C has at least so many rows and columns."""
+    """The reading of blocks with a row and a column; the outputs that are `named` are blocks of C, too."""
     a, b, c = factors
     left, right, (rows, cols) = (extent_of(factor) for factor in factors)
-    rows, cols = max(rows, sizes[0]), max(cols, sizes[1])
+    rows, cols = max(rows, *(i + 1 for i, _ in named), 0), max(cols, *(j + 1 for _, j in named), 0)
     shapes = {C: _shape(left, right, rows, cols), C_TRANSPOSED: _shape(left, right, cols, rows)}
     volumes = {convention: math.prod(shape) for convention, shape in shapes.items()}
     smallest = min(volumes.values())
-    rounded = has_inexact(factors)
+    if has_inexact(factors):
+        chosen = target or Target.general(*shapes[C if volumes[C] == smallest else C_TRANSPOSED])
+        conventions = [one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest]
+        return approximate(NAME, flat_rows(factors, (chosen.k, chosen.n, chosen.n)), conventions, chosen, ring, notes)
     candidates: list[tuple[str, Scheme]] = []
-    sides: dict[Shape, tuple[Factor, Factor]] = {}
+    alternatives: list[tuple[str, Scheme]] = []
     failure: SchemeFormatError | None = None
     for convention in (one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest):
-        third = c if convention == C else transposed(c)
-        try:
-            chosen = target or Target.general(*shapes[convention])
-            m, k, n = chosen.shape
-            if rounded:
-                return approximate(NAME, flat_rows((a, b, third), (k, n, n)), (C,), chosen, ring, notes)
-            if chosen.shape not in sides:
-                sides[chosen.shape] = factor_of(a, m, k, "A"), factor_of(b, k, n, "B")
-            u, v, w = *sides[chosen.shape], factor_of(third, m, n, "C")
-            candidates.append((convention, Scheme(chosen, u, v, w, ring or ring_of((u, v, w)), name)))
-        except SchemeFormatError as error:
-            failure = failure or error
+        three = a, b, c if convention == C else transposed(c)
+        found = list(_targets(convention, shapes[convention], three, named))
+        wanted = [(convention, target)] if target else found
+        for label, one in (*wanted, *(found if target else ())):
+            into = candidates if one is target or not target else alternatives
+            try:
+                into.append((label, _scheme(three, one or Target.general(*shapes[convention]), ring, name)))
+            except LcmaError as error:
+                failure = failure or SchemeFormatError(str(error))
     if failure and not candidates:
         raise failure
-    return Reading(NAME, tuple(candidates), None, notes)
+    held = {scheme.target for _, scheme in candidates}
+    alternatives = [(label, scheme) for label, scheme in alternatives if scheme.target not in held]
+    return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
+
+
+def _targets(
+    convention: str, shape: Shape, factors: tuple[Terms, Terms, Terms], named: set[tuple[int, int]]
+) -> Iterator[tuple[str, Target | None]]:
+    """The general target (None), and the triangular ones of just these blocks that save products.
+
+    A general scheme that lost an output has no fewer products than the triangle needs one by one.
+    """
+    yield convention, None
+    a, b, c = (_blocks(factor) for factor in factors)
+    turned = {(j, i) for i, j in named} if convention == C_TRANSPOSED else named
+    rank = factors[0].rank if isinstance(factors[0], Entries) else len(factors[0])
+    for target in triangular_targets(shape, (a, b, c | turned)):
+        if rank < len(target.terms) + ("tri-out" not in target.name):
+            yield f"{convention}, {target}", target
+
+
+def _blocks(factor: Terms) -> set[tuple[int, int]]:
+    """The blocks that occur in a factor."""
+    if isinstance(factor, Entries):
+        keys = np.unique(factor.row * MAX_DIMENSION + factor.col)
+        return set(zip((keys // MAX_DIMENSION).tolist(), (keys % MAX_DIMENSION).tolist(), strict=True))
+    return {(row, col) for terms in factor for row, col, _ in terms}
+
+
+def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | None, name: str) -> Scheme:
+    m, k, n = target.shape
+    u, v, w = (
+        factor_of(factor, *grid, label)
+        for factor, grid, label in zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
+    )
+    return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
 
 
 def _operand_bases(found: Formulas) -> tuple[int, int]:
@@ -155,7 +236,7 @@ def _shape(a: tuple[int, int], b: tuple[int, int], rows: int, cols: int) -> Shap
 
 
 def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
-    """The reading of blocks with one running index: by the layout of the target, or by the only one that agrees."""
+    """The reading of blocks with one running index, by every numbering that may be meant."""
     rank = len(found.products)
     rows: list[list[list[tuple[int, Coefficient]]]] = [
         [[(index - base, value) for (_, (index,)), value in form.items()] for form in forms]
@@ -169,38 +250,53 @@ def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, nam
     rows.append(third)
     sizes = [max((index + 1 for row in part for index, _ in row), default=0) for part in rows]
     sizes[2] = max((index - first + 1 for (index,) in found.outputs), default=0)
-    layout = _layout(rows, sizes, rank, target)
-    m, k, n = layout.target.shape
+    chosen, others = _layouts(rows, (sizes[0], sizes[1], sizes[2]), rank, target)
+    try:
+        candidates, alternatives = (
+            [(_label(one), _of_layout(rows, one, ring, name)) for one in part] for part in (chosen, others)
+        )
+    except LcmaError as error:
+        hint = f"; it holds as {others[0].target}" if others else ""
+        raise SchemeFormatError(f"{error}{hint}") from None
+    notes = (*found.notes, f"blocks by running index, {chosen[0].label or chosen[0].target}")
+    return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
+
+
+def _label(layout: Layout) -> str:
+    return f"{C}, {layout.label}" if layout.label else C
+
+
+def _of_layout(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, ring: Ring | None, name: str) -> Scheme:
+    _, k, n = layout.target.shape
     factors = []
     for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
         if max((index for row in part for index, _ in row), default=0) >= len(places):
             raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
         factors.append([[(*divmod(places[index], width), value) for index, value in row] for row in part])
-    u, v, w = (
-        factor_of(factor, *grid, label)
-        for factor, grid, label in zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
-    )
-    scheme = Scheme(layout.target, u, v, w, ring or ring_of((u, v, w)), name)
-    return Reading(NAME, ((C, scheme),), None, (*found.notes, f"blocks by running index, {layout.target}"))
+    return _scheme((factors[0], factors[1], factors[2]), layout.target, ring, name)
 
 
-def _layout(
-    rows: list[list[list[tuple[int, Coefficient]]]], sizes: list[int], rank: int, target: Target | None
-) -> Layout:
-    """The layout with these sizes, of a target where one is given, that agrees at a random point if one does."""
-    if target is not None:
-        possible = layouts_of(target)
-    else:
-        possible = layouts_for((sizes[0], sizes[1], sizes[2]))
-        with contextlib.suppress(SchemeFormatError):
-            possible = [*layouts_of(Target.general(*shape_of(sizes[0], sizes[1], sizes[2]))), *possible]
-    if not possible:
+def _layouts(
+    rows: list[list[list[tuple[int, Coefficient]]]], sizes: tuple[int, int, int], rank: int, target: Target | None
+) -> tuple[list[Layout], list[Layout]]:
+    """The layouts to be tried, and those that hold as another target than the one asked for.
+
+    Where one agrees with its target at a random point, it is the only one.
+    """
+    possible = [*layouts_of(target)] if target is not None else []
+    everywhere = [*numbered_layouts(sizes), *layouts_for(sizes)]
+    possible += [one for one in everywhere if target in (None, one.target)]
+    possible = list({(one.target, one.places): one for one in possible}.values())
+    if agreeing := next((one for one in possible if _agrees(rows, one, rank)), None):
+        return [agreeing], []
+    others = [one for one in everywhere if target not in (None, one.target) and _agrees(rows, one, rank)]
+    fitting = [one for one in possible if all(map(int.__le__, sizes, one.sizes))] or possible[:1]
+    if not fitting:
         raise SchemeFormatError(
             f"{sizes[0]}, {sizes[1]} and {sizes[2]} entries of A, B and C are of no known product; "
             "name it with --target"
         )
-    agreeing = (layout for layout in possible if _agrees(rows, layout, rank))
-    return next(agreeing, possible[0])
+    return list({_label(one): one for one in reversed(fitting)}.values())[::-1][:MAX_TRIED], others[:1]
 
 
 def _agrees(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, rank: int) -> bool:

@@ -17,22 +17,22 @@ from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
+from .arithmetic import times
 from .candidates import reading_of_terms
 from .expression import (
-    LinearForm,
     ProductForm,
     block_name,
     block_of,
     parse_products,
     plain_product,
     render_linear,
-    times,
 )
 from .header import parse_header, render_header
-from .lines import statements
+from .lines import controlled_lines, statements
+from .nodes import LinearForm
 from .patterns import pattern
 from .plain import Lines, read_trilinear, scan
-from .reading import C_TRANSPOSED, Reading, Term
+from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -43,6 +43,9 @@ _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) fo
 Places = dict[str, tuple[str, int, int]]
 """The letter, row and column, from 0, of every name that was met."""
 
+_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|()]")
+_EPSILON = pattern(r"\beps(?:ilon)?\b")
+_NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
 
@@ -80,13 +83,21 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     listed: list[tuple[int, ProductForm]] = []
     cyclic: set[int] = set()
     skipped: list[int] = []
+    controlled = controlled_lines(text)
     for number, statement in statements(text):
         if _is_prose(statement):
+            if _OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
+                raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose", line=number)
             skipped.append(number)
             continue
+        if number in controlled:
+            raise SchemeFormatError("a product in a loop or under a condition", line=number)
         shorter = _shortened(statement)
+        name, sign, right = shorter.partition("=")
+        if sign and not _NAMED.fullmatch(name):
+            raise SchemeFormatError(f"{name[:30]!r} before a product is not understood", line=number)
         try:
-            products = _products(shorter.rpartition("=")[2])
+            products = _products(right if sign else shorter)
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
         for product in products:
@@ -96,7 +107,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         if len(listed) > MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products", line=number)
     if not listed:
-        raise SchemeFormatError("no products here")
+        raise UnknownFormatError("no products here")
     letters, base = _letters([product for _, product in listed])
     places: Places = {}
     factors: tuple[list[list[Term]], ...] = ([], [], [])
@@ -123,6 +134,8 @@ def _is_symmetric(text: str) -> bool:
 
 
 def _is_trilinear(statement: str) -> bool:
+    if not re.search(r"[*(]", statement) and len(re.split(r"[\s,;|]+", statement)) > 3:
+        return False  # the head of a table
     for blocks in _BLOCKS:
         at = 0
         for block in blocks:
@@ -140,7 +153,15 @@ def _shortened(statement: str) -> str:
 
 def _is_prose(statement: str) -> bool:
     """Return whether a statement says something in words."""
-    return not re.search(r"\d", statement) or re.search(r"[A-Za-z]{3}", _shortened(statement)) is not None
+    return (
+        not re.search(r"\d", statement)
+        or re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement))) is not None
+    )
+
+
+def _mentions(statement: str) -> bool:
+    """Return whether a statement names a block."""
+    return any(block.search(statement) for blocks in _BLOCKS for block in blocks)
 
 
 def _products(text: str) -> list[ProductForm]:

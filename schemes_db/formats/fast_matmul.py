@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..inexact import EPSILON, Coefficient
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
 from .candidates import Row, reading_of_rows, shape_of
-from .nested import number
 from .reading import C, Reading
+from .syntax import number
 
 NAME = "fast-matmul"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_NUMBERS = rf"(?a)[\s\d.eE/+*^{{}}-]*(?:(?:{'|'.join(EPSILON)})\b[\s\d.eE/+*^{{}}-]*)*"
+_NUMBERS = r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b)*+"
 
 
 def sniff(text: str) -> bool:

@@ -12,6 +12,7 @@ from ..factor import Factor
 from ..ring import Z2, Q, Ring
 from ..scheme import Scheme
 from ..target import Target
+from . import equations
 from .candidates import Row, reading_of_rows
 from .expression import block_name, render_linear
 from .reading import (
@@ -22,6 +23,7 @@ from .reading import (
     render_coefficient,
 )
 from .strict_json import loads, need
+from .tables import check_setting
 
 NAME = "fmm-json"
 SUFFIX = ".json"
@@ -58,8 +60,11 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     u, v, w = (_rows(data, key, rank, size) for key, size in (("u", m * k), ("v", k * n), ("w", m * n)))
     ring = ring or (Z2 if data.get("z2") is True else None)
     known = {"n", "m", "z2", "u", "v", "w", *_TEXT_FIELDS}
+    for key in data.keys() - known:
+        check_setting(key, data[key])
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in known)
     reading = reading_of_rows(NAME, (u, v, w), shape.shape, CONVENTION, target, ring, notes)
+    reading = equations.agreeing(reading, equations.listed_text(data, "multiplications", "elements"))
     return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
 
 

@@ -14,9 +14,11 @@ from ..gaussian import MAX_BITS, Number, bits, gaussian, simplest
 from ..ring import Z2, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
+from . import equations
 from .candidates import reading_of_rows
 from .reading import C_TRANSPOSED, Reading, parse_coefficient
 from .strict_json import loads, need
+from .tables import check_setting
 
 NAME = "fmm-reduced"
 SUFFIX = ".json"
@@ -62,9 +64,12 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             w[r].append((entry, value))
     ring = ring or (Z2 if data.get("z2") is True else None)
     known = {*_TEXT_FIELDS, *(f"{key}{end}" for key in "uvw" for end in ("", "_fresh"))}
+    for key in data.keys() - known:
+        check_setting(key, data[key])
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in known)
     rows = ([form.items() for form in u], [form.items() for form in v], w)
-    return [reading_of_rows(NAME, rows, (m, k, n), CONVENTION, target, ring, notes)]
+    reading = reading_of_rows(NAME, rows, (m, k, n), CONVENTION, target, ring, notes)
+    return [equations.agreeing(reading, equations.listed_text(data, "multiplications", "elements"))]
 
 
 def _expanded(data: dict[str, Any], key: str, inputs: int, count: int, budget: list[int]) -> Sequence[Form]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ...errors import TargetError
 from ..pairs import Pair, all_pairs, fits, parse_pair, stored_places
-from ..target import Target, pairs_of
+from ..target import Target, pairs_of, parse_target
 
 IntArray = npt.NDArray[np.int64]
 Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -38,6 +38,8 @@ class Layout:
 
     target: Target
     places: Places
+    label: str = ""
+    """The numbering of each matrix, where it is not by rows."""
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -103,6 +105,63 @@ def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
         for shape in product(sides, sides, sides)
         if fits(pair, shape) and all(places := stored_places(pair, shape))
     ]
+
+
+def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[Layout]:
+    """Layouts of products of matrices with so many entries, each numbered by rows or columns, all or a triangle of it.
+
+    Those of general products are first.
+    """
+    found = []
+    for shape in product(range(1, MAX_SIDE + 1), repeat=3):
+        m, k, n = shape
+        options = [
+            _numberings_of(size, rows, cols) for size, (rows, cols) in zip(sizes, ((m, k), (k, n), (m, n)), strict=True)
+        ]
+        for chosen in product(*options):
+            roles = zip(("tri-left", "tri-right", "tri-out"), chosen, strict=True)
+            forms = "+".join(f"{role}{form}" for role, (form, _, _) in roles if form is not None)
+            label = ", ".join(f"{matrix} {how}" for matrix, (_, how, _) in zip("ABC", chosen, strict=True) if how)
+            name = f"{m}x{k}x{n}{':' if forms else ''}{forms}"
+            found.append((name, (chosen[0][2], chosen[1][2], chosen[2][2]), label))
+    for name, places, label in sorted(found, key=lambda one: one[0].count("tri")):
+        yield Layout(parse_target(name, files=False), places, label)
+
+
+_Numbering = tuple[str | None, str, tuple[int, ...]]
+
+
+def _numberings_of(size: int, rows: int, cols: int) -> list[_Numbering]:
+    """The ways to number so many entries of a matrix: the form of a triangle or None, how, and the places."""
+    if size == rows * cols:
+        by_columns = tuple(i * cols + j for j in range(cols) for i in range(rows))
+        plain: list[_Numbering] = [(None, "", tuple(range(size))), (None, "by columns", by_columns)]
+        return plain[: 1 + (min(rows, cols) > 1)]
+    if rows != cols or size != rows * (rows + 1) // 2:
+        return []
+    lower = [(i, j) for i in range(rows) for j in range(i + 1)]
+    found: list[_Numbering] = []
+    for form, pairs in (("", lower), (":upper", [(j, i) for i, j in lower])):
+        for how, ordered in (("rows", sorted(pairs)), ("columns", sorted(pairs, key=lambda pair: pair[::-1]))):
+            found.append((form, f"along the triangle by {how}", tuple(i * cols + j for i, j in ordered)))
+    return found
+
+
+def triangular_targets(shape: tuple[int, int, int], blocks: Sequence[set[tuple[int, int]]]) -> Iterator[Target]:
+    """The targets of which the blocks that occur in A and B and the outputs that are set are just the present ones."""
+    m, k, n = shape
+    options = []
+    for role, used, (rows, cols) in zip(("left", "right", "out"), blocks, ((m, k), (k, n), (m, n)), strict=True):
+        lower = {(i, j) for i in range(rows) for j in range(min(i + 1, cols))}
+        form = ""
+        if rows == cols > 1 and used == lower:
+            form = f"tri-{role}"
+        elif rows == cols > 1 and used == {(j, i) for i, j in lower}:
+            form = f"tri-{role}:upper"
+        options.append(("", form) if form else ("",))
+    for forms in product(*options):
+        if any(forms):
+            yield parse_target(f"{m}x{k}x{n}:{'+'.join(filter(None, forms))}", files=False)
 
 
 def agrees(residues: IntArray, layout: Layout, rank: int) -> bool:

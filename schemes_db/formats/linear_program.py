@@ -10,7 +10,7 @@ from ...errors import SchemeFormatError
 from ..gaussian import MAX_BITS, simplest
 from ..inexact import Coefficient, Inexact
 from ..target import Target
-from .expression import plus, times
+from .arithmetic import plus, times
 
 Form = dict[int, Coefficient]
 """A linear form over the inputs: input -> coefficient, without zeros."""

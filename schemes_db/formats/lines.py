@@ -10,33 +10,37 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ...errors import SchemeFormatError
 from .patterns import pattern
 
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
 
+MAX_STATEMENT = 4 << 20
+"""Characters of one statement: no sum of blocks or products is longer."""
+
 Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
 _MARKUP = pattern(
-    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2295-\u2299]"
+    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|[A-Z] \d|Eq\("
 )
+_ARGUMENT = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _COMMANDS = tuple(
     (pattern(text), replacement)
     for text, replacement in (
-        (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
-        (r"\\(?:[td]?frac)\{([-+]?\d+)\}\{(\d+)\}", r"(\1/\2)"),
-        (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
+        (r"\\(?:tag|label|q?quad|[hv]space|ref|eqref|text|mbox|intertext|pagecolor|color|textcolor)\*?\{[^{}]*\}", " "),
+        (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
+        (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
         (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
         (
-            r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b",
-            " ",
+            r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?",
+            "\u1d40",
         ),
+        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|q?quad|nonumber|notag|limits)\b", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-        (r"\\oplus\b", "+"),
-        (r"\\ominus\b", "-"),
-        (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
+        (r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b", ""),
         (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
         (r"\\[,;:!> ]", " "),
@@ -45,25 +49,10 @@ _COMMANDS = tuple(
 )
 _SIGNS = str.maketrans(
     {
-        "\u2212": "-",
-        "\u2013": "-",
-        "\u2217": "*",
-        "\u22c5": "*",
-        "\u00b7": "*",
-        "\u00d7": "*",
-        "\u2219": "*",
-        "\u2022": "*",
-        "\u2295": "+",
-        "\u2296": "-",
-        "\u2297": "*",
-        "\u2299": "*",
-        "@": "*",
-        "\u2190": "=",
-        "\u2254": "=",
-        "$": " ",
-        "&": " ",
-        "~": " ",
-        "`": " ",
+        **dict.fromkeys("\u2212\u2013", "-"),
+        **dict.fromkeys("\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297@", "*"),
+        **dict.fromkeys("\u2190\u2254", "="),
+        **dict.fromkeys("$`", " "),
         **{chr(0x2080 + digit): str(digit) for digit in range(10)},
     }
 )
@@ -78,11 +67,12 @@ _NAMES = tuple(
         (r"\[\[\s*(\d+)\s*,\s*(\d+)\s*\]\]", r"[\1,\2]"),
         (r"^\s*(?:sp\.|sympy\.)?Eq\((\w+),(.*)\)$", r"\1 = \2"),
         (r"(?<![A-Za-z0-9_])([A-Z]) (\d{1,3})(?=\s*[-+*()=A-Z,.;]|\s*$)", r"\1\2"),  # A 11, as PDFs give it
+        (r"\(?([A-Za-z])\s?\u1d40\s*\)?_(?:\{\s*)?(\d)\s*,?\s*(\d)(?:\s*\})?", r"\1[\3,\2]"),  # C^T_{12}
+        ("\u1d40", "'"),
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
         (rf"{_LETTERS}\^\{{\(\s*(\d+)\s*\)\}}", r"\1_\2"),  # M^{(1)}
-        (rf"{_LETTERS}_\(\s*(\d+)\s*\)", r"\1_\2"),  # a_(11), as Typst has it
         (rf"{_LETTERS}\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]", r"\1[\2,\3]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\1[\2,\3]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
@@ -91,47 +81,37 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
-_CALLS = pattern(
-    r"(?i)(?<![\w.])(?:(?:np|numpy|torch|tf|jnp|self|this)\.)?"
-    r"(?:(?P<plus>add|plus|sum)|(?P<minus>sub|subtract|minus|diff)"
-    r"|dot|matmul|mul|multiply|mult|mm|prod|product|times|\w*strassen\w*|\w*winograd\w*)(?:_?mat(?:rix|rices)?)?\s*\("
-)
 _COUNTED = pattern(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
-    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
+    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
+_DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
+"""A mark of Perl and PHP, which are not read."""
+
+_BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
-_REMARK = pattern(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
+_REMARK = pattern(
+    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
+)
+_CHANGES = pattern(
+    r"(?i)\b(?:times|scale|half|halve|twice|double|negat|minus|divide|swap|exchang|transpos|replac|invert|\d)"
+)
 _NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
+_BRACKETED = pattern(r"\[[^\[\]]*;|\[\s*\[")
 _SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
-_COMMENT = pattern(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
+_COMMENT = pattern(r"#|//|%|\s!\s")
+_DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
+_WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
+_BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
-_QUOTED = pattern(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\s*$")
-_ENTITIES = {"times": "*", "minus": "-", "middot": "*", "sdot": "*", "lowast": "*", "nbsp": " "}
-_ENTITY = pattern(rf"&({'|'.join(_ENTITIES)});")
 _FACTORS_ROW = pattern(
     r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
 )
-_MATRICES = pattern(
-    r"\\begin\{[pbvB]?matrix\}(.{1,2000}?)\\end\{[pbvB]?matrix\}\s*&?\s*=\s*\\begin\{[pbvB]?matrix\}(.{1,9000}?)"
-    r"\\end\{[pbvB]?matrix\}",
-    re.DOTALL,
+_MATRIX = pattern(
+    r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>[pbvB]?matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
+    r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
 )
-_TABLE_ROW = pattern(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
-_REWRITES = tuple(
-    (mark, pattern(text), replacement)
-    for mark, text, replacement in (
-        ("define", r"^\s*#\s*define\s+([A-Za-z]\w*)\s+", r"\1 = "),
-        (" :: ", r"^\s*[-+*]\s+([A-Za-z]\w*)\s+::\s+", r"\1 = "),  # a list of Org mode
-        ("<t", r"(?:</?t[rdh]\b[^<>]*>\s*)+", "|"),
-        ("self.", r"\bself\.(?=[A-Za-z])", ""),
-        ("this.", r"\bthis\.(?=[A-Za-z])", ""),
-        (":0]", r"\b(wire|reg|logic|signed)\s*\[\d+:0\]", r"\1 "),
-        ("{", r"^([^={}\\]*\b[A-Za-z]\w*\d)\{([^={}\\]+)\}\s*;?\s*$", r"\1 = \2"),  # double m1{a11 * b11};
-    )
-)
-"""A substring of a line, and the function that rewrites such a line before its comment is removed."""
-
+_SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
@@ -142,60 +122,152 @@ _PLAIN = pattern(
 """A line that is in plain spelling already, as almost all lines of large files are."""
 
 _WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
+_ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
+_CONTROL = pattern(
+    r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
+    r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
+)
+_CLOSED = pattern(r"\s*(?:end\w*\b|od\b|fi\b|\}|until\b)")
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Every statement of a text, in order; a line that ends with an operator continues in the next one."""
-    number, held, whole = 0, "", False
+    """Every statement of a text, in order; a line that ends with an operator continues in the next one.
+
+    Raises:
+        SchemeFormatError: one has more than MAX_STATEMENT characters.
+    """
+    number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
     for at, line, plain in _lines(text):
-        goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))
-        if goes_on and held.count("=") + line.count("=") <= 1:
-            held = f"{held} {line}"
+        last, first, more = held[-1][-1:], line[0], line.count("=")
+        goes_on = last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
+        within = open_ > 0 and equals == 1 and not more
+        if within or (goes_on and equals + more <= 1):
+            if within and last not in "+-*=(,/[" and first not in "+-*/=)]":
+                held[-1] += "," if first == "[" else ";"  # the next row of a matrix
+            held.append(line)
+            length, equals, open_ = length + len(line), equals + more, open_ + line.count("[") - line.count("]")
+        else:
+            if last:
+                joined = " ".join(held)
+                yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined)
+            number, held, length, equals, whole = at, [line], len(line), more, plain
+            open_ = line.count("[") - line.count("]")
+        if length > MAX_STATEMENT:
+            raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
+    if held[0]:
+        joined = " ".join(held)
+        yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined)
+
+
+def without_block_comments(text: str) -> str:
+    """The text without comments and docstrings that may have several lines; line ends stay."""
+    for opener, closer in _BLOCK_COMMENTS:
+        parts: list[str] = []
+        position = 0
+        while (start := text.find(opener, position)) >= 0:
+            end = text.find(closer, start + len(opener))
+            alone = not opener.startswith(('"', "'")) or not text[text.rfind("\n", 0, start) + 1 : start].strip()
+            if end < 0 or not alone:
+                break
+            parts += [text[position:start], " ", "\n" * text.count("\n", start, end)]
+            position = end + len(closer)
+        text = "".join(parts) + text[position:] if parts else text
+    return text
+
+
+def without_comment(line: str) -> str:
+    """A line without its comment; `//` before one word or between two divides, and `%` before one is a remainder."""
+    for match in _COMMENT.finditer(line):
+        before, rest = line[: match.start()].rstrip(), line[match.end() :]
+        opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
+        mark = match.group()
+        if before[-1:] == "\\" and not opens:
             continue
-        if held:
-            yield from [(number, held)] if whole else _parted(number, held)
-        number, held, whole = at, line, plain
-    if held:
-        yield from [(number, held)] if whole else _parted(number, held)
+        inside = line[match.start() - 1].isalnum() and rest[:1].isalnum()
+        if mark == "//" and not opens and (inside or _DIVISOR.fullmatch(rest)):
+            continue
+        if mark == "%" and not opens and not _WORDS.match(rest):
+            continue
+        return before
+    return line
+
+
+def matrices_as_lists(text: str) -> str:
+    """The text with the matrices of LaTeX as rows in braces; line ends stay."""
+    if "\\begin{" not in text:
+        return text
+
+    def rows(match: re.Match[str]) -> str:
+        body = _BREAK.sub(";", match["rows"].strip()).strip().rstrip(";").replace("&", ",")
+        tight = _SPACES.sub(lambda space: f"{space[1]} " if space[1] else "", body)
+        return "[" + tight + "]" + "\n" * match.group().count("\n")
+
+    return _MATRIX.sub(rows, text)
+
+
+def controlled_lines(text: str) -> set[int]:
+    """The numbers of the lines that a loop or a condition governs: what they do is not known."""
+    found: set[int] = set()
+    open_at: int | None = None
+    braces = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        if open_at is not None:
+            fresh = number - 1 not in found
+            if indent > open_at or braces > 0 or (fresh and not line.lstrip().startswith("}")):
+                found.add(number)
+            if indent <= open_at and braces <= 0 and (not fresh or _CLOSED.match(line)):
+                open_at = None
+            braces += line.count("{") - line.count("}")
+            if open_at is not None:
+                continue
+        if _CONTROL.match(line):
+            found.add(number)
+            open_at, braces = indent, line.count("{") - line.count("}")
+    return found
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
-    latex = "\\\\" in text
-    if "matrix}" in text:
-        text = _MATRICES.sub(_entry_by_entry, text)
+    latex = "\\\\" in text or "\\begin" in text
+    text = matrices_as_lists(without_block_comments(text))
+    bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
-        if _PLAIN.fullmatch(line) and not line.isspace():
+        if len(line) <= MAX_STATEMENT and _PLAIN.fullmatch(line) and not line.isspace():
             yield number, line.strip(), True
             continue
-        for part in _parts(line, latex):
+        if len(line) > MAX_STATEMENT:
+            yield number, line, True
+            continue
+        for part in _parts(line, latex, bulleted):
             yield number, part, False
 
 
 @lru_cache(maxsize=512)
-def _parts(line: str, latex: bool) -> tuple[str, ...]:
+def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
-    for mark, rewritten, replacement in _REWRITES:
-        if mark in line:
-            line = rewritten.sub(replacement, line)
-    plain = _COMMENT.sub("", line.replace("%*%", "*"))  # R multiplies so
-    plain = plain.rstrip().removesuffix(" \\")  # Typst ends lines so
-    if plain.lstrip()[:1] == "{" and "=" not in plain and '"' not in plain:
-        plain = _MAPPING.sub(r" \1 = ", plain)
+    plain = without_comment(
+        re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
+    ).rstrip()  # R has %*%
+    plain = plain.removesuffix("...")  # MATLAB continues lines so
+    if "\\" in plain and (echo := _ECHO.match(plain)):
+        plain = _without_echo(echo)
+    if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
+        plain = plain.strip()[1:].rstrip("},; ")
+        plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
+    if plain.lstrip()[:1] == "|" and "=" in plain:
+        plain = _only_cell(plain)
     if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
         name, left, right = row.group(1), row.group(3), row.group(4)
         plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
-    if "|" in plain:
-        plain = _TABLE_ROW.sub(r"\1 = \2", plain)
-    if '"' in plain or "'" in plain:
-        plain = _QUOTED.sub(r"\1 = \3", plain)
-    if "&" in plain:
-        plain = _ENTITY.sub(lambda match: _ENTITIES[match.group(1)], plain)
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
-        numbering = _NUMBERING if "=" in part else _COUNTED
+        part = part.replace("&", " ") if latex else part
+        numbering = _NUMBERING if bulleted or "=" in part else _COUNTED
         part = _trimmed(spelled(numbering.sub("", part.lstrip())))
         part = numbering.sub("", part)
         if part:
@@ -203,14 +275,17 @@ def _parts(line: str, latex: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _entry_by_entry(match: re.Match[str]) -> str:
-    """An equation of two LaTeX matrices as equations of their entries; the text itself where sizes differ."""
-    sides = [[row.split("&") for row in side.split(r"\\")] for side in match.groups()]
-    names, values = ([entry.strip() for row in side for entry in row] for side in sides)
-    if len(names) != len(values):
-        return match.group()
-    entries = r" \\ ".join(f"{name} = {' '.join(value.split())}" for name, value in zip(names, values, strict=True))
-    return entries + "\n" * match.group().count("\n")
+def _only_cell(line: str) -> str:
+    """The one cell of a table's row that is an equation, if no other names a block."""
+    cells = [cell for cell in line.strip().strip("|").split("|") if "=" in cell or re.search(r"[A-Za-z]_?\d", cell)]
+    return cells[0] if len(cells) == 1 else line
+
+
+def _without_echo(match: re.Match[str]) -> str:
+    """A formula of a web page that stands there twice, as text and as LaTeX: the LaTeX; any other line as it is."""
+    numbering, said, latex = match.groups()
+    squeezed, once = (re.sub(r"[\W_]", "", spelled(part)) for part in (said, latex))
+    return numbering + latex if squeezed and once.startswith(squeezed) else match.group()
 
 
 def _parted(number: int, text: str) -> Iterator[Statement]:
@@ -218,8 +293,8 @@ def _parted(number: int, text: str) -> Iterator[Statement]:
         names, values = (re.split(r",(?![^\[(]*[\])])", side) for side in several.groups())
         if len(names) == len(values):
             yield from ((number, f"{x.strip()} = {y.strip()}") for x, y in zip(names, values, strict=True))
-        return
-    for part in _NEW_STATEMENT.split(text):
+            return
+    for part in [text] if _BRACKETED.search(text) else _NEW_STATEMENT.split(text):
         part = _trimmed(part)
         if part:
             yield number, part
@@ -230,8 +305,10 @@ def _trimmed(text: str) -> str:
     text = text.strip().rstrip(".,;: \t")
     if text[-1:] == ")" and "=" in text:
         text = (text[:-20] + _EQUATION_NUMBER.sub("", text[-20:])).rstrip()
-    if text[-1:] in ("]", ")") and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
-        text = text[: remark.start()].rstrip(".,;: \t") if text[: remark.start()][-1:].isspace() else text
+    if (text[-1:] in ("]", ")") or text[-1:].islower()) and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
+        before = text[: remark.start()]
+        if remark.group()[0].isspace() or (before[-1:].isspace() and not _CHANGES.search(remark.group())):
+            text = before.rstrip(".,;: \t")
     return text
 
 
@@ -240,36 +317,18 @@ def spelled(text: str) -> str:
     if _WORD_TIMES.search(text):
         text = _WORD_TIMES.sub("*", text)
     if not _MARKUP.search(text):
-        text = _SIDE_BY_SIDE.sub(" ", text)
-        return _uncalled(text) if _CALLS.search(text) else text
+        return _SIDE_BY_SIDE.sub("*", text)
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
-        text = re.sub(r"</?\w+\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
-    if "\\" in text:
+        text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
+    if "\\" in text or "^" in text:
         for command, replacement in _COMMANDS:
             text = command.sub(replacement, text)
-    text = text.translate(_SIGNS)
+    if "$" in text and _DOLLAR.search(text):
+        return text
+    text = text.translate(_SIGNS).replace("~", " " if latex else "~")
     for name, replacement in _NAMES:
         text = name.sub(replacement, text)
-    text = text.replace("{", "(").replace("}", ")") if latex else text.replace("{", " ").replace("}", " ")
-    text = _SIDE_BY_SIDE.sub(" ", text)
-    return _uncalled(text) if _CALLS.search(text) else text
-
-
-def _uncalled(text: str) -> str:
-    """`dot(x, y)` as `((x)*(y))`, `add(x, y)` and `sub(x, y)` as sums."""
-    while match := _CALLS.search(text):
-        depth, comma, end = 1, -1, -1
-        for at in range(match.end(), len(text)):
-            if text[at] == "," and depth == 1 and comma < 0:
-                comma = at
-            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(text[at], 0)
-            if not depth:
-                end = at
-                break
-        if comma < 0 or end < 0:
-            return text
-        left, right = text[match.end() : comma], text[comma + 1 : end]
-        sign = "+" if match["plus"] else "-" if match["minus"] else "*"
-        text = f"{text[: match.start()]}(({left}){sign}({right})){text[end + 1 :]}"
-    return text
+    if latex:
+        text = text.replace("{", "(").replace("}", ")")
+    return _SIDE_BY_SIDE.sub("*", text)

@@ -12,9 +12,10 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
-from .nested import Call, Node, first_value
+from .nodes import Call, Node
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading
+from .syntax import Parser
 from .triads import matrices_of, reading_of_triads
 
 NAME = "maple"
@@ -23,6 +24,7 @@ CONVENTION = C_TRANSPOSED
 
 _COMMENT = pattern(r"#[^\n]*")
 _START = pattern(r"\bTriad(?:Set)?\s*\(")
+_BEFORE = pattern(r"(?:^|[:;,\n])\s*(?:(\w+)\s*:=\s*)?$")
 
 
 def sniff(text: str) -> bool:
@@ -41,13 +43,16 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     loose: list[Node] = []
     position = 0
     while match := _START.search(plain, position):
-        node, position = first_value(plain, match.start())
-        if not isinstance(node, Call):
-            raise SchemeFormatError("expected TriadSet([...]) or Triad([...])")
-        if node.name == "TriadSet":
-            sets.append(node)
-        else:
-            loose.append(node)
+        line = plain.count("\n", 0, match.start()) + 1
+        before = _BEFORE.search(plain[max(position - 1, match.start() - 80, 0) : match.start()])
+        parser = Parser(plain, match.start())
+        node = parser.value()
+        if before is None or not (parser.kind == "end" or parser.at(":", ";", ",")) or not isinstance(node, Call):
+            raise SchemeFormatError("expected TriadSet([...]) or Triad([...]) and nothing around it", line=line)
+        if (name := before[1]) and len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)?:=", plain)) > 1:
+            raise SchemeFormatError(f"{name} is set twice", line=line)
+        position = parser.position
+        (sets if node.name == "TriadSet" else loose).append(node)
     groups = [_only_list(node) for node in sets] + ([loose] if loose else [])
     if not groups:
         raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")

@@ -11,8 +11,10 @@ import re
 from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
-from .nested import Node, values
+from .lines import without_block_comments
+from .nodes import Node
 from .reading import C_TRANSPOSED, Reading
+from .syntax import values
 from .triads import reading_of_triads
 
 NAME = "mathematica"
@@ -24,7 +26,7 @@ _START = r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]"
 
 def sniff(text: str) -> bool:
     """Return whether it starts with nested braces around a number."""
-    return re.match(_START, _without_comments(text[:20_000])) is not None
+    return re.match(_START, without_block_comments(text[:20_000])) is not None
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -33,7 +35,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: not such lists.
     """
-    nodes = values(_without_comments(text))
+    nodes = values(without_block_comments(text))
     depths = {_depth(node) for node in nodes}
     if depths == {3}:
         schemes: list[list[Node]] = [nodes]
@@ -44,16 +46,6 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     else:
         raise SchemeFormatError("expected products {A, B, C} of matrices in braces, such as {{1,0},{0,1}}")
     return [reading_of_triads(NAME, triads, target, ring) for triads in schemes]
-
-
-def _without_comments(text: str) -> str:
-    """The text without what is between (* and *); line ends stay, so that line numbers are right."""
-    parts: list[str] = []
-    position = 0
-    while (start := text.find("(*", position)) >= 0 and (end := text.find("*)", start + 2)) >= 0:
-        parts += [text[position:start], " ", "\n" * text.count("\n", start, end)]
-        position = end + 2
-    return "".join(parts) + text[position:]
 
 
 def _depth(node: Node) -> int:

@@ -54,6 +54,19 @@ def _of_one(array: Array | list[Array], target: Target | None, ring: Ring | None
     parts = unstacked(array) or side_by_side(array)
     if array.dtype.kind not in "biufcO" or parts is None:
         raise SchemeFormatError(
-            f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as (3, R, entries)"
+            f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as "
+            "(3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
         )
     return reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))
+
+
+def reading_of_three(arrays: list[Array | list[Array]], target: Target | None, ring: Ring | None) -> Reading:
+    """The reading of three .npy files.
+
+    Raises:
+        SchemeFormatError: they are no factors of one scheme.
+    """
+    found = [array for array in arrays if not isinstance(array, list) and array.dtype.kind in "biufcO"]
+    if len(found) != len(arrays):
+        raise SchemeFormatError("three files that are not arrays of numbers")
+    return reading_of_unlabelled(NAME, found, target, ring)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
@@ -24,7 +23,6 @@ SUFFIX = ".sms"
 CONVENTION = C
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*\d+[ \t]+\d+[ \t]+[A-Za-z][ \t]*\r?(?:\n|$)"
-_MEMBER = r"(?s)(?P<before>(?:.*[_.-])?)(?P<role>[LRP])(?P<suffix>\.sms|\.slp)"
 
 Matrix = tuple[int, int, list[tuple[int, int, Number]]]
 """Rows, columns, and the (row, column, value) entries, 0-based."""
@@ -122,16 +120,3 @@ def render(scheme: Scheme) -> str:
         lines += [f"{row} {col} {value}" for row, col, value in entries]
         lines.append("0 0 0")
     return "\n".join(lines) + "\n"
-
-
-def companions(path: Path) -> list[Path]:
-    """The files L, R and P of a scheme, of which one is given, or the folder of just three; empty if there are none."""
-    if path.is_dir():
-        members = [entry for entry in sorted(path.iterdir()) if re.fullmatch(_MEMBER, entry.name)]
-        left = [entry for entry in members if entry.stem.endswith("L")]
-        return companions(left[0]) if len(left) == 1 and len(members) == 3 else []
-    match = re.fullmatch(_MEMBER, path.name)
-    if match is None:
-        return []
-    found = [path.with_name(f"{match['before']}{role}{match['suffix']}") for role in "LRP"]
-    return found if all(file.is_file() for file in found) else []

@@ -44,6 +44,8 @@ class Reading:
     the target only verification can tell. `declared` is the ring that the
     file or the user says: it binds. A file with coefficients that are not exact gives
     `approximations` instead, one of straight-line programs that are too long to be expanded `programs`.
+    `alternatives` are what the file says as another target than the one asked for: never a verdict, only a
+    hint. `doubt` says why the file may be no scheme at all: where nothing holds, it is refused.
     """
 
     format: str
@@ -53,6 +55,8 @@ class Reading:
     declared: Ring | None = field(default=None, kw_only=True)
     certificate: Certificate | None = None
     notes: tuple[str, ...] = field(default=())
+    alternatives: tuple[tuple[str, Scheme], ...] = field(default=(), kw_only=True)
+    doubt: str = field(default="", kw_only=True)
 
     @property
     def scheme(self) -> Scheme:

@@ -7,11 +7,12 @@ from fractions import Fraction
 
 from ...errors import SchemeFormatError
 from ..factor import Factor
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
 from .candidates import reading_of_terms
-from .nested import Node, matrix
+from .nodes import Node, described, is_number
 from .reading import C_TRANSPOSED, Reading, Term, refuse_gaussian
 
 
@@ -42,6 +43,20 @@ def reading_of_triads(
         raise SchemeFormatError("no products here")
     a, b, c = factors
     return reading_of_terms(format, a, b, c, C_TRANSPOSED, target, ring, sizes)
+
+
+def matrix(node: Node) -> list[list[Coefficient]] | None:
+    """The rows of a node that is a matrix of numbers with equal rows, else None.
+
+    Raises:
+        SchemeFormatError: an entry is no number.
+    """
+    if not isinstance(node, list) or not node or not all(isinstance(row, list) and row for row in node):
+        return None
+    for row in node:
+        if not set(map(type, row)) <= {int} and (other := next((x for x in row if not is_number(x)), None)) is not None:
+            raise SchemeFormatError(f"a number belongs here, not {described(other)}")
+    return list(node) if len({len(row) for row in node}) == 1 else None
 
 
 def matrices_of(scheme: Scheme, format: str) -> list[tuple[list[list[Fraction]], ...]]:

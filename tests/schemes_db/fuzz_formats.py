@@ -70,7 +70,7 @@ def by_format() -> dict[str, list[tuple[str, bytes]]]:
         readings = formats.read_file(path, allow_pickle=True, **OPTIONS.get(path.name, {}))
         raw = path.read_bytes()
         if path.name.startswith(("slp_", "sms_")):
-            raw = b"\n#\n".join(part.read_bytes() for part in formats.plinopt.companions(path))
+            raw = b"\n#\n".join(part.read_bytes() for part in formats.parts.companions(path))
         found.setdefault(readings[0].format, []).append((path.name, raw))
     return found
 

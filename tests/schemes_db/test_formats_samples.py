@@ -321,7 +321,7 @@ def test_our_npz_keeps_provenance_and_certificate():
         ("{" * 40 + "1", "expected|too deep|any known"),
         ("{{{1/0}}, {{1}}, {{1}}}", "division by 0"),
         ("{{{1}}, {{1}}, {{1}}", "expected"),
-        ("{{{x}}, {{1}}, {{1}}}", "no three arrays"),
+        ("{{{y}}, {{1}}, {{1}}}", "y is no number"),
         ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "claims other sizes"),
         ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
         ("T:=TriadSet(Triad([1]))", "must have one list"),

@@ -114,7 +114,7 @@ def test_the_convention_that_was_verified_is_reported():
         (b'{"hello": [1, 2]}', "no three arrays of numbers here among hello"),
         (b'{"u": [[1,0],[0,1]], "v": [[1]], "w": [[1]]}', "2 x 2, 1 x 1, 1 x 1 fit together in no way"),
         (b"u = [[1, 2], [3]]\nv = [[1]]\nw = [[1]]", "no three arrays|expected"),
-        (b"u = [[1, nan]]", "expected|any known format"),
+        (b"u = [[1, nan]]", "nan is no number"),
         (b"To be, or not to be: that = the question", "1 lines without an equation"),
         (b"m1 = (a11)(b11)\nc11 = m1 + m3", "m3 has no value"),
         (b"m1 = (a11)(b11)\nm2 = m3\nm3 = m2\nc11 = m2", "defined by itself"),
@@ -131,5 +131,5 @@ def test_every_reader_that_matched_is_reported():
     text = json.dumps({"u": [[1]], "v": [[1]], "w": [[1]]})
     (reading,) = parse_text(text)
     assert not any("matched" in note for note in reading.notes)
-    (reading,) = parse_text("import numpy\nu = np.array([[1.0]])\nv = np.array([[1.0]])\nw = np.array([[1.0]])\n")
-    assert any(note.startswith("matched alphaevolve, arrays") for note in reading.notes)
+    (reading,) = parse_text("1\n#\n1\n#\n1\n")
+    assert any(note.startswith("matched fast-matmul, arrays") for note in reading.notes)

@@ -139,8 +139,7 @@ def test_files_are_verified_loaded_rounded_and_refused(strassen, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (border(name="x^99^9"), "expected"),
-        ("m1 = (eps*a11 + a11)(b11)\nc11 = m1", "different powers"),
+        (border(name="x^99^9"), "at most 100"),
         ("m1 = (" + "eps*" * 101 + "a11)(b11)\nc11 = m1", "power beyond 100"),
     ],
 )
@@ -151,7 +150,7 @@ def test_what_can_not_be_read_is_refused_in_one_line(text, message):
 
 
 def test_products_beyond_double_precision_are_refused_in_one_line():
-    huge = ((0, Inexact(Fraction(10**120), 1)),)
+    huge = ((0, Inexact.of(Fraction(10**120), 1)),)
     approximation = Approximation(Target.general(1, 1, 1), ((huge,), (huge,), (huge,)))
     with pytest.raises(SchemeFormatError, match="double precision"):
         judge_approximations((("C", approximation),), "huge.txt", "bini")

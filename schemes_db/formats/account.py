@@ -1,0 +1,169 @@
+"""What stands in a text of equations and is no equation: prose, matrices of blocks, cuts of matrices into blocks.
+
+A line that names a block or a product must be understood, unless it is prose without an operator.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ...errors import SchemeFormatError
+from .equation import Equation, is_split
+from .naming import LETTERS, WORD, as_written, family, placed
+from .nodes import Call, Item, Listed, Node, Transposed, names_in, rows_of, sole_name
+from .patterns import pattern
+from .syntax import Parser
+
+_MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$")
+_SHOWN = pattern(
+    r"^\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
+)
+_DECLARED = pattern(
+    r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
+    r"\w+(?:[\[(][\d,\s]*[\])])*(?:\s*,\s*\**\w+(?:[\[(][\d,\s]*[\])])*)*",
+    re.IGNORECASE,
+)
+"""A declaration without a value, such as `double m1, a[2][2]`."""
+
+_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
+_PROGRAM = pattern(
+    r"\s*(?:(?:for|while|elif|try|with|raise|yield|switch)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
+    r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
+)
+"""What is no part of a function of products: loops, calls, and values from calls."""
+
+_RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
+_CHANGES = pattern(
+    r"(?i)\b(?:negate|swap|exchange|scale|halve|double|divide|replace|transpose|invert|subtract|multipl(?:y|ied))d?\b"
+)
+_WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
+_GARBAGE = pattern(r"(?=.*\d)[-+*/^][-+*/^().\d\s]*")
+_STACKED = {"hstack": True, "block": False, "vstack": False, "bmat": False}
+MAX_MATRIX = 200_000
+"""Characters up to which a line may be a matrix of outputs."""
+
+
+@dataclass
+class Account:
+    """What is known while statements are accounted for: names with values, and the letters of blocks and products."""
+
+    names: set[str]
+    families: set[str]
+    matrices: list[tuple[int, list[list[Node]]]] = field(default_factory=list)
+    """Matrices of outputs, by line."""
+
+    bases: set[int] = field(default_factory=set)
+    """The first index of blocks that are cut out of matrices."""
+
+    code: list[int] = field(default_factory=list)
+    """The lines that look like a program and have no block in them."""
+
+    def of(self, line: int, text: str, equation: Equation | None) -> bool:
+        """Return whether a statement that is no equation is understood; prose is not, and says nothing.
+
+        Raises:
+            SchemeFormatError: it does something to a block or a product, and what is not known.
+        """
+        if _SHOWN.match(text) or _DECLARED.fullmatch(text):
+            return False
+        if _GARBAGE.fullmatch(text):
+            raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
+        if len(text) < MAX_MATRIX:
+            if (match := _MATRIX.match(text)) and self.is_matrix(line, text, match["value"]):
+                return True
+            if equation is not None and is_split(equation):
+                return True
+            if equation is not None and isinstance(equation.node, Item):
+                return self.cuts_block(equation)
+            if self.changes_a_matrix(text):
+                raise SchemeFormatError(f"{text[:40]!r} is not understood", line=line)
+        new = equation is not None and family(equation.name) is None and equation.name not in self.families
+        mentioned = any((found := family(word)) and found[0] in self.families for word in WORD.findall(text))
+        if new or not mentioned:  # a name that nothing uses
+            if not new and _PROGRAM.match(text):
+                self.code.append(line)
+            return False
+        shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
+        if _OPERATOR.search(shown) or _CHANGES.search(text):
+            raise SchemeFormatError(self.complaint(text, equation), line=line)
+        return False
+
+    def complaint(self, text: str, equation: Equation | None) -> str:
+        if equation is None:
+            return f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
+        unknown = sorted(name for name in equation.names if name not in self.names and not family(name))
+        if equation.fault is None and family(equation.name) and unknown:
+            return f"{unknown[0]} has no value yet"
+        return f"{text[:40]!r} is not understood"
+
+    def changes_a_matrix(self, text: str) -> bool:
+        """Return whether a statement makes another matrix of A, B or C as a whole: A = 2*A, return C.T."""
+        match = _WHOLE.match(text)
+        if match is None:
+            return False
+        letter, sign, right = (match[1] or "").lower(), match[2] or "", match[3].lower()
+        bare = self.families.intersection(re.findall(r"(?<![\w.])[a-z](?![\w(])", right))
+        if not letter:
+            return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
+        return letter in self.families and (sign[0] in "-+*/@" or letter in bare or len(bare) == 1)
+
+    def is_matrix(self, line: int, text: str, value: str) -> bool:
+        """Return whether a statement is a matrix of outputs, or of the blocks of an operand in their order."""
+        try:
+            rows = rows_of(stacked(Parser(value).whole()))
+        except SchemeFormatError:
+            return False
+        if not rows or len({len(row) for row in rows}) != 1 or not all(any(names_in(Listed(row))) for row in rows):
+            return False
+        if re.match(r"\(?[A-Za-z]'", text):
+            rows = [list(row) for row in zip(*rows, strict=True)]
+        cells = [sole_name(cell) for row in rows for cell in row]
+        if self.names.intersection(name for row in rows for name in names_in(Listed(row))):
+            self.matrices.append((line, rows))
+            return True
+        if all(len(cell) == 1 for cell in cells):
+            return "".join(cells).lower() in (LETTERS[:4], LETTERS[4:])
+        return places_of(cells, len(rows[0])) is not False
+
+    def cuts_block(self, equation: Equation) -> bool:
+        """Check that a name that is set to slices of a matrix is that of the block that they cut out."""
+        place, found = placed(equation.node.index), family(equation.name)
+        if found is None or found[0] != equation.node.name.lower():
+            if equation.name in self.families or (found and found[0] in self.families):
+                raise SchemeFormatError(f"{equation.name} is not understood as a block", line=equation.line)
+            return False
+        written = as_written(equation.name, found[1])
+        if place is not None and len(written) > 1:
+            self.bases.update(index - at for index, at in zip(written, place, strict=False))
+        if place is None or len(self.bases) > 1 or not self.bases <= {0, 1}:
+            raise SchemeFormatError(f"{equation.name} is set to another block", line=equation.line)
+        return True
+
+
+def places_of(cells: list[str], width: int) -> bool | None:
+    """Return whether the names in a matrix are those of one letter in their places; None for running indices, of
+    which the numbering is found from the equations.
+    """
+    found = [(cell, one) for cell in cells if (one := family(cell)) is not None]
+    if len(found) != len(cells) or len({one[0] for _, one in found}) != 1:
+        return False
+    places = [as_written(cell, one[1]) for cell, one in found]
+    if any(len(place) != 2 for place in places):
+        return None if all(len(place) == 1 for place in places) else False
+    base = min(min(place) for place in places)
+    return places == [(at // width + base, at % width + base) for at in range(len(cells))]
+
+
+def stacked(node: Node) -> Node:
+    """The rows of a matrix that calls such as `np.vstack((np.hstack((c11, c12)), ...))` put together."""
+    while isinstance(node, Transposed):
+        node = Listed([list(row) for row in zip(*rows_of(stacked(node.node)), strict=False)])
+    if isinstance(node, Call) and node.name in _STACKED and len(node.arguments) == 1 and not node.keywords:
+        inner = node.arguments[0]
+        if _STACKED[node.name] or not isinstance(inner, list):
+            return inner
+        return Listed([stacked(row) for row in inner])
+    if isinstance(node, Call) and node.name in ("array", "Matrix", "matrix", "list") and len(node.arguments) == 1:
+        return node.arguments[0]
+    return node

@@ -1,0 +1,228 @@
+"""Every token counts: a text is read only if each statement that names a block, a product or a factor is understood."""
+
+import json
+import re
+
+import pytest
+
+from lcma.errors import SchemeFormatError
+from lcma.schemes_db.formats import parse_text
+from lcma.verify import judge
+
+PRODUCTS = [
+    "m1 = (a11 + a22)*(b11 + b22)",
+    "m2 = (a21 + a22)*b11",
+    "m3 = a11*(b12 - b22)",
+    "m4 = a22*(b21 - b11)",
+    "m5 = (a11 + a12)*b22",
+    "m6 = (a21 - a11)*(b11 + b12)",
+    "m7 = (a12 - a22)*(b21 + b22)",
+]
+OUTPUTS = ["c11 = m1 + m4 - m5 + m7", "c12 = m3 + m5", "c21 = m2 + m4", "c22 = m1 - m2 + m3 + m6"]
+LINES = [*PRODUCTS, *OUTPUTS]
+TRILINEAR = [
+    "(a11+a22)*(b11+b22)*(c11+c22)",
+    "(a21+a22)*b11*(c12-c22)",
+    "a11*(b12-b22)*(c21+c22)",
+    "a22*(b21-b11)*(c11+c12)",
+    "(a11+a12)*b22*(c21-c11)",
+    "(a21-a11)*(b11+b12)*c22",
+    "(a12-a22)*(b21+b22)*c11",
+]
+U = [[1, 0, 0, 1], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 1], [1, 1, 0, 0], [-1, 0, 1, 0], [0, 1, 0, -1]]
+V = [[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, -1], [-1, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
+W = [[1, 0, 0, 1], [0, 0, 1, -1], [0, 1, 0, 1], [1, 0, 1, 0], [-1, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+LISTS = f"u = {U}\nv = {V}\nw = {W}\n"
+ARRAYS = f"import numpy as np\nu = np.array({U})\nv = np.array({V})\nw = np.array({W})\n"
+
+
+def matlab(rows):
+    return f"[{'; '.join(' '.join(map(str, row)) for row in rows)}]"
+
+
+MATLAB = f"U = {matlab(U)};\nV = {matlab(V)};\nW = {matlab(W)};\n"
+RECURSIVE = (
+    "def strassen(A, B):\n    n = len(A)\n    if n <= 64:\n        return A @ B\n    h = n // 2\n"
+    "    A11, A12, A21, A22 = A[:h, :h], A[:h, h:], A[h:, :h], A[h:, h:]\n"
+    "    B11, B12, B21, B22 = B[:h, :h], B[:h, h:], B[h:, :h], B[h:, h:]\n"
+    + "".join(f"    {re.sub('[abcm](?=[0-9])', lambda match: match[0].upper(), line)}\n" for line in LINES)
+    + "    return np.block([[C11, C12], [C21, C22]])\n"
+)
+
+
+def text(*lines):
+    return "\n".join(lines) + "\n"
+
+
+def refused(content):
+    with pytest.raises(SchemeFormatError) as caught:
+        [judge(reading, "file") for reading in parse_text(content)]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [text(*LINES), text(*TRILINEAR), LISTS, ARRAYS, MATLAB, RECURSIVE])
+def test_what_the_cases_are_made_from_is_right(content):
+    (reading,) = parse_text(content)
+    assert judge(reading, "file").ok
+
+
+@pytest.mark.parametrize("change", [
+    "u *= 2", "u += v", "w /= 2", "w[0] = 0", "w[0][1] = 5", "w[:, 0] *= -1", "w[0, 0] = -w[0, 0]", "u = np.abs(u)",
+    "for i in range(7):\n    w[i] = -w[i]", "for x in (u, v):\n    x *= 2", "for i in range(7): u[i] *= 2", "fix(u)",
+    "np.negative(u, out=u)", "t = np.multiply(u, 2, out=u)", "t = scale(u)", "u.sort()", "exec('u *= 2')", "del u[0]",
+    "u = u[::-1]", "u = u[[1, 0, 2, 3, 4, 5, 6]]", "u = np.roll(u, 1, axis=0)", "u = u.reshape(7, 4, order='F')",
+    "u, v = v, u", "if True:\n    u = v", "w = u if False else w", "u = [[2*x for x in r] for r in u]", "u = u + 1",
+    "u = u.astype(bool)", "f = u[0]\nf[0] = 3", "def fix():\n    global u\n    u = 2*u\nfix()",
+    "def fix():\n    u[0] = 0\nfix()", "globals()['u'] *= 2", f"u = {U[::-1]}", "u = u.cumsum()", "scale u by two",
+])  # fmt: skip
+def test_statements_that_may_change_an_array_refuse_the_file(change):
+    refused(ARRAYS + change + "\n")
+
+
+@pytest.mark.parametrize("value", [
+    f"{U}*2", f"2*{U}", f"{U}/3", f"np.array({U}) + 1", f"np.array({U}) - 1", f"np.array({U}) % 2",
+    f"np.array({U})//2", f"np.array({U}, dtype=bool)", f"np.array({U}, dtype=np.uint8)", f"np.flip({U})",
+    f"{U} + [[0, 0, 0, 0]]", f"np.array({U}) @ m", f"f({U})", f"np.array({U}) % modulus", f"np.array({U})[::-1]",
+])  # fmt: skip
+def test_values_that_are_no_arrays_as_they_stand_are_refused(value):
+    refused(f"import numpy as np\nu = {value}\nv = {V}\nw = {W}\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        MATLAB + "W = W.^2;\n",
+        MATLAB + "W(1,1) = 0;\n",
+        MATLAB.replace("];\nV", "].*2;\nV"),
+        MATLAB + "U = circshift(U, 1);\n",
+        json.dumps({"u": U, "v": V, "w": W}) + " * 2",
+        json.dumps({"u": U, "v": V, "w": W, "denominator": 2}),
+        json.dumps({"u": U, "v": V, "w": W, "scale": 0.5}),
+        json.dumps({"u": U, "v": V, "w": W, "equations": [*LINES[:7], "c11 = m1", *OUTPUTS[1:]]}),
+        str([U, V, W]).replace("[", "{").replace("]", "}") + " /. 1 -> 2",
+        "1 0 0 - 1\n0 0 1 1\n#\n1 0 0 1\n0 0 1 1\n#\n1 0 0 1\n0 0 1 1\n",
+        "scale: 2\n" + "\n\n".join("\n".join(" ".join(map(str, row)) for row in part) for part in (U, V, W)),
+        "\n\n".join("\n".join(" ".join(map(str, row)).replace(" -1", " - 1") for row in part) for part in (U, V, W)),
+    ],
+)
+def test_scalings_beside_the_numbers_are_applied_or_refused(content):
+    refused(content)
+
+
+@pytest.mark.parametrize("change", [
+    "u = 2*u\nw = w/2", "u = -u\nw = -1*w", "u = u.T\nv = v.T\nw = w.T",
+    "u = np.transpose(u)\nv = v.transpose()\nw = w.T",
+    "u = u.reshape(7, 2, 2)\nv = v.reshape((7, 2, 2))\nw = w.reshape(-1, 2, 2)",
+    "print(u.shape)\nassert u.shape == (7, 4)", "u = np.array(u, dtype=float)", "u = u.astype(np.int8)",
+    "n = 2\nrank = 7",
+    "T = np.einsum('ri,rj,rk->ijk', u, v, w)\n\ndef check(u, v, w):\n    for r in range(7):\n        u[r] = 0\n",
+])  # fmt: skip
+def test_scalings_transposes_and_checks_of_arrays_are_understood(change):
+    (reading,) = parse_text(ARRAYS + change + "\n")
+    assert judge(reading, "file").ok
+
+
+@pytest.mark.parametrize("change", [
+    "c11 *= 2", "m1 /= 2", "m1 = (a11)*(b11)", "c11 = m1", "c12, c21 = c21, c12", "swap c12 and c21",
+    "Finally negate c12.", "for i in range(2):\n    c11 += m7", "if flag:\n    c11 = c11 + m7",
+    "while x:\n    c11 = c11 + m7", "C = 2*C", "C /= 2", "C = C.T", "return 2*C", "return C.T", "return -C",
+    "c11[0] = 0", "np.negative(c11, out=c11)", "c11 = abs(c11)", "where c11 is to be doubled",
+    "and (a11)*(b11)*(c11)", "alpha = 2\nc11 = alpha*c11", "+1", "C = [[c11, c21], [c12, c22]]",
+    "return 2*np.block([[c11, c12], [c21, c22]])",
+])  # fmt: skip
+def test_statements_that_may_change_an_output_refuse_the_equations(change):
+    refused(text(*LINES, change))
+
+
+@pytest.mark.parametrize("change", [
+    "A = 2*A", "A *= 2", "A = A.T", "A, B = B, A", "A = A / 2", "every output is doubled: c11 -> 2*c11",
+])  # fmt: skip
+def test_statements_that_may_change_an_operand_refuse_the_equations(change):
+    refused(text(change, *LINES))
+
+
+@pytest.mark.parametrize("first", [
+    "m1 = (a11 + a22)*(b11 + b22) 3", "m1 = (a11 + a22)*(b11 + b22) (times 2)",
+    "m1 = (a11 + a22)*(b11 + b22) 2 times", "m1 = (a11 + a22)*(b11 + b22) % 2", "m1 = (a11 + a22)*(b11 + b22)//2",
+    "m1 = abs((a11 + a22)*(b11 + b22))", "m1 = ((a11 + a22)*(b11 + b22))^2", "m1 = (a11 + a22)'*(b11 + b22)",
+    "m1 = (a11 & a22)*(b11 + b22)", "m1 = (a11 | a22)*(b11 + b22)", "m1 = (~a11 + a22)*(b11 + b22)",
+    "m1 = (a11 + a22 + 1)*(b11 + b22)", "m1 = (a11 + a22)*(b11 + b22) + d", "m1 = f(a11 + a22, b11 + b22)",
+    "m1 = (a11 + a22).T*(b11 + b22)",
+])  # fmt: skip
+def test_tokens_that_are_not_understood_refuse_the_equation(first):
+    refused(text(first, *LINES[1:]))
+
+
+@pytest.mark.parametrize("lines", [
+    [*TRILINEAR[:6], "and " + TRILINEAR[6]], [*TRILINEAR, "and (a11)*(b11)*(c11)"],
+    ["twice " + TRILINEAR[0], *TRILINEAR[1:]], [TRILINEAR[0] + " 2", *TRILINEAR[1:]],
+    [TRILINEAR[0] + " % 2", *TRILINEAR[1:]], [TRILINEAR[0] + "'", *TRILINEAR[1:]],
+    ["for i in range(2):", "    " + TRILINEAR[0], *TRILINEAR[1:]], ["2*[" + TRILINEAR[0] + "]", *TRILINEAR[1:]],
+    ["the following is halved: " + TRILINEAR[0], *TRILINEAR[1:]], [*TRILINEAR, "-"],
+])  # fmt: skip
+def test_tokens_that_are_not_understood_refuse_trilinear_products(lines):
+    refused(text(*lines))
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("A[:h, h:], A[h:, :h]", "A[h:, :h], A[:h, h:]"), ("[C11, C12], [C21, C22]", "[C11, C21], [C12, C22]"),
+    ("np.block([[C11, C12], [C21, C22]])", "2*np.block([[C11, C12], [C21, C22]])"), ("A[:h, :h]", "A[h:, h:]"),
+    ("]])\n", "]]).T\n"), ("    h = n // 2", "    A = A / 2\n    h = n // 2"),
+    ("    M1 =", "    for k in range(2): M1 ="),
+])  # fmt: skip
+def test_cuts_and_joins_of_matrices_are_checked(old, new):
+    assert old in RECURSIVE
+    refused(RECURSIVE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import sys\ndef pretty(a1, b1):\n    c1 = a1*b1\n    return c1\nprint(pretty(1, 2))\n",
+        "n = 1000;\nA1 = rand(n); B1 = rand(n);\ntic; C1 = A1*B1; toc\nt = toc;\n",
+        "A11 = rand(5); B11 = rand(5);\nC11 = A11*B11;\ndisp(norm(C11))\n",
+        "import numpy as np\na1 = np.random.rand(3, 3)\nb1 = np.random.rand(3, 3)\nc1 = a1 @ b1\nassert len(c1) == 3\n",
+        "for i in range(3):\n    x1 = a1*b1\n    y1 += x1\n",
+        "% timing\nfor k = 1:10\n  C11 = A11*B11;\nend\n",
+    ],
+)
+def test_programs_get_no_verdict(program):
+    refused(program)
+
+
+def test_equations_that_contradict_the_numbers_refuse_the_file():
+    data = {"n": [2, 2, 2], "m": 7, "z2": False, "multiplications": PRODUCTS, "elements": OUTPUTS, "u": U, "v": V}
+    data["w"] = [[row[0], row[2], row[1], row[3]] for row in W]
+    (reading,) = parse_text(json.dumps(data))
+    assert judge(reading, "file").ok
+    for change in (
+        {"u": [[2, *U[0][1:]], *U[1:]]},
+        {"elements": ["c11 = m1", *OUTPUTS[1:]]},
+        {"multiplications": ["m1 = (a11 + a22)*(b11 - b22)", *PRODUCTS[1:]]},
+        {"scale": 2},
+    ):
+        refused(json.dumps(data | change))
+    (reading,) = parse_text(json.dumps(data | {"elements": ["c11: see the paper"]}))
+    assert judge(reading, "file").ok
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assign m1 = (a11 + a22) * (b11 + b22);",
+        "wire signed [31:0] m1 = (a11 + a22) * (b11 + b22);",
+        "my $m1 = ($a11 + $a22) * ($b11 + $b22);",
+        "$m1 = ($a[0][0] + $a[1][1]) * ($b[0][0] + $b[1][1]);",
+        "M1 ← (A11 ⊕ A22) ⊗ (B11 ⊕ B22)",
+        "double const m1{(a11 + a22) * (b11 + b22)};",
+        "let m1 = &(&a11 + &a22) * &(&b11 + &b22);",
+        "begin\nm1 = (a11 + a22)*(b11 + b22)",
+    ],
+)
+def test_languages_that_nobody_publishes_in_are_refused(line):
+    refused(text(line, *LINES[1:]))
+
+
+def test_a_statement_without_end_is_refused_in_linear_time():
+    refused("c11 = m1" + "+a11" * (2 << 20))
+    refused("c11 = m1\n" + "+a11\n" * (2 << 20))

@@ -1,0 +1,289 @@
+"""What collections and people write, in the spelling of each: Strassen's identity, read and proven."""
+
+import io
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import SchemeFormatError
+from lcma.schemes_db.formats import parse_bytes, parse_text, read_file, render
+from lcma.schemes_db.ring import Z2
+from lcma.verify import ApproximateReport, judge
+from lcma.verify.files import files_below
+
+SCHEME = lcma.resolve("strassen")[0]
+U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
+NAMES = [f"m{r}" for r in range(1, 8)]
+BLOCKS = [[f"{letter}{i}{j}" for i in (1, 2) for j in (1, 2)] for letter in "abc"]
+EXP = render(SCHEME, "exp").decode()
+PLAIN = [line for line in render(SCHEME, "equations").decode().splitlines() if not line.startswith("#")]
+
+
+def proven(text, target=None):
+    (reading,) = parse_text(text, target=target)
+    report = judge(reading, "file")
+    assert report.ok, report.headline()
+    return report
+
+
+def transposed(rows):
+    return [list(row) for row in zip(*rows, strict=True)]
+
+
+def matlab(rows, separator="\n "):
+    return f"[{separator.join(' '.join(map(str, row)) for row in rows)}]"
+
+
+def latex(rows, kind="pmatrix"):
+    return f"\\begin{{{kind}}}\n" + " \\\\\n".join(" & ".join(map(str, row)) for row in rows) + f"\n\\end{{{kind}}}"
+
+
+def times(rows, factor):
+    return [[factor * value for value in row] for row in rows]
+
+
+def test_signs_after_operators():
+    maple = render(SCHEME, "maple").decode()
+    for old, new in (("[[-1,0]", "[[1*-1,0*-1]"), ("[0,-1]]", "[0*-1,- -1*-1]]"), ("[1,0]", "[+1,-0]")):
+        assert old in maple
+        assert proven(maple.replace(old, new)).scheme == SCHEME
+    fifth = "(a11+a12)*(b22)*(-c11+c21)"
+    assert fifth in EXP
+    for other in ("(-a11-a12)*-b22*(c21-c11)", "(a11+a12)*+b22*(c21- +c11)", "(a11- -a12)*b22*(-c11+c21)"):
+        assert proven(EXP.replace(fifth, other)).scheme == SCHEME
+
+
+@pytest.mark.parametrize("unit", ["1j", "I", "i", "(0+1j)"])
+def test_complex_coefficients_of_products_and_equations(unit):
+    one, other = f"({unit}*a11 + {unit}*a22)", f"(-{unit}*b11 - {unit}*b22)"
+    assert proven(EXP.replace("(a11+a22)*(b11+b22)", f"{one}*{other}")).scheme.ring.name == "Q(i)"
+    lines = "\n".join([f"m1 = {one}*{other}", *PLAIN[1:]])
+    assert proven(lines).scheme.ring.name == "Q(i)"
+    halves = lines.replace(one, "((0.5+0.5j)*a11 + (0.5+0.5j)*a22)").replace(other, "((1-1j)*b11 + (1-1j)*b22)")
+    assert proven(halves).scheme.ring.name == "Q(i)"
+
+
+def test_numbers_before_the_arrays_of_a_python_file():
+    arrays = ", ".join(f"np.array({part})" for part in map(transposed, (U, V, [[r[0], r[2], r[1], r[3]] for r in W])))
+    report = proven(f"import numpy as np\n\nn = 2\nm = 2\np = 2\nrank = 7\n\ndecomposition_222 = ({arrays})\n")
+    assert (report.format, report.scheme) == ("alphaevolve", SCHEME)
+
+
+def test_scaled_and_joined_matrices_of_matlab():
+    u, v, w = map(transposed, (U, V, W))
+    left, right = [row[:4] for row in u], [row[4:] for row in u]
+    for joined in ("[A1 A2]", "[A1, A2]"):
+        text = f"A1 = {matlab(left)};\nA2 = {matlab(right)};\nA = {joined};\nB = {matlab(v)};\nC = {matlab(w)};\n"
+        assert proven(text).scheme == SCHEME
+    stacked = f"A = [{matlab(u[:2])}; {matlab(u[2:])}];\nB = {matlab(v)};\nC = {matlab(w)};\n"
+    assert proven(stacked).scheme == SCHEME
+    scaled = f"A = 1/2*{matlab(times(u, 2))};\nB = {matlab(v)};\nC = {matlab(w, '; ')};\n"
+    assert proven(scaled).scheme == SCHEME
+    assert proven(f"U = {matlab(u)}';\nV = {matlab(v)}';\nW = {matlab(w)}';\n").scheme == SCHEME
+
+
+@pytest.mark.parametrize(("power", "inverse"), [("x2", "x2i"), ("(x+x2)", "xi"), ("x", "xi"), ("x^2", "x^-2")])
+def test_powers_of_an_infinitesimal_get_the_border_verdict(power, inverse):
+    u, v, w = ([list(map(str, row)) for row in map(list, transposed(part))] for part in (U, V, W))
+    for block, entries in ((u, power), (v, inverse)):
+        for at in (0, 3):
+            block[at][0] = entries
+    (reading,) = parse_text("\n#\n".join("\n".join(" ".join(row) for row in part) for part in (u, v, w)))
+    report = judge(reading, "file")
+    assert isinstance(report, ApproximateReport)
+    assert ("border scheme" in report.headline()) == ("+" in power)
+
+
+FACTOR_NAMES = [("U", "V", "W"), ("u", "v", "w"), ("s_a_222", "s_b_222", "s_c_222"), ("alpha", "beta", "gamma")]
+
+
+@pytest.mark.parametrize("names", FACTOR_NAMES)
+@pytest.mark.parametrize("suffix", [".csv", ".txt", ".npy"])
+def test_factors_in_three_files_are_joined(tmp_path, names, suffix):
+    for name, part in zip(names, (U, V, transposed(W)), strict=True):
+        if suffix == ".npy":
+            np.save(tmp_path / f"{name}.npy", np.array(part))
+        else:
+            separator = "," if suffix == ".csv" else " "
+            text = "\n".join(separator.join(map(str, row)) for row in part)
+            (tmp_path / f"{name}{suffix}").write_text(text)
+    for name in names:
+        (reading,) = read_file(tmp_path / f"{name}{suffix}")
+        assert judge(reading, name).scheme == SCHEME
+        assert any(note.startswith("three files: ") for note in reading.notes)
+    if names[0] in "Uu":
+        found, _ = files_below(tmp_path, "arrays")
+        assert [path.name for path in found] == [f"{names[0]}{suffix}"]
+    (tmp_path / f"{names[2]}{suffix}").unlink()
+    with pytest.raises(SchemeFormatError, match="three"):
+        read_file(tmp_path / f"{names[0]}{suffix}")
+
+
+def test_whole_schemes_with_the_names_of_parts_stay_whole(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.exp").write_text(EXP)
+    (reading,) = read_file(tmp_path / "b.exp")
+    assert not any("three files" in note for note in reading.notes)
+    assert len(files_below(tmp_path)[0]) == 3
+
+
+@pytest.mark.parametrize("sizes", ["tensor <2,2,2>: (2x2) times (2x2) -> (2x2)", "2x2x2", ""])
+def test_bit_masks_modulo_2(sizes):
+    rows = [
+        [sum((value & 1) << at for at, value in enumerate(row)) for row in product]
+        for product in zip(U, V, W, strict=True)
+    ]
+    text = f"# certificate over GF(2)\n# {sizes}\n7\n" + "\n".join(" ".join(map(str, row)) for row in rows) + "\n"
+    report = proven(text)
+    assert report.scheme.ring == Z2
+    assert report.scheme.digest == SCHEME.replace(ring=Z2).digest
+    assert not judge(parse_text(text.replace("9 9 9", "9 9 8"))[0], "wrong").ok
+    with pytest.raises(SchemeFormatError):
+        parse_text(text.replace("\n7\n", "\n6\n"))
+
+
+def test_small_floats_in_archives_are_exact():
+    stream = io.BytesIO()
+    np.savez(stream, **{name: np.array(part, np.float16) for name, part in zip("uvw", (U, V, W), strict=True)})
+    (reading,) = parse_bytes(stream.getvalue())
+    assert judge(reading, "half").scheme == SCHEME
+
+
+@pytest.mark.parametrize("kind", ["pmatrix", "bmatrix", "array"])
+def test_factors_as_matrices_of_latex(kind):
+    def matrix(rows):
+        if kind != "array":
+            return latex(rows, kind)
+        body = latex(rows).replace("{pmatrix}", "{array}").replace("{array}", "{array}{rrrr}", 1)
+        return f"\\left(\n{body}\n\\right)"
+
+    plain = f"\\[ U = {matrix(U)}, \\quad V = {matrix(V)}, \\quad W = {matrix(W)}. \\]\n"
+    assert proven(f"\\begin{{document}}\nThe factors are\n{plain}\\end{{document}}\n").scheme == SCHEME
+    half = f"$W = \\tfrac{{1}}{{2}} {matrix(times(W, 2))}$\n"
+    half = f"\\[\n\\mathbf{{U}} = {matrix(U)}\n\\]\n$$\\mathbf{{V}} = {matrix(V)}$$\n{half}"
+    assert proven(half).scheme == SCHEME
+    inline = " and ".join(f"${name}={matrix(part)}$" for name, part in zip("UVW", (U, V, W), strict=True))
+    assert proven(inline.replace("\n", " ") + ".\n").scheme == SCHEME
+
+
+def headed_tables():
+    heads = list(itertools.chain(*BLOCKS))
+    rows = [[*u, *v, *w] for u, v, w in zip(U, V, W, strict=True)]
+    for separator in (" ", ",", "\t", ";"):
+        lines = [separator.join(["product", *heads])]
+        yield lines + [separator.join([name, *map(str, row)]) for name, row in zip(NAMES, rows, strict=True)]
+        yield [separator.join(heads)] + [separator.join(map(str, row)) for row in rows]
+    ruler = "|".join(["", *["---"] * 13, ""])
+    table = [f"| {' | '.join(['', *heads])} |", ruler]
+    yield [
+        "# Strassen",
+        "",
+        *table,
+        *(f"| {' | '.join([n, *map(str, r)])} |" for n, r in zip(NAMES, rows, strict=True)),
+    ]
+    yield [
+        line
+        for blocks, part in zip(BLOCKS, (U, V, W), strict=True)
+        for line in (
+            "       " + "  ".join(blocks),
+            *(f"{n}  {'   '.join(map(str, r))}" for n, r in zip(NAMES, part, strict=True)),
+            "",
+        )
+    ]
+    for title in ([], ["block"]):
+        yield [
+            line
+            for letter, blocks, part in zip("ABC", BLOCKS, (U, V, W), strict=True)
+            for line in (
+                f"{letter}:",
+                "  ".join([*title, *NAMES]),
+                *(f"{b}  {'  '.join(map(str, r))}" for b, r in zip(blocks, transposed(part), strict=True)),
+                "",
+            )
+        ]
+
+
+@pytest.mark.parametrize("lines", list(headed_tables()), ids=lambda lines: lines[0][:20])
+def test_tables_with_heads(lines):
+    assert proven("\n".join(lines) + "\n").scheme == SCHEME
+    at = next(at for at, line in enumerate(lines) if "-1" in line)
+    wrong = [*lines[:at], lines[at].replace("-1", "2", 1), *lines[at + 1 :]]
+    assert not any(judge(reading, "wrong").ok for reading in parse_text("\n".join(wrong)))
+    for short in (lines[at].rstrip("|").rstrip()[:-1] + "y", lines[at] + " 1 1"):
+        with pytest.raises(SchemeFormatError):
+            parse_text("\n".join([*lines[:at], short, *lines[at + 1 :]]))
+
+
+@pytest.mark.parametrize(
+    ("head", "factors", "block"),
+    [
+        ("product,factor,block,coefficient", "UVW", "{i}{j}"),
+        ("r,matrix,entry,value", "abc", "{l}{i}{j}"),
+        ("term,factor,index,coeff", "ABC", '"{i},{j}"'),
+        ("product,side,block,coefficient", ("left", "right", "out"), "({i},{j})"),
+        ("product,factor,row,col,value", "UVW", "{i},{j}"),
+        ("product,block,coefficient", "   ", "{l}{i}{j}"),
+    ],
+)
+def test_one_coefficient_a_row(head, factors, block):
+    rows = [head]
+    for r, slot in itertools.product(range(7), range(3)):
+        for at, value in enumerate((U, V, W)[slot][r]):
+            place = block.format(l="abc"[slot], i=at // 2 + 1, j=at % 2 + 1)
+            if value:
+                rows.append(",".join(part for part in (str(r + 1), factors[slot].strip(), place, str(value)) if part))
+    assert proven("\n".join(rows) + "\n").scheme == SCHEME
+    for wrong in (rows[3] + "0x", rows[3] + ",1", rows[3]):
+        with pytest.raises(SchemeFormatError, match=r"line|:|twice"):
+            parse_text("\n".join([*rows, wrong]))
+
+
+def test_lists_with_headings_and_outputs_of_the_transpose():
+    bullets = [
+        "- Products:",
+        *(f"  - {line}" for line in PLAIN[:7]),
+        "- Outputs",
+        *(f"  - {line}" for line in PLAIN[7:]),
+    ]
+    assert proven("\n".join(bullets)).scheme == SCHEME
+    swapped = {"c12": "c21", "c21": "c12"}
+    outputs = dict(line.split(" = ") for line in PLAIN[7:])
+    products = "\\begin{align}\n" + " \\\\\n".join(line.replace("=", "&=") for line in PLAIN[:7]) + "\n\\end{align}\n"
+    for name in (r"C^T_{%s}", r"C^{\top}_{%s}", r"(C^T)_{%s}", r"C^\mathsf{T}_{%s}"):
+        lines = [f"{name % swapped.get(c, c)[1:]} &= {form} \\\\" for c, form in outputs.items()]
+        assert proven(products + "\\begin{align}\n" + "\n".join(lines) + "\n\\end{align}\n").scheme == SCHEME
+    cells = [[outputs["c11"], outputs["c21"]], [outputs["c12"], outputs["c22"]]]
+    assert proven(products + f"\\[ C^T = {latex(cells)} \\]\n").scheme == SCHEME
+    names = [["c_{11}", "c_{21}"], ["c_{12}", "c_{22}"]]
+    assert proven(products + f"\\[ {latex(names)} = {latex(cells)} \\]\n").scheme == SCHEME
+
+
+def notebook(*cells):
+    sources = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell.splitlines(True)} for cell in cells]
+    return json.dumps({"cells": sources, "metadata": {}, "nbformat": 4})
+
+
+def test_notebooks_with_checks_and_other_results():
+    check = (
+        "import numpy as np\n\ndef verify_decomposition(decomposition: tuple, n: int, rank: int):\n"
+        '  """Checks it.\n\n  Args:\n    decomposition: a tuple = (U, V, W)\n  """\n'
+        "  one, two, three = decomposition\n  for i in range(n):\n    assert one.shape[i] == rank, f'{one}'\n"
+    )
+    parts = map(transposed, (U, V, [[row[0], row[2], row[1], row[3]] for row in W]))
+    arrays = ", ".join(f"np.array({part}, dtype=np.float32)" for part in parts)
+    cells = [check, f"#@title Data\nmatrices_222 = ({arrays})", "n = 2\nverify_decomposition(matrices_222, n, 7)\n"]
+    other = "heights = np.array([1.0, 2.0])\nheights *= 2\nfor i in range(2):\n  heights[i] += 1\nplot(heights)\n"
+    (reading,) = parse_text(notebook(*cells, other))
+    assert judge(reading, "file").scheme == SCHEME
+    for change in ("matrices_222[0][0, 0] = 7\n", "scale(matrices_222)\n", "x = matrices_222[0]\nx *= 2\n"):
+        with pytest.raises(SchemeFormatError, match="may change"):
+            parse_text(notebook(*cells, change))
+
+
+def test_outputs_that_are_said_twice_are_read_as_sums_of_products():
+    naive = {f"c{i}{j}": f"a{i}1 b1{j} + a{i}2 b2{j}" for i in (1, 2) for j in (1, 2)}
+    lines = [line.replace(" = ", f" = {naive[line[:3]]} = ") for line in PLAIN[7:]]
+    assert proven("\n".join([*PLAIN[:7], *lines])).scheme == SCHEME

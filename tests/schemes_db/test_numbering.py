@@ -1,0 +1,133 @@
+"""Equations whose blocks are numbered in any way: numbering and target are found, a failure says what is near."""
+
+import re
+
+import pytest
+
+import lcma
+from lcma.errors import SchemeFormatError
+from lcma.schemes_db.formats import equations, parse_text
+from lcma.schemes_db.ring import Z
+from lcma.verify import judge
+
+ROWS = [(i, j) for i in range(4) for j in range(4)]
+LOWER = [(i, j) for i, j in ROWS if i >= j]
+COLUMNS = [(i, j) for j in range(4) for i in range(4)]
+LOWER_BY_COLUMNS = [(i, j) for i, j in COLUMNS if i >= j]
+PAPER = {"eca-stage1": ("QKS", ROWS, COLUMNS, LOWER), "eca-stage2": ("PVO", LOWER, ROWS, ROWS)}
+"""Letters and numberings of blocks in the paper on exact causal attention, Algorithms 1 and 2."""
+
+TARGETS = {"eca-stage1": "4x4x4:tri-out", "eca-stage2": "4x4x4:tri-left"}
+
+
+def numbered(name, letters, *orders):
+    """The equations of a shipped scheme with running indices: full products m1, ..., half products h1, ..."""
+    scheme = lcma.resolve(name)[0]
+    lines = [line for line in equations.render(scheme).splitlines() if not line.startswith("#")]
+    for letter, own, order in zip("abc", letters, orders, strict=True):
+        places = {f"{i + 1}{j + 1}": at for at, (i, j) in enumerate(order, 1)}
+        lines = [
+            re.sub(rf"\b{letter}(\d\d)\b", lambda m, own=own, at=places: f"{own}{at[m[1]]}", line) for line in lines
+        ]
+    return [re.sub(r"\bm(\d+)\b", lambda m: f"m{m[1]}" if int(m[1]) < 25 else f"h{int(m[1]) - 24}", x) for x in lines]
+
+
+def paper(name):
+    return numbered(name, *PAPER[name])
+
+
+def as_latex(line):
+    return re.sub(r"([A-Za-z])(\d+)", r"\1_{\2}", line)
+
+
+def as_web_page(number, line):
+    """A line of a web page of formulas: text without minus signs and blanks, then the LaTeX with colours."""
+    left, right = line.split(" = ")
+    parts = re.findall(r"\([^()]*\)", right) or [right]
+    latex = r"\cdot".join(rf"\hbox{{\pagecolor{{red!15}}${as_latex(part)}$}}" for part in parts)
+    echo = re.sub(r"[-() ]|\s", "", line).replace("*", "")
+    return f"{number}:{echo}{as_latex(left)}={latex}"
+
+
+def spellings(name):
+    lines = paper(name)
+    yield "plain", "\n".join(lines)
+    yield "lower", "\n".join(lines).lower()
+    yield (
+        "latex",
+        "\\begin{align*}\n" + " \\\\\n".join(as_latex(x).replace("=", "&=") for x in lines) + "\n\\end{align*}",
+    )
+    head = ["Algorithm 1 of the paper", r"1:Input: Any X,YLdX,Y\in\mathbb{R}^{L\times d}"]
+    page = [as_web_page(at, line) for at, line in enumerate(lines, 3)]
+    page[23] += " 24 multiplications"
+    yield "web page", "\n".join([*head, *page, "47:return SS"])
+
+
+CASES = [(name, how) for name in PAPER for how in ("plain", "lower", "latex", "web page")]
+
+
+@pytest.mark.parametrize(("name", "how"), CASES)
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_papers_own_numbering_is_found(name, how, asked):
+    target = lcma.parse_target(TARGETS[name]) if asked else None
+    (reading,) = parse_text(dict(spellings(name))[how], target=target)
+    report = judge(reading, name)
+    assert report.ok, report.headline()
+    assert report.scheme == lcma.resolve(name)[0]
+    assert report.scheme.target.name == TARGETS[name]
+
+
+@pytest.mark.parametrize("orders", [
+    (ROWS, ROWS, LOWER), (COLUMNS, ROWS, LOWER_BY_COLUMNS), (COLUMNS, COLUMNS, LOWER),
+    (ROWS, COLUMNS, LOWER_BY_COLUMNS),
+])  # fmt: skip
+def test_every_numbering_of_rows_columns_and_triangles_is_tried(orders):
+    (reading,) = parse_text("\n".join(numbered("eca-stage1", "XYZ", *orders)))
+    report = judge(reading, "file")
+    assert report.ok, report.headline()
+    assert report.scheme == lcma.resolve("eca-stage1")[0]
+
+
+@pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
+def test_a_triangular_target_is_found_from_the_blocks_that_occur(name):
+    scheme = lcma.resolve(name)[0]
+    text = "\n".join(line for line in equations.render(scheme).splitlines() if not line.startswith("#"))
+    report = judge(parse_text(text)[0], "file")
+    assert report.ok
+    assert report.scheme == scheme
+    report = judge(parse_text(text, target=lcma.parse_target("4x4x4"))[0], "file")
+    assert not report.ok
+    assert report.headline().endswith(f"; holds as {TARGETS[name]}")
+
+
+def test_a_general_scheme_without_an_output_is_no_triangular_one(strassen):
+    lines = [line for line in equations.render(strassen).splitlines() if not line.startswith("c12")]
+    report = judge(parse_text("\n".join(line for line in lines if not line.startswith("#")))[0], "file")
+    assert not report.ok
+    assert report.scheme.target.name == "2x2x2"
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_another_target_is_refuted_with_the_one_that_holds(name):
+    text = "\n".join(paper(name))
+    (reading,) = parse_text(text, target=lcma.parse_target("4x4x4"))
+    report = judge(reading, name)
+    assert not report.ok
+    assert report.headline().endswith(f"; holds as {TARGETS[name]}")
+    other = {"eca-stage1": "4x4x4:tri-left", "eca-stage2": "4x4x4:tri-out"}[name]
+    with pytest.raises(SchemeFormatError, match=f"it holds as {TARGETS[name]}"):
+        parse_text(text, target=lcma.parse_target(other))
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_a_wrong_coefficient_is_named(name):
+    lines = paper(name)
+    at = next(at for at, line in enumerate(lines) if " + " in line.split("=")[1])
+    lines[at] = lines[at].replace(" + ", " + 3*", 1)
+    (reading,) = parse_text("\n".join(lines))
+    report = judge(reading, name, ring=Z)
+    assert not report.ok
+    assert report.scheme.target.name == TARGETS[name]
+    assert f"; one coefficient from right: product {at + 1}, " in report.headline()
+    assert report.headline().endswith(" should be 1, not 3")
+    assert report.to_json()["nearest"] == report.hint
