@@ -164,7 +164,7 @@ def combine_text(work: Combine) -> str:
         real=work.real,
         imports=work.imports,
         tensors="".join(f"    {name},\n" for name in work.tensors),
-        unspecialised=NUMBERS,
+        unspecialised=list(NUMBERS),
     )
     return head + "".join(f"    {line}\n" for line in lines)
 

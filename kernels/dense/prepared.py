@@ -23,7 +23,7 @@ from ..planning.planner import baseline_plan
 from ..plans import AUTO, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-from .chains import BATCHED, TASKS
+from .chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
 
 Matrix = npt.NDArray[Any]
 
@@ -56,6 +56,8 @@ class Prepared:
         layouts = (Layout.ROWS, layout_of(self._b), Layout.ROWS)
         request = Request(rows, k, n, self._b.dtype.name, layouts=layouts, static="B")
         self.plan = plan_for(request, scheme, levels)
+        if self.plan.candidate.method in (LOOP, DEPTH_FIRST):  # these store no sums
+            self.plan = plan_for(request, scheme, levels, strategy=f"scheme:{BATCHED}")
         program = self.plan.candidate.program
         if program is not None and not program.target.is_general:
             raise PlanError(f"the scheme is for {program.target}; a prepared operand is multiplied by general matrices")

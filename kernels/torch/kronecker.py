@@ -6,7 +6,7 @@ to bring it into another layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -49,6 +49,13 @@ def kronecker_mm(
         return _run(x, weights, last, strategy, precision)
     product: Tensor = _mm(x, weights, last, strategy, precision)
     return product
+
+
+def chain(x: Tensor, factors: Sequence[Tensor], last: bool, strategy: str | None, precision: str | None) -> Tensor:
+    """Compute K1 ... KL x for x (cols, n), the right-most factor first."""
+    for place, weights in reversed(list(enumerate(factors))):
+        x = kronecker_mm(x, weights, last and place == 0, strategy, precision)
+    return x
 
 
 def pattern_of(weights: Any) -> Pattern:

@@ -18,7 +18,7 @@ from ..kronecker.matrix import KroneckerMatrix
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from .bilinear import is_sharded
-from .kronecker import kronecker_mm
+from .kronecker import chain
 from .modules import refuse_script
 from .processor import stored_array, stored_tensor
 
@@ -196,13 +196,6 @@ class KSLinear(nn.Module):
         names = "".join(map(str, self.structure.patterns))
         precision = f", precision={self.precision}" if self.precision else ""
         return f"{names}, bias={self.bias is not None}, layout={self.layout}{precision}"
-
-
-def chain(x: Tensor, factors: Sequence[Tensor], last: bool, strategy: str | None, precision: str | None) -> Tensor:
-    """Compute K1 ... KL x for x (cols, n), the right-most factor first."""
-    for place, weights in reversed(list(enumerate(factors))):
-        x = kronecker_mm(x, weights, last and place == 0, strategy, precision)
-    return x
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..block_low_rank.structure import LowRank
 from ..factored import BATCH_FIRST
 from .block_low_rank import block_low_rank_mm, structure_of
-from .kronecker_layers import chain
+from .kronecker import chain
 from .ops import bilinear_mm
 from .recipe import AUTO, Recipe
 from .sharding import sharded_layer, sharded_product

@@ -15,7 +15,7 @@ from lcma.kernels.cpu import memory, workspace
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.kernels.planning.profile import GemmRate, Profile, unmeasured
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
 SIZE = 2048
@@ -69,7 +69,16 @@ def test_auto_takes_no_more_than_stays_at_hand_between_calls(decide):
     assert any("kept between calls" in reason for _, reason in lean.refused)
 
 
-def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce):
+@pytest.fixture
+def no_rates(monkeypatch):
+    """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
+    from lcma.kernels.cpu import machine
+
+    monkeypatch.setattr(machine, "profile_for", lambda dtype: unmeasured())
+    plan_cache.clear()
+
+
+def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce, no_rates):
     request = Request(256, 256, 256)
     free = decision_for(request, strassen, 2).plan
     scarce(free.workspace - 1)
@@ -81,7 +90,7 @@ def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce):
         decision_for(request, strassen, 2)
 
 
-def test_an_allocation_that_fails_leads_to_a_leaner_plan(strassen, monkeypatch):
+def test_an_allocation_that_fails_leads_to_a_leaner_plan(strassen, no_rates, monkeypatch):
     a, b = np.random.default_rng(0).standard_normal((2, 251, 251))
     request = Request.of(a, b)
     plan_cache.clear()

@@ -9,7 +9,7 @@ import click
 from ...errors import LcmaError
 from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, WRITERS, render
-from ...schemes_db.formats.plinopt import companions
+from ...schemes_db.formats.parts import companions
 from ...verify import load
 from ..destination import claim, force_option, write
 
