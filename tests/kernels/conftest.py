@@ -161,3 +161,14 @@ def holds():
             assert error <= 500 * np.finfo(a.dtype).eps * max(1, np.abs(expected).max(initial=0))
 
     return check
+
+
+@pytest.fixture
+def no_rates(monkeypatch):
+    """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
+    from lcma.kernels.cpu import machine
+    from lcma.kernels.planning.cache import plan_cache
+    from lcma.kernels.planning.profile import unmeasured
+
+    monkeypatch.setattr(machine, "profile_for", lambda dtype: unmeasured())
+    plan_cache.clear()

@@ -15,7 +15,7 @@ from lcma.kernels.cpu import memory, workspace
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, Profile, unmeasured
+from lcma.kernels.planning.profile import GemmRate, Profile
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
 SIZE = 2048
@@ -67,15 +67,6 @@ def test_auto_takes_no_more_than_stays_at_hand_between_calls(decide):
     lean = decide(kept_bytes=plenty.plan.workspace // 3)
     assert lean.plan.workspace <= plenty.plan.workspace // 3
     assert any("kept between calls" in reason for _, reason in lean.refused)
-
-
-@pytest.fixture
-def no_rates(monkeypatch):
-    """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
-    from lcma.kernels.cpu import machine
-
-    monkeypatch.setattr(machine, "profile_for", lambda dtype: unmeasured())
-    plan_cache.clear()
 
 
 def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce, no_rates):

@@ -32,7 +32,7 @@ def test_many_products_with_one_operand(strassen, draw, order, levels):
     np.testing.assert_allclose(batch @ prepared, batch @ expected, atol=1e-12)
 
 
-def test_the_sums_are_made_once(strassen, draw, monkeypatch):
+def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
     from lcma.kernels.cpu.slabs import Slabs
 
     rng = np.random.default_rng(2)
