@@ -78,15 +78,16 @@ def format_of(target: Target) -> str | None:
 def best_known(target: Target, ring: Ring, ternary: bool = False) -> KnownRank | None:
     """The best known rank of a general or square triangular target, or None where the tables have none.
 
-    Formats up to 16x16x16 are in the table of general ones: over Z2 its Z2 column is used, over Q the best rank over Q,
-    over Z and other rings that of integer coefficients, or, where `ternary` is true, of coefficients -1, 0 and 1.
+    Formats up to 16x16x16 are in the table of general ones: over Z2, up to 8x8x8, its Z2 column is used, over Q the
+    best rank over Q, over Z and other rings that of integer coefficients, or, where `ternary` is true, of coefficients
+    -1, 0 and 1.
     """
     if target.is_general:
         row = _general().get(tuple(sorted(target.shape)))
         if row is None:
             return KnownRank(target.m * target.k * target.n, "a vector factor") if 1 in target.shape else None
         column = {"Z2": "rank_Z2", "Q": "rank_any"}.get(ring.name, "rank_ZT" if ternary else "rank_Z")
-        return KnownRank(int(row[column]), row["source"], date=row["date"])
+        return KnownRank(int(row[column]), row["source"], date=row["date"]) if row[column] else None
     format = format_of(target)
     return _structured(format).get(target.m) if format else None
 

@@ -89,9 +89,8 @@ def inner_products(outer: Scheme, sizes: Sizes, groups: Sequence[Group] = ()) ->
     for axis, products in groups:
         place = AXES.index(axis)
         lengths = tuple(shapes[r][place] for r in products)
-        m, k, n = (
-            sum(lengths) if i == place else max(side) for i, side in enumerate(zip(*(shapes[r] for r in products)))
-        )
+        sides = zip(*(shapes[r] for r in products), strict=True)
+        m, k, n = (sum(lengths) if i == place else max(side) for i, side in enumerate(sides))
         found.append(InnerProduct(axis, products, lengths, (m, k, n)))
     return sorted(found, key=lambda one: one.products)
 
@@ -139,9 +138,7 @@ def uneven_product(outer: Scheme, sizes: Sizes, inner: Sequence[Scheme], groups:
     return Scheme(target, u, v, w, ring, "", origin)
 
 
-def _factor(
-    outer: Scheme, f: int, sizes: Sizes, products: Sequence[InnerProduct], parts: Sequence[Scheme]
-) -> Factor:
+def _factor(outer: Scheme, f: int, sizes: Sizes, products: Sequence[InnerProduct], parts: Sequence[Scheme]) -> Factor:
     """Return one factor of the product with blocks of unequal sizes."""
     axes = FACTOR_AXES[f]
     pieces: list[tuple[int, Factor]] = []
