@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, permutations, product
 
 import numpy as np
@@ -188,7 +189,7 @@ class Closure:
         while changed:
             changed = False
             for name, (scheme, ways, shared) in self._outers.items():
-                for groups in {(), *self._groupings(scheme, shared)}:
+                for groups in sorted({(), *self._groupings(scheme, shared)}):
                     if (name, groups) not in self._counts:
                         self._counts[name, groups] = BlockCounts(scheme, ways, groups)
             for (name, groups), counts in self._counts.items():
@@ -202,8 +203,8 @@ class Closure:
         """The best groups of products for each size of equal blocks."""
         found = set()
         sizes = (range(1, BOARD_SIDE // count + 1) for count in scheme.target.shape)
-        for size in product(*sizes) if shared else ():
-            found.add(best_groups(shared, lambda axis, count, size=size: self._gain(size, axis, count)))
+        for m, k, n in product(*sizes) if shared else ():
+            found.add(best_groups(shared, partial(self._gain, (m, k, n))))
         return found
 
     def _gain(self, size: Shape, axis: str, count: int) -> int:

@@ -70,9 +70,9 @@ def add_sums_and_products(ranks: IntArray) -> None:
     # Of the two formats of a product one has at most as many terms as the square root of those of the largest format.
     for m, k, n in product(range(1, side + 1), repeat=3):
         if 1 < (m * k * n) ** 2 <= side**3:
-            whole = ranks[m::m, k::k, n::n]
-            a, b, c = whole.shape
-            np.minimum(whole, ranks[m, k, n] * ranks[1 : a + 1, 1 : b + 1, 1 : c + 1], out=whole)
+            multiples = ranks[m::m, k::k, n::n]
+            a, b, c = multiples.shape
+            np.minimum(multiples, ranks[m, k, n] * ranks[1 : a + 1, 1 : b + 1, 1 : c + 1], out=multiples)
     _symmetric(ranks)
 
 
@@ -87,9 +87,9 @@ def add_patterns(ranks: IntArray, longer: Sequence[tuple[Shape, Shape, Offsets]]
         if min(most) < 1:
             continue
         a, b, c = most
-        total = sum(
-            count * ranks[1 + x : 1 + x + a, 1 + y : 1 + y + b, 1 + z : 1 + z + c] for (x, y, z), count in counts
-        )
+        total = np.zeros(most, dtype=np.int64)
+        for (x, y, z), count in counts:
+            total += count * ranks[1 + x : 1 + x + a, 1 + y : 1 + y + b, 1 + z : 1 + z + c]
         for order in SIDES:
             cut = tuple(slice(blocks[i] + larger[i], blocks[i] * most[i] + larger[i] + 1, blocks[i]) for i in order)
             np.minimum(ranks[cut], np.transpose(total, order), out=ranks[cut])

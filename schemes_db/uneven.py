@@ -115,12 +115,13 @@ def uneven_product(outer: Scheme, sizes: Sizes, inner: Sequence[Scheme], groups:
     turns = {one.shape: cycle([x for x in inner if x.target.shape == one.shape]) for one in products}
     parts = []
     for one in products:
-        if (scheme := next(turns[one.shape], None)) is None:
+        part = next(turns[one.shape], None)
+        if part is None:
             missing = "x".join(map(str, one.shape))
             raise TargetError(
                 f"a product of {outer.target} with blocks of sizes {sizes} is {missing}: give a scheme for it"
             )
-        parts.append(scheme)
+        parts.append(part)
     if sum(scheme.rank for scheme in parts) > MAX_RANK:
         raise TargetError(f"the product would have a rank beyond {MAX_RANK}")
     u, v, w = without_zeros([_factor(outer, f, sizes, products, parts) for f in range(3)])

@@ -26,7 +26,7 @@ from ..output import print_json
     "--all",
     "everything",
     is_flag=True,
-    help="Find the recipes for all formats up to 16x16x16 from the shipped schemes, in minutes, and write them to --out.",
+    help="Find the recipes for all formats up to 16x16x16 from the shipped schemes again, and write them to --out.",
 )
 @click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
 @click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
