@@ -372,15 +372,14 @@ class Catalog:
         )
         return [entry_of_row(row) for row in rows]
 
-    def best_ranks(self) -> dict[tuple[int, int, int], tuple[int, str]]:
-        """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest.
-
-        Of schemes of one rank a shipped one comes first.
+    def best_ranks(self, ring: str = "Q") -> dict[tuple[int, int, int], tuple[int, str]]:
+        """For general targets over a ring or Z ("ZT": ternary ones), by increasing sizes: the lowest rank and the start
+        of its digest. Of schemes of one rank a shipped one comes first.
         """
         best: dict[tuple[int, int, int], tuple[int, str]] = {}
         for entry in sorted(self.entries(), key=lambda entry: entry.origin != "shipped"):
             target = parse_target(entry.target)
-            if not target.is_general or entry.ring not in ("Z", "Q"):
+            if not target.is_general or entry.ring not in ("Z", ring) or (ring == "ZT" and not entry.ternary):
                 continue
             m, k, n = sorted(target.shape)
             if (m, k, n) not in best or entry.rank < best[m, k, n][0]:

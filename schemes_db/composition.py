@@ -1,53 +1,40 @@
-"""The best composition of kept schemes for a size: dynamic programming over sums, products and unequal blocks."""
+"""The best composition of stored schemes for a format: sums, tensor products and products of blocks."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import combinations, permutations, product
-from typing import NamedTuple
+from itertools import permutations
 
 from ..errors import TargetError
 from .algebra import naive, permute, tensor
+from .composed_ranks import BOARD_SIDE, OUTERS, composed_ranks, patterns
 from .constructions import AXES, direct_sum
+from .factor import IntArray
+from .recipes import Recipe, in_order, shape_text, shipped_recipes
+from .ring import Ring, Z
 from .scheme import Scheme
+from .shared_factors import Group
 from .shipped import shipped
 from .target import Target
-from .uneven import Shape, Sizes, product_shapes, uneven_product
+from .uneven import Shape, Sizes, inner_products, uneven_product
 
 MAX_SIDE = 64
-"""The largest size that is composed: the table grows with the product of the three."""
-
-OUTERS = ("strassen", "2x3x3-r15")
-"""The schemes that multiply blocks of unequal sizes. Of the 680 formats from 2x2x2 to 16x16x16 Strassen's lowers the
-rank of 271; the other one then lowers 151, all above 8x8x8, of which 34 are not among the 271. Another shipped scheme
-would lower 22 more."""
+"""The largest size that is composed: the table of ranks grows with the product of the three."""
 
 NO_SIZES: Sizes = ((), (), ())
 
 
-class _Way(NamedTuple):
-    """The best way to a size that is known so far: its rank, `Part.how`, and the sizes of its parts.
-
-    An uneven product also has the sizes of its blocks and the name of the scheme that multiplies them.
-    """
-
-    rank: int
-    how: str
-    parts: tuple[Shape, ...] = ()
-    sizes: Sizes = NO_SIZES
-    outer: str = ""
-
-
 @dataclass(frozen=True)
 class Part:
-    """A way to a size: a kept scheme, the classical algorithm, a direct sum, a tensor product or unequal blocks.
+    """A construction of a format: a stored scheme, the classical algorithm, a sum, a tensor product or blocks.
 
-    `how` is "scheme" (with its `name`), "naive", "sum m", "sum k", "sum n", "product" or "uneven product"; `parts` are
-    what it is made of. Only an uneven product has `sizes`, those of its blocks along m, k and n. Its first part is the
-    scheme that multiplies the blocks, the others compute its products: one part for all products of the same shape.
+    `how` is "scheme" (with its `name`), "naive", "sum m", "sum k", "sum n", "product", "uneven product" or "shared
+    factors"; `parts` are the schemes that it needs. Only the last two have `sizes`, those of the blocks along m, k and
+    n, and only the last has `groups`, the products that share a factor. The first part of these is the scheme that
+    multiplies the blocks, the others compute its products: one part for all products of the same shape, `count` of
+    them.
     """
 
     shape: Shape
@@ -56,10 +43,12 @@ class Part:
     name: str = ""
     parts: tuple[Part, ...] = ()
     sizes: Sizes = NO_SIZES
+    groups: tuple[Group, ...] = ()
+    count: int = 1
 
     @property
     def blocks(self) -> Shape:
-        """Numbers of blocks of an uneven product along m, k and n."""
+        """Numbers of blocks along m, k and n."""
         m, k, n = map(len, self.sizes)
         return m, k, n
 
@@ -67,71 +56,62 @@ class Part:
     def lines(self) -> tuple[str, ...]:
         """The tree as indented text."""
         blocks = " x ".join("+".join(map(str, axis)) for axis in self.sizes if axis)
-        more = "".join(f" {text}" for text in (self.name, blocks) if text)
-        head = f"{'x'.join(map(str, self.shape))}:{self.rank} {self.how}{more}"
+        more = "".join(f" {text}" for text in (self.name, blocks, " ".join(map(str, self.groups))) if text)
+        times = f"{self.count} times " if self.count > 1 else ""
+        head = f"{times}{shape_text(self.shape)}:{self.rank} {self.how}{more}"
         return (head, *(f"  {line}" for part in self.parts for line in part.lines))
 
 
-def best_composition(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> Part:
-    """The lowest rank for a size from kept schemes, sums along an axis, tensor products and uneven products.
+def best_composition(shape: Shape, kept: Mapping[Shape, tuple[int, str]], ring: str = "Z") -> Part:
+    """The lowest rank for a format from stored schemes over a ring ("ZT": ternary ones), by `composed_ranks`.
 
-    `kept` gives, for sizes in increasing order, the lowest rank of a scheme and its name; any
-    order of the sizes is as good. Ties are won by stored schemes, then products, sums and uneven products, by
-    those of OUTERS whose format `kept` has, with blocks whose sizes differ by at most 1 along an axis.
+    `kept` gives, for sizes in increasing order, the lowest rank of a scheme and its name; any order of the sizes is as
+    good. Ties are won by stored schemes, then products, sums, recipes and other uneven products.
 
     Raises:
         TargetError: a side is beyond MAX_SIDE.
     """
     if max(shape) > MAX_SIDE or min(shape) < 1:
-        raise TargetError(f"compositions are known for sizes 1 to {MAX_SIDE}, not {'x'.join(map(str, shape))}")
-    table: dict[Shape, _Way] = {}
-    outers = [
-        (name, blocks)
-        for name, blocks, rank in _outers()
-        if _sorted(blocks) in kept and kept[_sorted(blocks)][0] <= rank
-    ]
+        raise TargetError(f"compositions are known for sizes 1 to {MAX_SIDE}, not {shape_text(shape)}")
+    lowest = {size: rank for size, (rank, _) in kept.items()}
+    ranks = ranks_up_to(max(shape), lowest, ring)
 
-    def solve(wanted: Shape) -> int:
-        key = _sorted(wanted)
-        if key not in table:
-            m, k, n = key
-            table[key] = _Way(m * k * n, "naive")
-            if key in kept and kept[key][0] <= table[key].rank:
-                table[key] = _Way(kept[key][0], "scheme")
-            for how, parts in _ways(key):
-                ranks = [solve(part) for part in parts]
-                rank = ranks[0] * ranks[1] if how == "product" else ranks[0] + ranks[1]
-                if rank < table[key].rank:
-                    table[key] = _Way(rank, how, parts)
-            for name, sizes, shapes in _uneven_ways(key, outers):
-                rank = sum(count * solve(shape) for shape, count in shapes)
-                if rank < table[key].rank:
-                    distinct = tuple(dict.fromkeys(_sorted(shape) for shape, _ in shapes))
-                    table[key] = _Way(rank, "uneven product", distinct, sizes, name)
-        return table[key].rank
+    def tree(key: Shape) -> Part:
+        rank = int(ranks[key])
+        if lowest.get(key) == rank:
+            return Part(key, rank, "scheme", kept[key][1])
+        m, k, n = key
+        if rank == m * k * n:
+            return Part(key, rank, "naive")
+        for how, parts in _ways(key):
+            first, second = (int(ranks[part]) for part in parts)
+            if rank == (first * second if how == "product" else first + second):
+                return Part(key, rank, how, parts=tuple(tree(in_order(part)) for part in parts))
+        recipe = next(
+            one
+            for one in _recipes(key, ring)
+            if rank == sum(count * int(ranks[part]) for part, count in one.parts)
+            and lowest.get(in_order(one.blocks), one.rank + 1) <= one.rank
+        )
+        outer = Part(in_order(recipe.blocks), recipe.rank, "scheme", recipe.outer)
+        how = "shared factors" if recipe.groups else "uneven product"
+        inner = (replace(tree(part), count=count) for part, count in recipe.parts)
+        return Part(key, rank, how, "", (outer, *inner), recipe.sizes, recipe.groups)
 
-    # Smaller sizes first, so that the recursion is never deep.
-    for m in range(1, shape[0] + 1):
-        for k in range(1, shape[1] + 1):
-            for n in range(1, shape[2] + 1):
-                solve((m, k, n))
-
-    def tree(wanted: Shape) -> Part:
-        key = _sorted(wanted)
-        way = table[key]
-        trees = [tree(part) for part in way.parts]
-        if way.outer:
-            scheme = shipped(way.outer).scheme
-            trees.insert(0, Part(_sorted(scheme.target.shape), scheme.rank, "scheme", way.outer))
-        name = kept[key][1] if way.how == "scheme" else ""
-        return Part(key, way.rank, way.how, name, tuple(trees), way.sizes)
-
-    return tree(shape)
+    return tree(in_order(shape))
 
 
-def _sorted(shape: Shape) -> Shape:
-    m, k, n = sorted(shape)
-    return m, k, n
+def ranks_up_to(side: int, lowest: Mapping[Shape, int], ring: str = "Z") -> IntArray:
+    """The table of `composed_ranks` for sides of at least this one; the last few tables are stored."""
+    size = next(size for size in (BOARD_SIDE, 2 * BOARD_SIDE, MAX_SIDE) if side <= size)
+    return _table(size, tuple(sorted(lowest.items())), ring)
+
+
+@lru_cache(maxsize=8)
+def _table(size: int, lowest: tuple[tuple[Shape, int], ...], ring: str) -> IntArray:
+    ranks = composed_ranks(dict(lowest), size, ring)
+    ranks.setflags(write=False)
+    return ranks
 
 
 def _ways(key: Shape) -> Iterator[tuple[str, tuple[Shape, Shape]]]:
@@ -149,72 +129,43 @@ def _ways(key: Shape) -> Iterator[tuple[str, tuple[Shape, Shape]]]:
             yield f"sum {axis}", ((first[0], first[1], first[2]), (second[0], second[1], second[2]))
 
 
-def _uneven_ways(
-    key: Shape, outers: Sequence[tuple[str, Shape]]
-) -> Iterator[tuple[str, Sizes, list[tuple[Shape, int]]]]:
-    """All sizes of the blocks of some of OUTERS that make a size: shapes of products and how many have each."""
-    for name, blocks in outers:
-        small = [side // count for side, count in zip(key, blocks, strict=True)]
-        rest = [side % count for side, count in zip(key, blocks, strict=True)]
-        if min(small) >= 1 and any(rest):
-            m, k, n = small
-            for larger, counts in _patterns(name, blocks, (rest[0], rest[1], rest[2])):
-                sizes = [tuple(size + one for one in axis) for axis, size in zip(larger, small, strict=True)]
-                shapes = [((m + x, k + y, n + z), count) for (x, y, z), count in counts]
-                yield name, (sizes[0], sizes[1], sizes[2]), shapes
-
-
-@lru_cache(maxsize=1)
-def _outers() -> tuple[tuple[str, Shape, int], ...]:
-    """OUTERS with their sides in every order, and their ranks."""
-    found = []
+def _recipes(key: Shape, ring: str) -> Iterator[Recipe]:
+    """All recipes of a format over a ring, then the products of blocks of two sizes by OUTERS."""
+    yield from (one for one in shipped_recipes() if one.shape == key and one.holds_over(ring))
     for name in OUTERS:
         scheme = shipped(name).scheme
-        found += [(name, (m, k, n), scheme.rank) for m, k, n in sorted(set(permutations(scheme.target.shape)))]
-    return tuple(found)
+        for blocks in dict.fromkeys(permutations(key)):
+            small = [side // count for side, count in zip(blocks, scheme.target.shape, strict=True)]
+            m, k, n = (side % count for side, count in zip(blocks, scheme.target.shape, strict=True))
+            if min(small) >= 1 and any((m, k, n)):
+                for larger, _ in patterns(name, (m, k, n)):
+                    sizes = [tuple(size + one for one in axis) for axis, size in zip(larger, small, strict=True)]
+                    yield Recipe.of(name, scheme, (sizes[0], sizes[1], sizes[2]), ())
 
 
-@lru_cache(maxsize=256)
-def _patterns(name: str, blocks: Shape, larger: Shape) -> tuple[tuple[Sizes, tuple[tuple[Shape, int], ...]], ...]:
-    """The ways to make so many blocks along each axis larger by 1, that differ in the shapes of the products.
+def build(part: Part, shape: Shape, scheme_named: Callable[[str], Scheme], ring: Ring = Z) -> Scheme:
+    """The scheme of a composition for a format, whatever the order of its three sides.
 
-    Each with the shapes, 1 along an axis if they are larger by 1 and else 0, and how many products have them.
+    `scheme_named` gives the schemes that it needs over a ring of the characteristic of `ring`.
     """
-    outer = oriented(shipped(name).scheme, blocks)
-    axes = [
-        [tuple(int(i in chosen) for i in range(count)) for chosen in combinations(range(count), more)]
-        for count, more in zip(blocks, larger, strict=True)
-    ]
-    found: dict[tuple[tuple[Shape, int], ...], Sizes] = {}
-    for m, k, n in product(*axes):
-        shapes = product_shapes(outer, (_plus_one(m), _plus_one(k), _plus_one(n)))
-        counts = Counter((x - 1, y - 1, z - 1) for x, y, z in shapes)
-        found.setdefault(tuple(sorted(counts.items())), (m, k, n))
-    return tuple((sizes, counts) for counts, sizes in found.items())
-
-
-def _plus_one(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(size + 1 for size in sizes)
-
-
-def build(part: Part, shape: Shape, scheme_named: Callable[[str], Scheme]) -> Scheme:
-    """The scheme of a composition for a size, whatever the order of its three sides."""
-    if _sorted(shape) != part.shape:
+    if in_order(shape) != part.shape:
         raise TargetError(f"this composition is of {part.shape}, not of {shape}")
     key = part.shape
     if part.how == "naive":
-        made = naive(Target.general(*key))
+        made = naive(Target.general(*key), ring)
     elif part.how == "scheme":
         made = oriented(scheme_named(part.name), key)
-    elif part.how == "uneven product":
+    elif part.sizes != NO_SIZES:
         outer = oriented(scheme_named(part.parts[0].name), part.blocks)
         ways = {one.shape: one for one in part.parts[1:]}
-        shapes = dict.fromkeys(product_shapes(outer, part.sizes))
-        inner = [build(ways[_sorted(shape)], shape, scheme_named) for shape in shapes]
-        made = uneven_product(outer, part.sizes, inner)
+        shapes = dict.fromkeys(one.shape for one in inner_products(outer, part.sizes, part.groups))
+        inner = [build(ways[in_order(shape)], shape, scheme_named, ring) for shape in shapes]
+        made = uneven_product(outer, part.sizes, inner, part.groups)
     else:
         first, second = _shapes_of(part)
-        left, right = build(part.parts[0], first, scheme_named), build(part.parts[1], second, scheme_named)
+        left, right = (
+            build(one, size, scheme_named, ring) for one, size in zip(part.parts, (first, second), strict=True)
+        )
         made = tensor(left, right) if part.how == "product" else direct_sum(left, right, part.how[-1])
     return oriented(made, shape)
 
@@ -223,7 +174,7 @@ def _shapes_of(part: Part) -> tuple[Shape, Shape]:
     """The orientations of the two parts that make the size: those among `_ways` whose sorted sizes they are."""
     wanted = (part.parts[0].shape, part.parts[1].shape)
     for how, (first, second) in _ways(part.shape):
-        if how == part.how and (_sorted(first), _sorted(second)) == wanted:
+        if how == part.how and (in_order(first), in_order(second)) == wanted:
             return first, second
     raise TargetError(f"no {part.how} of {wanted[0]} and {wanted[1]} makes {part.shape}")
 

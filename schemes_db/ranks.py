@@ -24,12 +24,16 @@ SAME = {"gt": "ug", "ut": "uu"}
 
 @dataclass(frozen=True)
 class KnownRank:
-    """The lowest rank that anybody has shown for a target over a ring; `full` and `half` for triangular ones."""
+    """The lowest rank that anybody has shown for a target over a ring; `full` and `half` for triangular ones.
+
+    `date` is that of the table of general formats, ISO 8601.
+    """
 
     rank: int
     source: str
     full: int | None = None
     half: int | None = None
+    date: str = ""
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -57,6 +61,11 @@ def _structured(format: str) -> dict[int, KnownRank]:
     return best
 
 
+def board() -> tuple[tuple[int, int, int], ...]:
+    """The formats of the table of general ones: 2 <= m <= k <= n <= 16, by size."""
+    return tuple(sorted((key[0], key[1], key[2]) for key in _general()))
+
+
 def format_of(target: Target) -> str | None:
     """The structured format on a square grid whose tensor a target has, in any role and orientation."""
     n = target.m
@@ -66,17 +75,19 @@ def format_of(target: Target) -> str | None:
     return next((format for format, form in FORMATS.items() if parse_target(f"{n}x{n}x{n}:{form}") in orbit), None)
 
 
-def best_known(target: Target, ring: Ring) -> KnownRank | None:
+def best_known(target: Target, ring: Ring, ternary: bool = False) -> KnownRank | None:
     """The best known rank of a general or square triangular target, or None where the tables have none.
 
-    Over Z2 the table's Z2 column is used, over Q any characteristic-0 field, over Z integers.
+    Formats up to 16x16x16 are in the table of general ones: over Z2, up to 8x8x8, its Z2 column is used, over Q the
+    best rank over Q, over Z and other rings that of integer coefficients, or, where `ternary` is true, of coefficients
+    -1, 0 and 1.
     """
     if target.is_general:
         row = _general().get(tuple(sorted(target.shape)))
         if row is None:
             return KnownRank(target.m * target.k * target.n, "a vector factor") if 1 in target.shape else None
-        column = {"Z2": "rank_Z2", "Q": "rank_any" if row["field_any"] in ("Q", "Z", "ZT") else "rank_Z"}
-        return KnownRank(int(row[column.get(ring.name, "rank_Z")]), row["source"])
+        column = {"Z2": "rank_Z2", "Q": "rank_any"}.get(ring.name, "rank_ZT" if ternary else "rank_Z")
+        return KnownRank(int(row[column]), row["source"], date=row["date"]) if row[column] else None
     format = format_of(target)
     return _structured(format).get(target.m) if format else None
 

@@ -12,6 +12,7 @@ from .constructions import change_of_basis, direct_sum, project
 from .provenance import CONSTRUCTIONS, NEVER_REPEATED, Step
 from .ring import Ring, parse_ring
 from .scheme import Scheme
+from .shared_factors import parse_groups
 from .target import parse_target
 from .uneven import uneven_product
 
@@ -95,7 +96,7 @@ def _repeated(step: Step, made: dict[str, Scheme], find: Find, search: Search, l
             return direct_sum(parents[0], parents[1], step.value("axis"))
         case "uneven":
             m, k, n = (tuple(_matrix(step.value(name))[0].tolist()) for name in "mkn")
-            return uneven_product(parents[0], (m, k, n), parents[1:])
+            return uneven_product(parents[0], (m, k, n), parents[1:], parse_groups(step.value("groups")))
         case "project":
             index = step.value("index")
             return project(parents[0], step.value("axis"), int(index) if index.isdecimal() else -1)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement
 
 from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.composition import Part, best_composition
 from ..schemes_db.pareto import Entry
 from ..schemes_db.ranks import best_known
 from ..schemes_db.uneven import Shape
+from .board import LARGEST, BoardCell, Summary, board_cells
 
 KEPT_SIDE = 5
 """Formats up to this side have a row of their own."""
 
-COMPARED_SIDE = 8
-"""The tables of best known ranks end here."""
+BOARD_SIDES = (5, 8, 10, 12, LARGEST)
+"""Formats up to these sides are compared with the table as a whole."""
 
-COMPOSED_SIDE = 16
-"""Formats up to this side are summarised by compositions."""
+RINGS = {"Z": "integers", "ZT": "ternary", "Q": "rationals, table of any field", "Z2": "modulo 2, formats up to 8x8x8"}
+"""The rings of the comparison with the table, and how they are called there."""
 
 HEAD = """# Catalogue
 
@@ -33,6 +33,7 @@ every step."""
 
 _SMALL = ("format", "rank", "coefficients", "Z2", "known", "gap", "additions", "shared", "origin")
 _OTHERS = ("target", "ring", "rank", "full + half", "known", "additions", "shared", "origin")
+_BOARD = ("formats up to", "number", "mean gap", "worst", "at or below", "below", "sum of ranks", "of the table")
 _COMPOSED = ("format", "rank", "known", "gap", "made of")
 
 
@@ -42,7 +43,6 @@ def catalogue_page() -> str:
         entries = catalog.entries()
         general = [entry for entry in entries if parse_target(entry.target).is_general]
         others = [entry for entry in entries if not parse_target(entry.target).is_general]
-        kept = catalog.best_ranks()
         rows = _formats(general)
         parts = [
             HEAD,
@@ -52,30 +52,48 @@ def catalogue_page() -> str:
             markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
             "## Larger formats, composed of the above",
             "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums, tensor products and "
-            f"products of unequal blocks of the schemes above. {_reached(kept, rows)} The square ones:",
-            markdown_table(
-                _COMPOSED, (_composed_row((n, n, n), kept) for n in range(KEPT_SIDE + 1, COMPOSED_SIDE + 1))
-            ),
+            "products of blocks, also of products that share a factor, of the schemes above. All formats with sides "
+            "of 2 or more against the table of best known ranks of 2 July 2026; gaps below it count as negative:",
+            _board(catalog),
+            "`lcma report catalogue --json` has every format, [Records](records.md) those below the table. "
+            "The square ones:",
+            markdown_table(_COMPOSED, (_composed_row(cell) for cell in board_cells(catalog) if _square(cell.shape))),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _reached(kept: Mapping[Shape, tuple[int, str]], rows: Sequence[Target]) -> str:
-    """Return how near all formats come to their best known ranks, and how many without a row are composed at it."""
-    gaps, composed = [], []
-    own = {target.shape for target in rows}
-    for shape in combinations_with_replacement(range(2, COMPARED_SIDE + 1), 3):
-        known = _known(Target.general(*shape), Z)
-        if known is not None:
-            rank = best_composition(shape, kept).rank
-            gaps.append((rank - known) / known)
-            if shape not in own:
-                composed.append(rank - known)
-    return (
-        f"Of the {len(composed)} formats up to 8x8x8 that are not above, {composed.count(0)} have the best rank known "
-        f"so. Over all {len(gaps)} formats up to 8x8x8 our rank is {100 * sum(gaps) / len(gaps):.2f}% above the best "
-        f"known in the average, and {100 * max(gaps):.1f}% at worst."
-    )
+def board_json(up_to: int = LARGEST) -> dict[str, object]:
+    """All formats up to a side over Z beside the table of best known ranks, and the summaries by ring, as JSON."""
+    with Catalog.open() as catalog:
+        boards = {ring: board_cells(catalog, ring, up_to) for ring in RINGS}
+    return {
+        "up_to": up_to,
+        "date_of_table": boards["Z"][0].known.date,
+        "summary": {ring: Summary.of(cells).to_json() for ring, cells in boards.items()},
+        "formats": [cell.to_json() for cell in boards["Z"]],
+    }
+
+
+def _board(catalog: Catalog) -> str:
+    """Return all formats against the table of best known ranks, by longest side and by ring."""
+    boards = {ring: board_cells(catalog, ring) for ring in RINGS}
+    rows = [
+        (f"{side}x{side}x{side}", *_summary([cell for cell in boards["Z"] if cell.shape[2] <= side]))
+        for side in BOARD_SIDES
+    ]
+    rows += [(f"16x16x16, {RINGS[ring]}", *_summary(boards[ring])) for ring in ("ZT", "Q", "Z2")]
+    return markdown_table(_BOARD, rows)
+
+
+def _summary(cells: Sequence[BoardCell]) -> tuple[object, ...]:
+    all_ = Summary.of(cells)
+    worst = f"{all_.worst.name}: {100 * all_.worst.excess:.1f}%"
+    mean = f"{100 * all_.mean_gap:.2f}%"
+    return (all_.formats, mean, worst, all_.at_or_below, all_.below, all_.rank, all_.table)
+
+
+def _square(shape: Shape) -> bool:
+    return shape[2] == shape[0] > KEPT_SIDE
 
 
 def _formats(entries: Sequence[Entry]) -> list[Target]:
@@ -91,7 +109,7 @@ def _small_row(catalog: Catalog, target: Target, entries: Sequence[Entry]) -> tu
     lower = binary is not None and (whole is None or binary.rank < whole.rank)
     mod2 = binary.rank if binary is not None and lower else None
     both = [(whole.rank if whole else None, known)]
-    if known2 != known or mod2 is not None:
+    if known2 not in (None, known) or mod2 is not None:
         both.append((mod2 if mod2 is not None else both[0][0], known2))
     gaps = " / ".join("" if ours is None or best is None else str(ours - best) for ours, best in both)
     if whole is None:
@@ -123,16 +141,8 @@ def _other_row(catalog: Catalog, entry: Entry) -> tuple[object, ...]:
     return (entry.target, entry.ring, entry.rank, products, known, *sums, _origin(catalog, entry))
 
 
-def _composed_row(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> tuple[object, ...]:
-    part = best_composition(shape, kept)
-    known = _known(Target.general(*shape), Z)
-    return ("x".join(map(str, shape)), part.rank, known, part.rank - known if known else None, _made_of(part))
-
-
-def _made_of(part: Part) -> str:
-    """The two parts of a composition."""
-    names = [f"{'x'.join(map(str, inner.shape))}:{inner.rank}" for inner in part.parts]
-    return f"{part.how} of {' and '.join(names)}" if names else part.how
+def _composed_row(cell: BoardCell) -> tuple[object, ...]:
+    return (cell.name, cell.part.rank, cell.known.rank, cell.gap, cell.construction)
 
 
 def _origin(catalog: Catalog, entry: Entry) -> str:

@@ -3,7 +3,6 @@
 docs/generated/cli/        a page a command, from click
 docs/generated/api/        a page a public name, for autodoc
 docs/generated/formats.md  a sample of each file format
-docs/generated/records.md  results below the tables, from the shipped catalogue
 docs/generated/search-settings.md  the settings of walks
 docs/generated/benchmarks.md  the rows of docs/results with method and machine
 """
@@ -17,7 +16,6 @@ from typing import Any
 from api_pages import api_pages
 from cli_pages import cli_pages
 from format_pages import samples_page
-from record_pages import records_page
 from settings_pages import settings_page
 
 from lcma.workbench.bench_report import benchmarks_page
@@ -30,7 +28,6 @@ def pages(results: Path) -> dict[str, str]:
     found |= {f"api/{name}.md": text for name, text in api_pages().items()}
     found["formats.md"] = samples_page()
     found["search-settings.md"] = settings_page()
-    found["records.md"] = records_page()
     found["benchmarks.md"] = benchmarks_page(results)
     found["block-low-rank.md"] = block_low_rank_page(results)
     return found

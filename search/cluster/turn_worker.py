@@ -11,9 +11,10 @@ from threading import Thread
 from typing import Any
 
 from ...schemes_db import Certificate, Ring, Scheme, parse_ring
-from ...schemes_db.composition import best_composition
+from ...schemes_db.composition import ranks_up_to
 from ...schemes_db.run_record import RunRecord
-from ..improve.gaps import Gap, Shape
+from ...schemes_db.uneven import Shape
+from ..improve.gaps import Gap
 from ..improve.history import History
 from ..runs.code import code_hash
 from ..runs.record import Record
@@ -39,8 +40,7 @@ class KnownSchemes:
 
     def rank(self, ring: str, shape: Shape) -> int:
         """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
-        parts = {size: (rank, "") for size, rank in self._ranks[ring].items()}
-        return best_composition(shape, parts).rank
+        return int(ranks_up_to(max(shape), self._ranks[ring], ring)[shape])
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
         """Return the schemes that the head sent for a format; `composed` is ignored."""

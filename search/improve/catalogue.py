@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from heapq import heappop, heappush
 from itertools import count
@@ -13,10 +13,11 @@ from typing import Self
 
 from ...schemes_db import Z2, Certificate, Ring, Scheme, Z
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.composition import best_composition, build, oriented
+from ...schemes_db.composition import best_composition, build, oriented, ranks_up_to
+from ...schemes_db.recipes import in_order
+from ...schemes_db.uneven import Shape
 from ..lifting.lift import lift
 from .events import Kept, OnEvent, ignore
-from .gaps import Shape
 
 POOL = 64
 """Maximum number of schemes of the lowest rank of a format that are stored as starts."""
@@ -27,20 +28,7 @@ GRACE = 20.0
 
 def kept_ranks(catalog: Catalog, over: Ring) -> dict[Shape, int]:
     """Return the lowest ranks stored for full products over a ring or Z, by sides in increasing order."""
-    kept: dict[Shape, int] = {}
-    for entry in catalog.entries():
-        name, _, structured = entry.target.partition(":")
-        if structured or (entry.ring != over.name and entry.ring != "Z"):
-            continue
-        shape = in_order(tuple(int(side) for side in name.split("x")))
-        kept[shape] = min(entry.rank, kept.get(shape, entry.rank))
-    return kept
-
-
-def in_order(shape: Sequence[int]) -> Shape:
-    """Return the three sides in increasing order."""
-    m, k, n = sorted(shape)
-    return m, k, n
+    return {shape: rank for shape, (rank, _) in catalog.best_ranks(over.name).items()}
 
 
 class BackgroundTasks:
@@ -111,8 +99,7 @@ class CatalogueUpdater(BackgroundTasks):
 
     def rank(self, ring: str, shape: Shape) -> int:
         """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
-        parts = {size: (rank, "") for size, rank in self.ranks[ring].items()}
-        return best_composition(shape, parts).rank
+        return int(ranks_up_to(max(shape), self.ranks[ring], ring)[shape])
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
         """Store a certified find if it improves the catalogue, and schedule its lift if that is useful."""

@@ -8,13 +8,14 @@ from contextlib import ExitStack
 import numpy as np
 
 from ...schemes_db.formats.strict_json import loads
+from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
 from ..cluster.connection import Cluster
 from ..cluster.turn_pool import TurnPool
 from ..cluster.turn_worker import Report
 from ..runs.record import Record
 from ..runs.result import Find
-from .catalogue import CatalogueUpdater, in_order
+from .catalogue import CatalogueUpdater
 from .events import OnEvent, TurnBegun, Walking
 from .gaps import Gap
 from .history import History

@@ -12,7 +12,9 @@ from ...errors import PlanError
 from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...schemes_db.provenance import Step
+from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
+from ...schemes_db.uneven import Shape
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.session import WALKS, gpu_kind
@@ -26,10 +28,9 @@ from ..runs.settings import setting_for
 from ..triples.annealer import has_triples
 from ..triples.fleet import STEPS as TRIPLE_STEPS
 from ..triples.fleet import TripleFleet
-from .catalogue import in_order
 from .collect import TurnFleet, collect_below
 from .cpu_fleet import CpuFleet
-from .gaps import BLOCKS, Gap, Shape, is_walkable
+from .gaps import BLOCKS, Gap, is_walkable
 from .history import SELECTING, TRIPLES, VARIANTS, Choice, History, symmetric_walks, varied, walk_of
 from .islands import Islands
 from .neighbours import Route, routes

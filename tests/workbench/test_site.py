@@ -165,7 +165,7 @@ def test_the_heat_map_takes_the_best_of_each_ring_in_any_order(tmp_path, keep, f
         maps = {heat.ring: heat for heat in heat_maps(listing(catalog))}
     assert list(maps) == ["Z", "Q", "Z2"]
     cells = {ring: {cell.shape: cell for slab in heat.slabs for cell in slab.cells} for ring, heat in maps.items()}
-    assert set(cells["Z"]) == set(itertools.combinations_with_replacement(range(2, 9), 3))
+    assert set(cells["Z"]) == set(itertools.combinations_with_replacement(range(2, 17), 3))
     for ring, found in cells.items():
         assert found[2, 3, 7].ours.entry.target == "7x3x2"
         assert found[2, 3, 7].composed.how.startswith("sum")

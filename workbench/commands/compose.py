@@ -7,48 +7,80 @@ from collections.abc import Mapping
 import click
 
 from ...errors import TargetError
-from ...schemes_db import Z, parse_target
+from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.composition import Part, best_composition, build
+from ...schemes_db.closure import find_recipes
+from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.pareto import Entry
 from ...schemes_db.ranks import best_known
-from ...verify import certify
+from ...schemes_db.recipes import render
+from ...schemes_db.shipped import shipped, shipped_names
+from ..board import composed
 from ..destination import claim, force_option, write
 from ..output import print_json
 
 
 @click.command("compose")
-@click.argument("target", metavar="MxKxN")
+@click.argument("target", metavar="[MxKxN]", required=False)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Find the recipes for all formats up to 16x16x16 from the shipped schemes again, and write them to --out.",
+)
 @click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
 @click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
 @force_option
+@click.option(
+    "--ring",
+    type=click.Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
+    default="Z",
+    show_default=True,
+    help="The ring of the schemes; ZT: coefficients -1, 0, 1.",
+)
+@click.option("--explain", is_flag=True, help="Print the whole tree of constructions, with blocks and groups.")
 @click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
 @click.option("--json", "as_json", is_flag=True)
-def command(target: str, keep: bool, out: str | None, force: bool, dry_run: bool, as_json: bool) -> None:
+def command(
+    target: str | None,
+    everything: bool,
+    keep: bool,
+    out: str | None,
+    force: bool,
+    ring: str,
+    explain: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Compose the best scheme for a size from those of the catalogue.
 
-    Sums along an axis, tensor products, products of blocks of unequal sizes and the classical
-    algorithm, of the lowest total rank; what is built is proven. Each scheme is printed with its name, if it
+    Sums along an axis, tensor products, products of blocks of unequal sizes, products that share a factor, and the
+    classical algorithm, of the lowest total rank; what is built is proven. Each scheme is printed with its name, if it
     comes with lcma, or as one of the user's own.
     """
-    wanted = parse_target(target)
+    if everything == (target is not None):
+        raise click.UsageError("give a size, or --all")
+    if everything:
+        _write_recipes(out, force)
+        return
+    wanted = parse_target(str(target))
     if not wanted.is_general:
         raise TargetError(f"compositions are known for general targets only, not {wanted}")
     if out is not None:
         claim(out, force)
     with Catalog.open() as catalog:
-        part = best_composition(wanted.shape, catalog.best_ranks())
+        part = best_composition(wanted.shape, catalog.best_ranks(ring), ring)
         whose = {entry.digest[:16]: entry for entry in catalog.entries()}
-        known = best_known(wanted, Z)
+        known = best_known(wanted, parse_ring("Z" if ring == "ZT" else ring), ring == "ZT")
         facts: dict[str, object] = {
             "target": wanted.name,
+            "ring": ring,
             "rank": part.rank,
             "best_known_rank": known.rank if known else None,
         }
         if not dry_run:
-            scheme = build(part, wanted.shape, lambda name: catalog.find(name)[0])
-            certificate = certify(scheme)
+            scheme, certificate = composed(part, wanted.shape, catalog, ring)
             facts["digest"] = scheme.digest
             if keep:
                 facts["added"] = catalog.add(scheme, certificate)
@@ -57,7 +89,7 @@ def command(target: str, keep: bool, out: str | None, force: bool, dry_run: bool
     if as_json:
         print_json({**facts, "composition": _to_json(part, whose)})
         return
-    for line in part.lines:
+    for line in part.lines if explain else part.lines[:1]:
         entry = whose.get(line.split()[-1])
         click.echo(line if entry is None else f"{line}, {_owner(entry)}")
     gap = f"; best known {known.rank}" if known else ""
@@ -66,6 +98,16 @@ def command(target: str, keep: bool, out: str | None, force: bool, dry_run: bool
 
 def _owner(entry: Entry) -> str:
     return f"shipped as {entry.name}" if entry.origin == "shipped" else f"your own {entry.name}".strip()
+
+
+def _write_recipes(out: str | None, force: bool) -> None:
+    """Run the closure of all constructions over the shipped schemes."""
+    if not out:
+        raise click.UsageError("--all needs a file: --out FILE")
+    claim(out, force)
+    recipes = find_recipes({name: shipped(name).scheme for name in shipped_names()})
+    write(out, render(recipes))
+    click.echo(f"{len(recipes)} recipes written to {out}", err=True)
 
 
 def _to_json(part: Part, whose: Mapping[str, Entry]) -> dict[str, object]:
@@ -77,6 +119,8 @@ def _to_json(part: Part, whose: Mapping[str, Entry]) -> dict[str, object]:
         "rank": part.rank,
         "how": part.how,
         **named,
+        **({"count": part.count} if part.count > 1 else {}),
         **({"sizes": [list(axis) for axis in part.sizes]} if all(part.sizes) else {}),
+        **({"groups": [str(group) for group in part.groups]} if part.groups else {}),
         "parts": [_to_json(inner, whose) for inner in part.parts],
     }

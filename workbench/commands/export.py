@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ...schemes_db.names import file_stem
+from ..board import board_cells, composed
 from ..destination import claim, force_option, write
 from ..schemes import scheme_argument, stored_scheme
 
@@ -20,21 +22,32 @@ from ..schemes import scheme_argument, stored_scheme
 @click.option(
     "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."
 )
+@click.option(
+    "--records",
+    is_flag=True,
+    help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with an "
+    "index.",
+)
 @click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 @force_option
-def command(scheme: str | None, everything: bool, format_: str, out: str | None, force: bool) -> int:
+def command(
+    scheme: str | None, everything: bool, records: bool, format_: str, out: str | None, force: bool
+) -> int:
     """Write schemes of the catalogue as text.
 
     The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.
     """
-    if everything == (scheme is not None):
-        raise click.UsageError("give a SCHEME, or --all")
-    if everything and not out:
-        raise click.UsageError("--all needs a folder: --out FOLDER")
-    if scheme is None:
+    if [scheme is not None, everything, records].count(True) != 1:
+        raise click.UsageError("give a SCHEME, --all, or --records")
+    if (everything or records) and not out:
+        raise click.UsageError(f"{'--all' if everything else '--records'} needs a folder: --out FOLDER")
+    if everything:
         return _export_all(format_, Path(str(out)), force)
-    _export_one(scheme, format_, out, force)
+    if records:
+        _export_records(format_, Path(str(out)), force)
+    else:
+        _export_one(str(scheme), format_, out, force)
     return 0
 
 
@@ -75,3 +88,30 @@ def _export_all(format_: str, folder: Path, force: bool) -> int:
                 click.echo(f"lcma: {error}", err=True)
     click.echo(f"{len(entries) - damaged} schemes written to {folder}", err=True)
     return int(damaged > 0)
+
+
+def _export_records(format_: str, folder: Path, force: bool) -> None:
+    """Write all that is below the table over Z, composed and proven where it is no scheme of its own; and an index."""
+    claim(folder / "index.json", force)
+    index = []
+    with Catalog.open() as catalog:
+        for cell in board_cells(catalog):
+            if cell.gap < 0:
+                scheme, certificate = composed(cell.part, cell.shape, catalog)
+                name = f"{cell.name}-r{scheme.rank}-{scheme.digest[:12]}{WRITERS[format_].SUFFIX}"
+                claim(folder / name, force)
+                write(folder / name, _content(scheme, certificate, format_))
+                index.append(
+                    {
+                        "format": cell.name,
+                        "rank": scheme.rank,
+                        "table": cell.known.rank,
+                        "date_of_table": cell.known.date,
+                        "ring": "ZT" if scheme.ternary else scheme.ring.name,
+                        "digest": scheme.digest,
+                        "file": name,
+                        "construction": cell.construction,
+                    }
+                )
+    write(folder / "index.json", json.dumps(index, indent=1) + "\n")
+    click.echo(f"{len(index)} schemes and index.json written to {folder}", err=True)

@@ -9,12 +9,15 @@ import click
 from ...errors import LcmaError
 from ..bench_report import benchmarks_page
 from ..blr_report import block_low_rank_page
+from ..board import LARGEST
 from ..destination import claim, force_option, unwritable, write
 from ..figures import FIGURES, write_figures
-from ..report import catalogue_page
+from ..output import print_json
+from ..records import records_page
+from ..report import board_json, catalogue_page
 from ..structured_report import structured_page
 
-PAGES = {"catalogue": catalogue_page, "structured": structured_page}
+PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": structured_page}
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
 
 
@@ -32,17 +35,30 @@ FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_pag
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("docs/results"),
     show_default=True,
-    help="The folder with the rows of `lcma bench`, for all but catalogue and structured.",
+    help="The folder with the rows of `lcma bench`, for all but catalogue, records and structured.",
 )
-def command(subject: str, out: Path | None, force: bool, results: Path) -> None:
+@click.option(
+    "--up-to",
+    type=click.IntRange(2, LARGEST),
+    default=LARGEST,
+    show_default=True,
+    help="The longest side of the formats of the catalogue with --json.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all formats of the catalogue beside the table as JSON.")
+def command(subject: str, out: Path | None, force: bool, results: Path, up_to: int, as_json: bool) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 
-    `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and
-    larger ones by composition. `structured`: products with a structure, the best known and ours.
-    `benchmarks`: all measured rows with method and machine. `block-low-rank`: those of block low-rank layers and
-    models, with bytes, errors and one optimisation at a time. `figures`: SVG pictures, each with its
+    `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and all formats up to
+    16x16x16 in short. `records`: what is below the tables. `structured`: products with a structure, the best known
+    and ours. `benchmarks`: all measured rows with method and machine. `block-low-rank`: those of block low-rank
+    layers and models, with bytes, errors and one optimisation at a time. `figures`: SVG pictures, each with its
     alternative text, into a folder.
     """
+    if as_json:
+        if subject != "catalogue":
+            raise click.UsageError("--json is for the catalogue")
+        print_json(board_json(up_to))
+        return
     if subject not in PAGES and not results.is_dir():
         raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench by --results")
     if subject == "figures":

@@ -114,5 +114,5 @@ def fewest_additions(listed: Sequence[Listed]) -> list[Fewest]:
 
 
 def records(listed: Sequence[Listed], catalog: Catalog) -> list[tuple[Listed, Certificate]]:
-    """The schemes below every figure in the tables, each with what was proven of it."""
-    return [(row, catalog.find(row.entry.digest)[1]) for row in listed if row.level == "record"]
+    """The best schemes of targets that are below every figure in the tables, each with what was proven of it."""
+    return [(row, catalog.find(row.entry.digest)[1]) for row in listed if row.level == "record" and row.best]

@@ -10,8 +10,8 @@ from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
 from .listing import Listed, level
 
-SIZES = range(2, 9)
-"""The table goes from 2x2x2 to 8x8x8."""
+SIZES = range(2, 17)
+"""The table goes from 2x2x2 to 16x16x16."""
 
 MAX_RINGS = 8
 MAX_STRUCTURED = 150
@@ -112,7 +112,7 @@ def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
     def cell(m: int, k: int, n: int) -> Cell | None:
         if k > n:
             return None
-        ours, part = best.get((m, k, n)), best_composition((m, k, n), kept)
+        ours, part = best.get((m, k, n)), best_composition((m, k, n), kept, ring.name)
         lower = part.how not in ("scheme", "naive")
         return Cell((m, k, n), best_known(Target.general(m, k, n), ring), ours, part if lower else None)
 

@@ -1,0 +1,137 @@
+"""The table of best known ranks, the recipes of compositions, and what both say of the 680 formats."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.schemes_db import Z
+from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.closure import Closure, find_recipes, over
+from lcma.schemes_db.composed_ranks import BOARD_SIDE, composed_ranks
+from lcma.schemes_db.composition import best_composition, build, ranks_up_to
+from lcma.schemes_db.ranks import best_known, board
+from lcma.schemes_db.recipes import Recipe, in_order, render, shipped_recipes
+from lcma.schemes_db.scheme import Scheme
+from lcma.schemes_db.shipped import shipped
+
+TABLE_DIGEST = "28155ccb8ba790dc76be447bfd68963704dd514a5129130cb376504303cb8038"
+"""The table of 2 July 2026: what is said to be below it refers to this one."""
+
+
+def data(name):
+    return (resources.files("lcma.schemes_db") / "data" / name).read_bytes()
+
+
+def composed(shape, ring, catalog):
+    over_ring = lcma.parse_ring("Z" if ring == "ZT" else ring)
+    part = best_composition(shape, catalog.best_ranks(ring), ring)
+
+    def named(name):
+        scheme = catalog.find(name)[0]
+        return scheme.over_z2() if ring == "Z2" and scheme.ring == Z else scheme
+
+    return part, build(part, shape, named, over_ring)
+
+
+def test_the_table_of_best_known_ranks_is_that_of_2_july_2026():
+    assert hashlib.sha256(data("ranks_general.csv")).hexdigest() == TABLE_DIGEST
+    assert board() == tuple(combinations_with_replacement(range(2, 17), 3))
+    assert len(board()) == 680
+    for shape in board():
+        known = best_known(lcma.Target.general(*shape), Z)
+        assert known.date == "2026-07-02"
+        assert known.rank <= best_known(lcma.Target.general(*shape), Z, ternary=True).rank <= np.prod(shape)
+
+
+def test_recipes_are_those_of_the_shipped_schemes():
+    known = shipped_recipes()
+    assert render(known).encode() == data("recipes.csv")
+    assert {one.ring for one in known} <= {"Z", "ZT", "Z2"}
+    for one in known:
+        scheme = over(shipped(one.outer).scheme, "Z2" if one.ring == "Z2" else "Z")
+        assert (scheme.rank, scheme.target.shape) == (one.rank, one.blocks)
+        assert Recipe.of(one.outer, scheme, one.sizes, one.groups).parts == one.parts
+        assert scheme.ternary or one.ring != "ZT"
+
+
+@pytest.mark.parametrize(("shape", "ring"), [
+    ((4, 14, 14), "Z"), ((14, 9, 9), "Z"), ((12, 15, 14), "Z"),
+    ((11, 11, 11), "ZT"), ((8, 9, 9), "Z2"), ((15, 15, 16), "Z2"),
+])  # fmt: skip
+def test_compositions_of_the_board_are_valid(shape, ring):
+    with Catalog.in_memory() as catalog:
+        part, scheme = composed(shape, ring, catalog)
+    assert (scheme.target.shape, scheme.rank) == (shape, part.rank)
+    assert scheme.ternary or ring == "Z"
+    assert lcma.check(scheme).ok
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ring", ["Z", "ZT", "Z2"])
+def test_all_680_compositions_are_exact(ring):
+    with Catalog.in_memory() as catalog:
+        for shape in board():
+            part, scheme = composed(shape, ring, catalog)
+            assert scheme.target.shape == shape
+            assert scheme.rank == part.rank or (
+                ring == "Z2" and scheme.rank < part.rank
+            )  # products may vanish modulo 2
+            assert scheme.ternary or ring == "Z"
+            assert lcma.check(scheme).ok
+
+
+def test_the_closure_of_a_few_schemes_is_a_fixed_point(strassen):
+    schemes = {name: shipped(name).scheme for name in ("strassen", "2x3x3-r15", "3x3x3-r23-additions", "2x2x4-r14")}
+    closure = Closure(schemes, "Z")
+    found = closure.run()
+    kept = {in_order(scheme.target.shape): scheme.rank for scheme in schemes.values()}
+    assert np.array_equal(composed_ranks(kept, BOARD_SIDE, recipes=found), closure.ranks)
+    assert closure.run() == found
+    assert {"n", "m", "k"} >= {group.axis for one in found for group in one.groups} != set()
+    # A pair of products with a common factor saves one product of 2x2x2 twice: 3x3x3 over 1x2x2 blocks.
+    assert closure.ranks[3, 6, 6] < min(23 * 4, 15 * 6)
+    for missing in found:
+        others = [one for one in found if one is not missing]
+        assert composed_ranks(kept, BOARD_SIDE, recipes=others)[missing.shape] > closure.ranks[missing.shape]
+
+
+def test_a_scheme_that_loses_products_modulo_2_has_no_recipe_there(strassen):
+    u, v, w = (factor.dense for factor in strassen.factors)
+    more = Scheme.from_arrays(
+        strassen.target,
+        *(np.concatenate([x, c * x[:1], d * x[:1]]) for x, c, d in ((u, 2, 2), (v, 1, 1), (w, 1, -1))),
+        Z,
+    )
+    assert lcma.check(more).ok
+    assert over(more, "Z2") is None
+    assert over(more, "ZT") is None
+    assert over(more, "Z") is more
+    assert over(strassen, "Z2").ring.name == "Z2"
+    assert over(shipped("2x2x2-tri-left-r6").scheme, "Z") is None
+
+
+def test_a_better_scheme_of_the_user_lowers_what_is_composed_of_it():
+    with Catalog.in_memory() as catalog:
+        kept = {shape: rank for shape, (rank, _) in catalog.best_ranks("Z").items()}
+    before = ranks_up_to(16, kept)
+    after = ranks_up_to(16, {**kept, (3, 4, 6): 54})
+    assert before[3, 4, 6] == 56
+    assert (after <= before).all()
+    assert after[12, 12, 12] <= before[12, 12, 12]
+    assert (after < before).sum() > 100
+
+
+def test_a_recipe_needs_its_scheme():
+    kept = {(2, 2, 2): 7}
+    assert composed_ranks(kept, BOARD_SIDE)[3, 6, 14] == composed_ranks(kept, BOARD_SIDE, recipes=())[3, 6, 14]
+
+
+def test_a_naive_scheme_has_no_recipe():
+    assert find_recipes({"naive": naive(lcma.Target.general(2, 2, 2))}) == []

@@ -1,0 +1,182 @@
+"""Products that share a factor, computed side by side."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lcma
+from lcma.errors import TargetError
+from lcma.schemes_db import Q
+from lcma.schemes_db.algebra import naive, tensor
+from lcma.schemes_db.constructions import change_of_basis, direct_sum
+from lcma.schemes_db.reproduce import reproduced
+from lcma.schemes_db.scheme import Scheme
+from lcma.schemes_db.shared_factors import Group, best_groups, classes, parse_groups
+from lcma.schemes_db.uneven import inner_products, uneven_product
+
+NAMES = ("3x3x3-r23-additions", "2x2x4-r14", "3x4x8-r75", "4x4x5-r63", "naive:2x2x3")
+
+
+def named(name):
+    return lcma.resolve(name)[0]
+
+
+def full(shape):
+    return naive(lcma.Target.general(*shape))
+
+
+def scaled(scheme, rng):
+    """The scheme with the factors of every product times -3 to 3 and divided by them in another factor, over Q."""
+    numbers = rng.choice([-3, -2, -1, 1, 2, 3], size=(2, scheme.rank))
+    u, v, w = (factor.dense for factor in scheme.factors)
+    u, v = u * numbers[0][:, None, None], v * numbers[1][:, None, None]
+    w = w * (36 // (numbers[0] * numbers[1]))[:, None, None]
+    return Scheme.from_arrays(scheme.target, u, v, w, Q, denominators=(1, 1, 36))
+
+
+def drawn_groups(scheme, rng):
+    """Some of the scheme's products with a factor in common, each product in one group at most."""
+    found, used = [], set()
+    for group in rng.permutation(np.array(classes(scheme), dtype=object)).tolist():
+        free = [number for number in group[1] if number not in used]
+        chosen = rng.permutation(free)[: rng.integers(len(free) + 1)].tolist()
+        if chosen:
+            found.append(Group(group[0], tuple(chosen)))
+            used.update(chosen)
+    return tuple(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(NAMES), st.booleans())
+def test_random_groups_of_random_schemes_make_valid_schemes(seed, name, rational):
+    rng = np.random.default_rng(seed)
+    outer = scaled(named(name), rng) if rational else named(name)
+    groups = drawn_groups(outer, rng)
+    sizes = tuple(tuple(rng.integers(1, 4, size=count).tolist()) for count in outer.target.shape)
+    shapes = {one.shape for one in inner_products(outer, sizes, groups)}
+    made = uneven_product(outer, sizes, [full(shape) for shape in shapes], groups)
+    assert made.target.shape == tuple(map(sum, sizes))
+    assert made.rank <= sum(np.prod(one.shape) for one in inner_products(outer, sizes, groups))
+    assert lcma.check(made).ok
+
+
+def test_a_common_factor_saves_products_of_wider_blocks():
+    outer = named("3x3x3-r23-additions")
+    groups = best_groups([group for group in classes(outer) if group.axis == "m"], lambda axis, count: count - 1)
+    assert [group.axis for group in groups] == ["m"] * 3
+    inner = [full((1, 2, 2)), named("strassen")]
+    made = uneven_product(outer, ((1, 1, 1), (2, 2, 2), (2, 2, 2)), inner, groups)
+    assert (made.target.name, made.rank) == ("3x6x6", 23 * 4 - 3)
+    assert lcma.check(made).ok
+
+
+def test_products_of_a_sum_of_schemes_in_one_group_make_the_product_of_the_sum(strassen):
+    outer = full((1, 1, 3))
+    made = uneven_product(outer, ((2,), (2,), (2, 2, 2)), [full((2, 2, 6))], [Group("n", (0, 1, 2))])
+    assert made.digest == full((2, 2, 6)).digest
+
+
+@pytest.mark.parametrize(("axis", "shape"), [("m", (3, 1, 1)), ("k", (1, 3, 1)), ("n", (1, 1, 3))])
+def test_every_axis_has_its_common_factor(axis, shape):
+    assert classes(full(shape)) == (Group(axis, (0, 1, 2)),)
+    assert classes(full((2, 2, 2))) == tuple(
+        Group(axis, numbers)
+        for axis, numbers in (
+            ("n", (0, 1)), ("n", (2, 3)), ("n", (4, 5)), ("n", (6, 7)),
+            ("m", (0, 4)), ("m", (1, 5)), ("m", (2, 6)), ("m", (3, 7)),
+            ("k", (0, 2)), ("k", (1, 3)), ("k", (4, 6)), ("k", (5, 7)),
+        )
+    )  # fmt: skip
+
+
+def test_scalars_are_undone_in_another_factor(strassen):
+    rng = np.random.default_rng(3)
+    outer = scaled(direct_sum(strassen, strassen, "n"), rng)
+    groups = [group for group in classes(outer) if group.axis == "n"]
+    assert len(groups) == 7
+    made = uneven_product(outer, ((1, 2), (2, 1), (1, 1, 2, 1)), [
+        full(shape) for shape in {one.shape for one in inner_products(outer, ((1, 2), (2, 1), (1, 1, 2, 1)), groups)}
+    ], groups)  # fmt: skip
+    assert made.ring is Q
+    assert lcma.check(made).ok
+
+
+def test_modulo_2_the_sums_of_a_group_cancel_as_they_should():
+    outer = named("3x3x3-r23-additions").over_z2()
+    groups = best_groups(classes(outer), lambda axis, count: count - 1)
+    shapes = {one.shape for one in inner_products(outer, ((2, 1, 1), (1, 2, 1), (1, 1, 2)), groups)}
+    inner = [naive(lcma.Target.general(*shape), outer.ring) for shape in shapes]
+    assert lcma.check(uneven_product(outer, ((2, 1, 1), (1, 2, 1), (1, 1, 2)), inner, groups)).ok
+
+
+def test_no_groups_make_the_tensor_product_and_the_steps_make_it_again(strassen):
+    outer = named("2x2x4-r14")
+    groups = tuple(group for group in classes(outer) if group.axis == "n")
+    made = uneven_product(outer, ((2, 2), (2, 2), (2, 2, 2, 2)), [named("2x2x4-r14")], groups)
+    assert made.rank == 7 * 14 == tensor(outer, strassen).rank
+    assert parse_groups(made.provenance.steps[-1].value("groups")) == groups
+    assert reproduced(made, lambda digest: outer, None).digest == made.digest
+
+
+def exhaustive(found, gain):
+    """The largest total gain, by trying all assignments of products to classes."""
+    numbers = sorted({number for group in found for number in group.products})
+    options = [[place for place, group in enumerate(found) if number in group.products] for number in numbers]
+    return max(
+        sum(gain(group.axis, chosen.count(place)) for place, group in enumerate(found) if chosen.count(place) > 1)
+        for chosen in product(*options)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_the_best_groups_have_the_largest_gain(data):
+    axes = {axis: data.draw(st.permutations(range(8))) for axis in "mkn"}
+    cuts = {axis: sorted(data.draw(st.sets(st.integers(1, 7), max_size=5))) for axis in "mkn"}
+    found = []
+    for axis, numbers in axes.items():
+        parts = np.split(np.array(numbers), cuts[axis])
+        found += [Group(axis, tuple(sorted(part.tolist()))) for part in parts if len(part) > 1]
+    savings = {axis: data.draw(st.integers(0, 5)) for axis in "mkn"}
+
+    def gain(axis, count):
+        return savings[axis] * (count - 1)
+
+    chosen = best_groups(found, gain)
+    used = [number for group in chosen for number in group.products]
+    assert len(used) == len(set(used))
+    for group in chosen:
+        assert any(set(group.products) <= set(other.products) and other.axis == group.axis for other in found)
+    reached = sum(gain(group.axis, len(group.products)) for group in chosen)
+    assert reached == (exhaustive(found, gain) if found else 0)
+
+
+@pytest.mark.parametrize(("groups", "message"), [
+    ([Group("n", (0, 2))], "share no factor"),
+    ([Group("n", (0, 99))], "has no group"),
+    ([Group("x", (0, 1))], "has no group"),
+    ([Group("n", (0, 1)), Group("m", (0, 4))], "stands in two groups"),
+])  # fmt: skip
+def test_groups_that_are_none_are_refused(groups, message):
+    with pytest.raises(TargetError, match=message):
+        uneven_product(full((2, 2, 2)), ((1, 1), (1, 1), (1, 1)), [full((1, 1, 1)), full((1, 1, 2))], groups)
+
+
+def test_the_text_of_groups():
+    groups = (Group("k", (5, 7)), Group("n", (0, 3)))
+    assert parse_groups(";".join(map(str, groups))) == groups
+    assert parse_groups("") == ()
+    for text in ("n", "n:x", "n:0:1"):
+        with pytest.raises(TargetError, match="names no groups"):
+            parse_groups(text)
+
+
+def test_another_basis_has_the_same_groups():
+    outer = named("3x3x3-r23-additions")
+    one, shear = np.eye(3, dtype=int), np.array([[1, 1, 0], [0, 1, 0], [0, -1, 1]])
+    assert classes(change_of_basis(outer, shear, one, shear)) == classes(outer)

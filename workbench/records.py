@@ -1,0 +1,136 @@
+"""Results below the tables of best known ranks and additions as Markdown, with proof, command and date."""
+
+from __future__ import annotations
+
+from ..schemes_db import Certificate, Proof, Q, parse_target
+from ..schemes_db.additions_table import fewest_additions, program_named, recipes
+from ..schemes_db.catalog import Catalog
+from ..schemes_db.ranks import best_known
+from ..verify.program import check_program
+from .board import BoardCell, Summary, board_cells
+from .report import markdown_table
+from .site.fronts import records
+from .site.listing import Listed, listing
+
+HEAD = """# Records
+
+What is called a record here: a scheme of a rank, or of a number of full and half products, below every figure
+in the tables of best known ranks (`schemes_db/data/ranks_general.csv`, `schemes_db/data/ranks_structured.csv`,
+each with its source). The tables are as recent as the version; [Publish a record](how-to/publish.md) says what
+to check before a claim. This page is written by `lcma report records`."""
+
+GENERAL = """## Full products
+
+{below} of {formats} formats up to 16x16x16 are below the table of 2 July 2026 over the integers, {apart} of
+them without a side of 2; {any_field} are also below its best rank over any field. The table is the status file
+of the collection FastMatrixMultiplication (arXiv 2606.02480), commit d17309a. Schemes of their own are files in
+`schemes_db/data/schemes`; the others are built and proven by their command. `lcma export --records --format
+fmm-json --out FOLDER` writes all of them with an index."""
+
+STRUCTURED = """## Structured products
+
+R = F + H products, F full and H half, in brackets F + H/2: the multiplications of one level over blocks."""
+
+ADDITIONS = """## Fewest additions
+
+`lcma additions --all` prints, for every format at its best known rank, our additions with shared sums beside
+the table's; with `--out DIR` it writes the programs. The table's counts come from the files of one collection;
+they are upper bounds that nobody claims to be least, and some of them are above what two smaller schemes side
+by side need. The programs are:
+
+- composed of smaller ones (names in `-composed`): a tensor product or two schemes side by side, by the recipes
+  in `schemes_db/data/composed_programs.csv`. 8x8x8:343 takes 1353 additions as Winograd's variant over 4x4x4:49
+  in 159;
+- polished (names in `-polished` and `-additions`): `lcma additions NAME --time 60s --seed 5` to `--time 200s`,
+  on one of two shared cores in November 2026, 40 minutes in all. What it finds in a given time depends on the
+  machine, so the programs are shipped;
+- those of shipped schemes.
+
+Two checks that share nothing prove each: the program is expanded and all Brent equations are compared exactly,
+and it is run line by line on matrices of large integers, with additions and products counted."""
+
+_GENERAL = ("format", "rank", "table", "any field", "date of the table", "ring", "construction", "file", "command")
+_STRUCTURED = ("target", "ring", "ours", "table", "source of the table", "scheme", "proof", "command or method", "date")
+_ADDITIONS = ("format", "rank", "ours", "table", "scheme", "proof", "command or method", "date")
+
+
+def records_page() -> str:
+    """Full products below the table, structured ones, then those of the best known rank with fewer additions."""
+    with Catalog.in_memory() as catalog:
+        rows = listing(catalog)
+        by_digest = {row.entry.digest[:16]: row for row in rows}
+        by_name = {row.entry.name: row for row in rows}
+        cells = board_cells(catalog)
+        below = [cell for cell in cells if cell.gap < 0]
+        general = [_general(cell, by_digest, catalog) for cell in below]
+        structured = [_structured(row, certificate, catalog) for row, certificate in records(rows, catalog)
+                      if not row.target.is_general]  # fmt: skip
+        sums = [
+            (one.target.name, one.rank, one.additions, one.known.shared, *_sums(catalog, one.name, by_name))
+            for one in fewest_additions()
+            if one.known is not None and one.additions < one.known.shared
+        ]
+    counts = {
+        "below": len(below),
+        "formats": Summary.of(cells).formats,
+        "apart": sum(cell.shape[0] > 2 for cell in below),
+        "any_field": sum(cell.below_any for cell in below),
+    }
+    parts = [HEAD, GENERAL.format(**counts), markdown_table(_GENERAL, general), STRUCTURED]
+    parts += [markdown_table(_STRUCTURED, structured) if structured else "None in this version."]
+    parts += [ADDITIONS, markdown_table(_ADDITIONS, sums)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _general(cell: BoardCell, rows: dict[str, Listed], catalog: Catalog) -> tuple[object, ...]:
+    """A full product below the table: a scheme of its own, with its file, or the command that composes it."""
+    lowest = best_known(parse_target(cell.name), Q)
+    own = rows.get(cell.part.name) if cell.part.how == "scheme" else None
+    if own is None:
+        file, ring, how = "", cell.ring, f"`lcma compose {cell.name} --out {cell.name}.json`"
+    else:
+        origin = catalog.find(own.entry.digest)[0].provenance
+        file, ring = _link(own), "ternary" if own.ternary else cell.ring
+        how = "; ".join(f"`{step.value('command') or step}`" for step in origin.history)
+    facts = (cell.part.rank, cell.known.rank, lowest and lowest.rank, cell.known.date)
+    return (cell.name, *facts, ring, cell.construction, file, how)
+
+
+def _structured(row: Listed, certificate: Certificate, catalog: Catalog) -> tuple[object, ...]:
+    entry, known = row.entry, row.known
+    if known is None:
+        raise LookupError(entry.name)
+    ours = f"{entry.rank} = {entry.full_products} + {entry.half_products} [{row.cost:g}]"
+    full, half = (known.rank, 0) if known.full is None or known.half is None else (known.full, known.half)
+    table = f"{known.rank} = {full} + {half} [{row.known_cost:g}]"
+    return (row.label, entry.ring, ours, table, known.source, *_proven(row, certificate, catalog))
+
+
+def _sums(catalog: Catalog, name: str, rows: dict[str, Listed]) -> tuple[object, ...]:
+    """Return the description of a program: that of its scheme, or the recipe that composes it."""
+    if name in recipes():
+        program = program_named(name)
+        outcome = check_program(program)
+        if not outcome.ok:
+            raise LookupError(f"{name}: {outcome.explain()}")
+        proof = f"exact, {program.target.equations} equations, when this page was built"
+        return (name, proof, f"`lcma additions --all`: {recipes()[name]}", "computed")
+    return _proven(rows[name], catalog.find(rows[name].entry.digest)[1], catalog)
+
+
+def _proven(row: Listed, certificate: Certificate, catalog: Catalog) -> tuple[object, ...]:
+    """Scheme with a link to its page and files, proof, command and date."""
+    origin = catalog.find(row.entry.digest)[0].provenance
+    proofs = "; ".join(_proof(proof) for proof in certificate.proofs)
+    how = "; ".join(f"`{step}`" for step in origin.history) or origin.source or origin.relation
+    return (_link(row), proofs, how, origin.date or "not recorded")
+
+
+def _link(row: Listed) -> str:
+    return f'<a href="catalogue/{row.page}">{row.entry.name or row.entry.digest[:12]}</a> ({row.entry.digest[:12]})'
+
+
+def _proof(proof: Proof) -> str:
+    if proof.error_log2 is not None:
+        return f"{proof.method}, {proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
+    return f"{proof.method}, {proof.equations} equations"
