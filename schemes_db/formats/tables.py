@@ -24,7 +24,6 @@ _HEADING = pattern(
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-_SEPARATOR = pattern(r"\s*[,;|\t&]\s*|\s+")
 SCALING = pattern(r"(?i)scal|denom|divis|multiplier|norm|transp|sign|factor$")
 """Names of settings that would change the numbers."""
 
