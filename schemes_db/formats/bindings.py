@@ -38,7 +38,7 @@ from .patterns import pattern
 from .syntax import Parser
 
 _STATEMENT = pattern(
-    r"[ \t>*,;.-]*(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})"
+    r"[ \t>,;.]*(?:[*-][ \t]+)?(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})"
     r"(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
     r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.\[\], ]{1,80})?(?P<sign>=(?!=)|:=|<-)[ \t]*(?=\S|\n[ \t]*[\[{(])"
 )

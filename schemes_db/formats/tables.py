@@ -20,15 +20,16 @@ _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
 _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
 _HEADING = pattern(
-    r"[\s#%*=-]*(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
+    r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-_SEPARATOR = pattern(r"\s*[,;|\t&]\s*|\s+")
 SCALING = pattern(r"(?i)scal|denom|divis|multiplier|norm|transp|sign|factor$")
 """Names of settings that would change the numbers."""
 
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
+_CHANGES = pattern(r"(?i)half|halv|doubl|twice|negat|scal|times|divided|minus|sign")
+_LABEL = pattern(r"[A-Za-z#\\]*[_\s]?\{?\d*\}?\.?")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
 _FACTOR_NAMES = {name: slot for slot, names in enumerate(ROLES) for name in names}
@@ -101,7 +102,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             fresh = True
         elif setting := _SETTING.fullmatch(plain):
             check_setting(*setting.groups())
-        elif re.search(r"\d|[-+*/^']", plain):
+        elif re.search(r"\d|[-+*/^']", plain) or _CHANGES.search(plain):
             return []  # a row that is none: this is no table of numbers
     return found
 
@@ -153,6 +154,8 @@ def headed(text: str) -> list[Any] | None:
         cells = _cells(line)
         blocks = [_block(cell) for cell in cells]
         if len([block for block in blocks if block]) > 1:
+            if None in blocks[1:]:
+                raise SchemeFormatError("the head of a table names something that is no block", line=at)
             columns, by_block, head, row = blocks, False, cells, 0
         elif (
             len(cells) > 2
@@ -170,6 +173,8 @@ def headed(text: str) -> list[Any] | None:
                 if _role(line) is not None:
                     continue
                 raise SchemeFormatError("a row that is not as long as the head of its table", line=at)
+            if (lead or by_block or columns[0] is None) and not _LABEL.fullmatch(cells[0]):
+                raise SchemeFormatError(f"{cells[0][:20]!r} before a row is no label", line=at)
             row += 1
             titled = not lead and by_block  # the head has a title above the labels
             label = cells[0] if lead or titled or columns[0] is None else str(row)

@@ -226,3 +226,36 @@ def test_languages_that_nobody_publishes_in_are_refused(line):
 def test_a_statement_without_end_is_refused_in_linear_time():
     refused("c11 = m1" + "+a11" * (2 << 20))
     refused("c11 = m1\n" + "+a11\n" * (2 << 20))
+
+
+@pytest.mark.parametrize(
+    "head", ["-U:", "2U:", "U (halved):", "U (x2):", "U/2:", "U^T:", "2*U =", "U times two", "- U/3:"]
+)
+def test_headings_that_change_a_table_refuse_it(head):
+    tables = ["\n".join(" ".join(map(str, row)) for row in part) for part in (U, V, W)]
+    (reading,) = parse_text("\n\n".join(f"{name}:\n{part}" for name, part in zip("UVW", tables, strict=True)))
+    assert judge(reading, "file").ok
+    refused("\n\n".join(f"{name}\n{part}" for name, part in zip((head, "V:", "W:"), tables, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("b11", "-b11"), ("b11", "2*b11"), ("m2", "-m2"), ("m2", "m2/2"), ("b11", "x")]
+)
+def test_heads_and_labels_that_change_a_table_refuse_it(old, new):
+    heads = [f"{letter}{i}{j}" for letter in "abc" for i in (1, 2) for j in (1, 2)]
+    rows = [f"m{r} {' '.join(map(str, [*u, *v, *w]))}" for r, (u, v, w) in enumerate(zip(U, V, W, strict=True), 1)]
+    table = "\n".join([f"product {' '.join(heads)}", *rows])
+    (reading,) = parse_text(table)
+    assert judge(reading, "file").ok
+    refused(table.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("name", ["-c11", "2*c11", "1/2 c11", "c11/2", "|c11|", "c11^T", "-m1", "m1'"])
+def test_names_that_are_set_are_names(name):
+    old = "m1 =" if "m" in name else "c11 ="
+    refused("\n".join(LINES).replace(old, f"{name} =", 1))
+
+
+@pytest.mark.parametrize("name", ["-u", "2*u", "u'", "u.T", "u[0]"])
+def test_arrays_that_are_set_have_names(name):
+    refused(LISTS.replace("u =", f"{name} =", 1))

@@ -51,14 +51,14 @@ def in_node(texts):
 
 
 def by_command(text, folder):
-    """Return the command's verdict: (ok or None, headline without the time, convention)."""
+    """Return the command's verdict: (ok or None, headline without the time and what is near, convention)."""
     path = folder / "scheme"
     path.write_text(text)
     try:
         (report,) = lcma.verify_file(path)
     except LcmaError:
         return None, "", ""
-    headline = re.sub(r", [\d.]+ m?s\)$", ")", report.headline())
+    headline = re.sub(r", [\d.]+ m?s\)$", ")", report.headline()).removesuffix(f"; {getattr(report, 'hint', '')}")
     return report.ok, headline, report.conventions[0]
 
 
@@ -139,7 +139,7 @@ FAULTS = (with_wrong_number, with_wrong_sign, with_line_lost, with_rows_exchange
 def test_corrupted_files_have_the_verdict_of_the_command(judge, small_files, tmp_path):
     rng = random.Random(20)
     texts = []
-    while len(texts) < 500:
+    while len(texts) < 600:
         text = FAULTS[len(texts) % len(FAULTS)](rng, rng.choice(small_files))
         texts += [text] if text else []
     seen = {True: 0, False: 0, None: 0}

@@ -251,16 +251,52 @@
     const [u, v, w] = factors;
     const turned = w.map((row) => new Map([...row].map(([at, value]) => [(at % m) * n + Math.floor(at / m), value])));
     const candidates = [candidate("C^T", target, ring, [u, v, turned]), candidate("C", target, ring, [u, v, w])];
+    refuseContradiction(data, target, candidates, z2 === true);
     return { format: "fmm-json", declared: z2 === true ? ring : z2 === false ? parseRing("Q") : null, candidates };
+  }
+
+  // The equations that the file also has must say the same, unless they are not understood.
+  function refuseContradiction(data, target, candidates, z2) {
+    const texts = ["multiplications", "elements"].map((key) => data.get(key));
+    const lines = texts.every(Array.isArray) ? texts.flat() : [];
+    if (!lines.length || lines.some((line) => typeof line !== "string")) return;
+    if (Math.max(target.m, target.k, target.n) > 9) return;
+    let written;
+    try {
+      written = readEquations(lines.join("\n"), target).candidates;
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error;
+      return;
+    }
+    const numbers = candidates.map((one) => products(one, z2));
+    if (!written.some((one) => numbers.includes(products(one, z2)))) refuse("the equations in the file contradict its numbers");
+  }
+
+  // The products as tensors of rank one, sorted: the same text for the same scheme, however its factors are scaled.
+  function products(one, z2) {
+    const [u, v, w] = one.factors;
+    const keys = u.map((row, r) => {
+      const terms = [];
+      for (const [p, x] of row) {
+        for (const [q, y] of v[r]) {
+          for (const [s, z] of w[r]) {
+            const [n, d] = rational(x[0] * y[0] * z[0], x[1] * y[1] * z[1]);
+            if (!z2 || n % 2n) terms.push(`${p},${q},${s}:${z2 ? 1 : `${n}/${d}`}`);
+          }
+        }
+      }
+      return terms.sort().join(" ");
+    });
+    return keys.sort().join("\n");
   }
 
   // Equations. A value is {kind, terms}: a constant (kind ""), a linear form in blocks of A or B or in products, or
   // "ab": a product of two forms that has no name yet.
-  function readEquations(text) {
+  function readEquations(text, given) {
     const header = {};
     for (const match of text.matchAll(/^[ \t]*#\s*(target|ring|name):[ \t]*(\S.*?)\s*$/gm)) header[match[1]] ??= match[2];
     const declared = header.ring ? parseRing(header.ring) : null;
-    const wanted = header.target ? parseTarget(header.target) : null;
+    const wanted = given || (header.target ? parseTarget(header.target) : null);
     const [texts, outputs, products, values] = [new Map(), new Map(), [], new Map()];
     text.split(/\r?\n/).forEach((raw, index) => {
       const line = raw.replace(/#.*$/, "").replace(/[;,]\s*$/, "").trim();
