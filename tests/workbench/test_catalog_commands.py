@@ -23,7 +23,7 @@ def test_compose_builds_proves_and_keeps(run, tmp_path):
     assert out.splitlines()[:3] == [
         "7x7x7:250 uneven product 4+3 x 4+3 x 4+3",
         "  2x2x2:7 scheme strassen",
-        f"  4x4x4:49 scheme {lcma.resolve('4x4x4:49')[0].digest[:16]}",
+        f"  4x4x4:49 scheme {lcma.resolve('4x4x4:49')[0].digest[:16]}, shipped as 4x4x4-r49",
     ]
     assert "  3 times 3x4x4:38 scheme" in out
     data = json.loads(run("compose", "7x8x7", "--json", "--dry-run")[1])
