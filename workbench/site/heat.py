@@ -10,8 +10,8 @@ from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
 from .listing import Listed, level
 
-SIZES = range(2, 17)
-"""The table goes from 2x2x2 to 16x16x16."""
+SIZES, FEWER = range(2, 17), range(2, 9)
+"""Sizes of the table of the first ring, and of the others: a page stays small."""
 
 MAX_RINGS = 8
 MAX_STRUCTURED = 150
@@ -46,7 +46,7 @@ class Cell:
     @property
     def label(self) -> str:
         """The text of the cell."""
-        known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
+        known = f"best known {self.known.rank}" if self.known else "no figure in the tables"
         if self.composed:
             parts = " and ".join(f"{'x'.join(map(str, part.shape))}:{part.rank}" for part in self.composed.parts)
             ours = f"rank {self.composed.rank} composed, {self.composed.how} of {parts}"
@@ -95,10 +95,11 @@ def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
     present = {row.entry.ring for row in listed} | {"Z", "Q", "Z2"}
     rings = [name for name in _ORDER if name in present]
     rings += sorted(present - set(_ORDER), key=lambda name: parse_ring(name).characteristic)
-    return [_heat_map(parse_ring(name), listed) for name in rings[:MAX_RINGS]]
+    sizes = (SIZES, *[FEWER] * MAX_RINGS)
+    return [_heat_map(parse_ring(name), listed, some) for name, some in zip(rings[:MAX_RINGS], sizes, strict=False)]
 
 
-def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
+def _heat_map(ring: Ring, listed: Sequence[Listed], every: range) -> HeatMap:
     best: dict[tuple[int, int, int], Listed] = {}
     for row in listed:
         if row.target.is_general and _holds_over(row.entry.ring, ring):
@@ -117,10 +118,10 @@ def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
         return Cell((m, k, n), best_known(Target.general(m, k, n), ring), ours, part if lower else None)
 
     def slab(m: int) -> Slab:
-        sizes = tuple(range(m, SIZES.stop))
+        sizes = tuple(range(m, every.stop))
         return Slab(m, sizes, tuple((k, tuple(cell(m, k, n) for n in sizes)) for k in sizes))
 
-    return HeatMap(ring.name, tuple(slab(m) for m in SIZES))
+    return HeatMap(ring.name, tuple(slab(m) for m in every))
 
 
 def _holds_over(own: str, ring: Ring) -> bool:
