@@ -38,13 +38,13 @@ PACKAGES = (
 @click.command("doctor")
 @click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
 @click.option(
-    "--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="The device to measure."
+    "--device", type=click.Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
 )
 @click.option("--json", "as_json", is_flag=True)
-def command(measured: bool, device: str, as_json: bool) -> int:
+def command(measured: bool, device: str | None, as_json: bool) -> int:
     """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:
-        return _measure(device, as_json)
+        return max(_measure(one, as_json) for one in _devices(device))
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}
     with Catalog.open() as catalog:
         path, entries = catalog.path, catalog.entries()
@@ -69,6 +69,15 @@ def command(measured: bool, device: str, as_json: bool) -> int:
                 value = ", ".join(f"{key} {text or '-'}" for key, text in value.items())
             click.echo(f"{name + ':':<24}{value}")
     return 0 if all(proofs.values()) else 1
+
+
+def _devices(chosen: str | None) -> tuple[str, ...]:
+    """Return the devices to measure: the chosen one, else the processor, and the GPU if there is one."""
+    if chosen is not None:
+        return (chosen,)
+    from ...kernels.cuda.machine import device_reason
+
+    return ("cpu",) if device_reason() else ("cpu", "cuda")
 
 
 def _measure(device: str, as_json: bool) -> int:
