@@ -18,7 +18,7 @@ from .request import INT8, Request
 if TYPE_CHECKING:
     from .planning.machine import Machine
     from .planning.planner import Decision
-    from .planning.strategy import Executor, Plan
+    from .planning.strategy import Executor, Operand, Plan
     from .planning.trials.lesson import LearningExecutor
 
 AUTO = "auto"
@@ -156,19 +156,21 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
     return found
 
 
-def looked_up(key: Hashable, request_for: Callable[[], Request], strategy: str | None = None) -> Executor:
-    """Return the executor of `auto`, or of a strategy, for a key of operands; the request is made for a new key only.
+def again(key: Hashable, run: Callable[[], tuple[Executor, Any]], a: Operand, b: Operand) -> Any:
+    """Return the product of operands by the executor of a key, which has all that its checks depend on.
 
-    The key must determine the request.
-
-    Raises:
-        PlanError: as `planned`.
+    `run` makes the executor and computes the product with all checks, for a new key and where nothing can repeat it.
     """
     from .learning import allowed
 
-    where = "looked up", key, strategy, allowed()
-    found: Executor | None = plan_cache.get(where)
-    return plan_cache.put(where, planned(request_for(), AUTO, None, strategy)[1]) if found is None else found
+    where = "again", key, allowed()
+    found: Any = plan_cache.get(where)
+    if found is not None:
+        return found.again(a, b)
+    executor, product = run()
+    if hasattr(executor, "again"):
+        plan_cache.put(where, executor)
+    return product
 
 
 def planned(

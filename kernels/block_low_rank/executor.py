@@ -76,6 +76,12 @@ class BlockLowRankExecutor:
             return out
         return target
 
+    def again(self, a: Factors, b: Array) -> Array:
+        """Compute W X as `run` does, without its checks: the operands have the sizes, strides and dtypes of a run."""
+        target = self._empty(self.request, b)
+        self._product(a if self._rewrite is None else self._rewrite(a), b, target)
+        return target
+
     def _check_factors(self, factors: Factors) -> None:
         shapes = self.structure.factor_shapes
         if not isinstance(factors, list | tuple) or len(factors) != len(shapes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .structure import Blast, BlockLowRank, LowRank, Monarch
@@ -33,6 +34,7 @@ class Step:
         return self.count * self.m * self.k
 
 
+@lru_cache(maxsize=1024)
 def steps_of(structure: BlockLowRank) -> tuple[Step, ...]:
     """Return the steps in the order of multiplication, right-most factor first."""
     if isinstance(structure, LowRank):

@@ -85,6 +85,13 @@ class TensorKroneckerExecutor:
             target.copy_(x)
         return target if out is None or target is out else out.copy_(target)
 
+    def again(self, a: Factors, b: Tensor) -> Tensor:
+        """Compute W X as `run` does, without its checks: the operands have the sizes, strides and dtypes of a run."""
+        if self._rewrite is not None or self._product is not None or len(self.structure.patterns) > 1:
+            return self.run(a, b)
+        target = empty_result(b, self.request.m, self.request.layouts[2] is Layout.COLUMNS)
+        return self._factor(a[0], self.structure.patterns[0], b, target)
+
     def _factor(self, weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor | None) -> Tensor:
         """Compute K x, in `out` if it can be written there."""
         if self._strategy == BMM:

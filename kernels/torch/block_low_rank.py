@@ -21,7 +21,8 @@ from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import transposed
 from ..cuda.dtypes import name_of
 from ..factored import UNLIMITED, extra_bytes_for, product_dtype, request_of
-from ..plans import decision_for, looked_up
+from ..planning.strategy import Executor
+from ..plans import AUTO, again, decision_for, planned
 from ..request import Request
 from .bilinear import LIBRARY, is_differentiated, is_eager, refuse_sharded
 from .flops import flop_formula
@@ -86,19 +87,28 @@ def _run(
 def _multiply(
     x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None, intermediate: str | None
 ) -> Tensor:
+    if x.is_cuda and all(one.is_contiguous() for one in (x, *factors)):
+        operands = tuple((one.shape, one.stride(), one.dtype, one.device) for one in (x, *factors))
+        key = structure, operands, strategy, intermediate, torch.backends.cuda.matmul.allow_tf32
+        product: Tensor = again(key, lambda: _run_checked(x, factors, structure, strategy, intermediate), factors, x.T)
+        return product.T
+    return _run_checked(x, factors, structure, strategy, intermediate)[1].T
+
+
+def _run_checked(
+    x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None, intermediate: str | None
+) -> tuple[Executor, Tensor]:
+    """Return the executor of a product, and W X^T (rows, n)."""
     _checked(x, factors, structure)
     if x.device.type not in ("cpu", "cuda"):
         raise PlanError(f"block low-rank products run on cpu and cuda, not on {x.device}; move them with .to")
-    key = structure, x.shape, x.dtype, x.device, intermediate, x.is_cuda and torch.backends.cuda.matmul.allow_tf32
-    executor = looked_up(
-        key, lambda: _request(structure, len(x), x, extra_bytes_for(strategy), intermediate), strategy
-    )
+    request = _request(structure, len(x), x, extra_bytes_for(strategy), intermediate)
+    executor = planned(request, AUTO, None, strategy)[1]
     if x.is_cuda:
-        found: Tensor = executor.run([one.contiguous() for one in factors], x.contiguous().T).T
-        return found
+        return executor, executor.run([one.contiguous() for one in factors], x.contiguous().T)
     arrays = [np.ascontiguousarray(as_array(one)) for one in factors]
-    product = executor.run(arrays, np.ascontiguousarray(as_array(x)).T).T
-    return torch.from_numpy(np.ascontiguousarray(product)).to(x.dtype)
+    product = executor.run(arrays, np.ascontiguousarray(as_array(x)).T)
+    return executor, torch.from_numpy(np.ascontiguousarray(product.T)).to(x.dtype).T
 
 
 def _request(structure: BlockLowRank, rows: int, like: Tensor, extra: int, intermediate: str | None) -> Request:

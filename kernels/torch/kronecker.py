@@ -24,7 +24,8 @@ from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from ..kronecker.transposition import batch_last
-from ..plans import AUTO, looked_up, planned
+from ..planning.strategy import Executor
+from ..plans import AUTO, again, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
 from .bilinear import Options, define_bilinear, is_eager, is_plain, register_autocast
 from .flops import flop_formula
@@ -116,13 +117,17 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precis
         x = x.contiguous()
     a, d, b, c = weights.shape
     dtype = request_dtype(x, precision)
-    key = weights.shape, x.shape, x.stride(), dtype, x.device, last
-    executor = looked_up(key, lambda: _gpu_request(x, (a, b, c, d), last, strategy, precision), strategy)
+    key = weights.shape, x.shape, x.stride(), dtype, x.device, last, strategy
+
+    def checked() -> tuple[Executor, Tensor]:
+        executor = planned(_gpu_request(x, (a, b, c, d), last, strategy, precision), AUTO, None, strategy)[1]
+        return executor, executor.run([weights], x)
+
     if x.dtype != torch.float32:
-        product: Tensor = executor.run([weights], x)
+        product: Tensor = again(key, checked, [weights], x)
         return product
     with vendor_precision(dtype):
-        product = executor.run([weights], x)
+        product = again(key, checked, [weights], x)
     return product
 
 

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ....errors import PlanError
 from ...request import Request
@@ -144,6 +145,21 @@ class LearningExecutor:
             return False
         self._left += 1
         return True
+
+    def again(self, a: Operand, b: Operand) -> Operand:
+        """Compute C = A B as `run` does, without checks where the leader has a way: the operands are as in a run.
+
+        One call in WATCHED is run and timed.
+        """
+        trial = self.lesson.trial
+        leader: Any = self._executors.get(trial.leader)
+        if trial.decided and self._left + 1 < WATCHED and hasattr(leader, "again"):
+            self._left += 1
+            return leader.again(a, b)
+        if self._left:
+            self.lesson.skip(self._left)
+            self._left = 0
+        return self.run(a, b)
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
         """Compute C = A B in `out`, or in a new array, by the contender whose turn it is."""
