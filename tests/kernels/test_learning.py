@@ -286,8 +286,9 @@ from lcma.kernels import decision_for, learning, machine_for
 rng = np.random.default_rng(0)
 a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((1500, 1520), (1520, 1510)))
 began = time.perf_counter()
-while time.perf_counter() - began < 90:
+while time.perf_counter() - began < 300:
     c = lcma.matmul(a, b)
+    time.sleep(0.02)  # the process that compiles has a low priority
     lesson = next((one for one in learning.learner._lessons.values() if one), None)
     if lesson and lesson.trial.decided and lesson.trial.median:
         break
@@ -298,7 +299,7 @@ print(json.dumps([len(lesson.plans), lesson.trial.decided, float(abs(c - a @ b).
 @pytest.mark.slow
 def test_a_fresh_process_decides_by_itself(home):
     environment = {**os.environ, "LCMA_LEARN": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, timeout=120)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, timeout=330)
     assert done.stderr == ""
     contenders, settled, error = json.loads(done.stdout)
     assert contenders > 1
