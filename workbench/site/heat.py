@@ -10,8 +10,11 @@ from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
 from .listing import Listed, level
 
-SIZES = range(2, 17)
-"""The table goes from 2x2x2 to 16x16x16."""
+SIZES = {"Z": range(2, 17), "Q": range(2, 17)}
+"""The maps of these rings go from 2x2x2 to 16x16x16, as the table of best known ranks does there."""
+
+FEWER_SIZES = range(2, 9)
+"""The maps of the other rings go to 8x8x8."""
 
 MAX_RINGS = 8
 MAX_STRUCTURED = 150
@@ -45,13 +48,11 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The text of the cell."""
-        known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
+        """The text of the cell, short for the hundreds of composed ones: `lcma compose` prints the rest."""
         if self.composed:
-            parts = " and ".join(f"{'x'.join(map(str, part.shape))}:{part.rank}" for part in self.composed.parts)
-            ours = f"rank {self.composed.rank} composed, {self.composed.how} of {parts}"
-        else:
-            ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
+            return f"{self.composed.how}, best known {self.known.rank}" if self.known else self.composed.how
+        known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
+        ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
         return f"{'x'.join(map(str, self.shape))}: {ours}, {known}"
 
 
@@ -116,11 +117,13 @@ def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
         lower = part.how not in ("scheme", "naive")
         return Cell((m, k, n), best_known(Target.general(m, k, n), ring), ours, part if lower else None)
 
+    every = SIZES.get(ring.name, FEWER_SIZES)
+
     def slab(m: int) -> Slab:
-        sizes = tuple(range(m, SIZES.stop))
+        sizes = tuple(range(m, every.stop))
         return Slab(m, sizes, tuple((k, tuple(cell(m, k, n) for n in sizes)) for k in sizes))
 
-    return HeatMap(ring.name, tuple(slab(m) for m in SIZES))
+    return HeatMap(ring.name, tuple(slab(m) for m in every))
 
 
 def _holds_over(own: str, ring: Ring) -> bool:
