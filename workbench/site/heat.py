@@ -10,8 +10,11 @@ from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
 from .listing import Listed, level
 
-SIZES, FEWER = range(2, 17), range(2, 9)
-"""Sizes of the table of the first ring, and of the others: a page stays small."""
+SIZES = {"Z": range(2, 17), "Q": range(2, 17)}
+"""The maps of these rings go from 2x2x2 to 16x16x16, as the table of best known ranks does there."""
+
+FEWER_SIZES = range(2, 9)
+"""The maps of the other rings go to 8x8x8."""
 
 MAX_RINGS = 8
 MAX_STRUCTURED = 150
@@ -45,13 +48,11 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The text of the cell."""
-        known = f"best known {self.known.rank}" if self.known else "no figure in the tables"
+        """The text of the cell, short for the hundreds of composed ones: `lcma compose` prints the rest."""
         if self.composed:
-            parts = " and ".join(f"{'x'.join(map(str, part.shape))}:{part.rank}" for part in self.composed.parts)
-            ours = f"rank {self.composed.rank} composed, {self.composed.how} of {parts}"
-        else:
-            ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
+            return f"{self.composed.how}, best known {self.known.rank}" if self.known else self.composed.how
+        known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
+        ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
         return f"{'x'.join(map(str, self.shape))}: {ours}, {known}"
 
 
@@ -95,11 +96,10 @@ def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
     present = {row.entry.ring for row in listed} | {"Z", "Q", "Z2"}
     rings = [name for name in _ORDER if name in present]
     rings += sorted(present - set(_ORDER), key=lambda name: parse_ring(name).characteristic)
-    sizes = (SIZES, *[FEWER] * MAX_RINGS)
-    return [_heat_map(parse_ring(name), listed, some) for name, some in zip(rings[:MAX_RINGS], sizes, strict=False)]
+    return [_heat_map(parse_ring(name), listed) for name in rings[:MAX_RINGS]]
 
 
-def _heat_map(ring: Ring, listed: Sequence[Listed], every: range) -> HeatMap:
+def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
     best: dict[tuple[int, int, int], Listed] = {}
     for row in listed:
         if row.target.is_general and _holds_over(row.entry.ring, ring):
@@ -116,6 +116,8 @@ def _heat_map(ring: Ring, listed: Sequence[Listed], every: range) -> HeatMap:
         ours, part = best.get((m, k, n)), best_composition((m, k, n), kept, ring.name)
         lower = part.how not in ("scheme", "naive")
         return Cell((m, k, n), best_known(Target.general(m, k, n), ring), ours, part if lower else None)
+
+    every = SIZES.get(ring.name, FEWER_SIZES)
 
     def slab(m: int) -> Slab:
         sizes = tuple(range(m, every.stop))
