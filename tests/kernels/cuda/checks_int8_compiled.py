@@ -12,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.int8 import GROUP, SMALL_TILE, TILE
 from lcma.kernels.cuda.int8_kernel import multiply_int8
@@ -58,11 +59,11 @@ def test_the_product_fits(tile, capability, tmp_path):
 def test_copies_are_integers_without_spills(turned, tmp_path):
     """Of A, and of a B stored by rows to columns."""
     tile = tile_of(COPY.map, 1, turned)
-    kernel = combine_kernel(COPY.work(False, False, True, tile.ahead))
-    constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
-    aligned = ("row_stride", "width", "cols", "slab_stride", "item_stride", "stack_stride", "height")
-    aligned += ("slab_col",) if turned else ("slab_row",)
-    made = compiled(kernel, constants, {"matrix": "*i8", "stack": "*i8"}, {"num_warps": tile.warps}, aligned=aligned)
+    kernel = combine_kernel(COPY.work(False, False, tile.ahead))
+    order = {"MATRIX": BY_ROWS, "SLABS": BY_COLUMNS if turned else BY_ROWS}
+    constants = {"ROWS": tile.rows, "COLS": tile.cols, "VECTOR": 16, **order}
+    types = {"matrix": "*i8", "stack": "*i8", **dict.fromkeys(NUMBERS, "i64")}
+    made = compiled(kernel, constants, types, {"num_warps": tile.warps})
     registers, stack = used(made, tmp_path)
     assert (registers <= 255, stack) == (True, 0)
     assert ".f32" not in made.asm["ptx"]
