@@ -31,7 +31,8 @@ def test_a_repeated_product_has_the_bits_of_a_run(structure):
 
 def test_a_repeated_kronecker_product_has_the_bits_of_a_run():
     structure = KroneckerSparse.of(Pattern(2, 6, 3, 5))
-    executor = TensorKroneckerExecutor(request_of(structure, 4, "float32", device="cuda"), structure, "strided", None, 0)
+    request = request_of(structure, 4, "float32", device="cuda")
+    executor = TensorKroneckerExecutor(request, structure, "strided", None, 0)
     weights, x = torch.randn(2, 5, 6, 3), torch.randn(4, 30)
     assert torch.equal(executor.again([weights], x.T), executor.run([weights], x.T))
 
