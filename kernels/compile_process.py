@@ -138,6 +138,14 @@ def best_plans(task: Task) -> list[Plan]:
     return chosen
 
 
+def _planned(task: Task) -> list[Plan]:
+    """Return `best_plans`, none where planning fails: the parent goes on without candidates."""
+    try:
+        return best_plans(task)
+    except Exception:
+        return []
+
+
 def _code(plan: Plan) -> int:
     """Return the products of the schemes whose sums are to be compiled, each scheme once."""
     levels = {(str(one.target), one.rank) for one in _programs(plan.candidate.program)}
@@ -196,10 +204,10 @@ def main() -> None:
                 from .cuda.precompile_worker import Target
 
                 Target.activate(*task.target)
-            with contextlib.suppress(Exception):  # a task that fails has no more candidates; the parent goes on
-                for plan in best_plans(task):
+            for plan in _planned(task):
+                with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)
-                    _send(answers, _found(plan))
+                _send(answers, _found(plan))
             _send(answers, None)
 
 

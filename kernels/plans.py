@@ -127,9 +127,12 @@ def class_request(request: Request) -> Request:
 
 
 def learns(request: Request) -> bool:
-    """Return whether `auto` learns from the calls of such a request now."""
+    """Return whether `auto` learns from the calls of such a request now.
+
+    Not from exact products, prepared operands, and products by factors on a GPU: predictions choose these.
+    """
     exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
-    if exact or empty or request.static == "B":
+    if exact or empty or request.static == "B" or (request.static and request.device == "cuda"):
         return False
     from .learning import allowed
 
