@@ -190,7 +190,7 @@ class Learner:
         try:
             for found in self._process.candidates(request, machine):
                 if (plan := _restored(found, request, machine, known)) is not None:
-                    with contextlib.suppress(LcmaError, MemoryError):
+                    with contextlib.suppress(Exception):  # what cannot be compiled or run here is no contender
                         _load(plan)
                         lesson.add([plan], complete=False)
         finally:
