@@ -23,12 +23,12 @@ Event = Callable[["Lesson"], None]
 MOST_UNREAD = 64
 """Calls whose times are not known yet; further calls are not timed."""
 
-
 WATCHED = 8
 """Of the calls of a decided class that are not timed anyway, one in so many is."""
 
-ASKED = 2
-"""The call of a class at which its contenders are asked for: what is multiplied once has nothing to learn."""
+ASKED = 4
+"""The call of a class at which its contenders are asked for: what is multiplied a few times has nothing to learn, and
+predictions are scaled to the calls before."""
 
 
 class Lesson:
