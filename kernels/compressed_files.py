@@ -1,8 +1,7 @@
 """Models with structured layers in .safetensors files, and the folder of finished layers of a compression.
 
 A layer NAME is stored as the factors NAME.U, NAME.V ..., as its module names them; the metadata `lcma_structures` is a
-JSON object that names its structure, `lcma_intermediates` one that names the form of its intermediate results if these
-are rounded.
+JSON object that names its structure.
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ from .block_low_rank.structure import Blast, LowRank, Monarch
 from .compression import CompressedWeight, Compressible
 from .kronecker.pattern import parse_patterns
 from .kronecker.structure import KroneckerSparse
-from .request import check_intermediate
 
 Matrix = npt.NDArray[Any]
 
-STRUCTURES, INTERMEDIATES = "lcma_structures", "lcma_intermediates"
+STRUCTURES = "lcma_structures"
+
+ROUNDED_LAYERS = "lcma_intermediates"
+"""The metadata of files with layers that rounded the results between their steps to 8 bits, which are not read."""
 
 _CLASSES: dict[str, type[Any]] = {"low-rank": LowRank, "monarch": Monarch, "blast": Blast}
 
@@ -65,31 +66,29 @@ def write_model(
     tensors: Mapping[str, tuple[str, Matrix]],
     structures: Mapping[str, Compressible],
     metadata: Mapping[str, str],
-    intermediates: Mapping[str, str],
 ) -> None:
     """Write tensors (the format's dtype and the data) with the structures of compressed layers, atomically.
-
-    `intermediates` has the form of those that round their intermediate results.
 
     Raises:
         OSError: the file cannot be written.
     """
     texts = {name: structure_text(structure) for name, structure in structures.items()}
-    facts = {**metadata, STRUCTURES: json.dumps(texts)}
-    if intermediates:
-        facts[INTERMEDIATES] = json.dumps(dict(intermediates))
-    write_atomic(path, safetensors.chunks(tensors, facts))
+    write_atomic(path, safetensors.chunks(tensors, {**metadata, STRUCTURES: json.dumps(texts)}))
 
 
 def structures_in(path: Path) -> dict[str, Compressible]:
     """Return the structures of the compressed layers of a file.
 
     Raises:
-        SchemeFormatError: the file contains no compressed model.
+        SchemeFormatError: the file contains no compressed model, or one whose layers round intermediate results.
         OSError: it cannot be read.
     """
+    facts = safetensors.metadata(path)
+    if ROUNDED_LAYERS in facts:
+        removed = "which was removed (docs/benchmarks/removed.md); compress the model again"
+        raise SchemeFormatError(f"has layers that round intermediate results to 8 bits, {removed}", path)
     try:
-        texts = json.loads(safetensors.metadata(path).get(STRUCTURES, "null"))
+        texts = json.loads(facts.get(STRUCTURES, "null"))
         if not isinstance(texts, dict):
             raise SchemeFormatError("holds no compressed layers; write it with lcma compress", path)
         return {name: parse_structure(str(text)) for name, text in texts.items()}
@@ -97,26 +96,6 @@ def structures_in(path: Path) -> dict[str, Compressible]:
         if isinstance(error, SchemeFormatError):
             raise
         raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
-
-
-def intermediates_in(path: Path) -> dict[str, str]:
-    """Return the forms of the intermediate results of a file's compressed layers that round them.
-
-    Raises:
-        SchemeFormatError: they are not understood.
-        OSError: the file cannot be read.
-    """
-    try:
-        found = json.loads(safetensors.metadata(path).get(INTERMEDIATES, "{}"))
-        if not isinstance(found, dict):
-            raise PlanError(f"{INTERMEDIATES} is no JSON object")
-        for form in found.values():
-            check_intermediate(form)
-    except (ValueError, RecursionError, PlanError) as error:
-        if isinstance(error, SchemeFormatError):
-            raise
-        raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
-    return found
 
 
 class FinishedLayers:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from ..errors import PlanError, RankError
 from .block_low_rank.conversion import monarch_of
 from .block_low_rank.decomposition import STEPS, decompose, least_error
-from .block_low_rank.naive import multiply_rounded
 from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from .factored import product_dtype, request_of
 from .kronecker.approximation import factorize
@@ -25,7 +24,7 @@ from .kronecker.pattern import parse_patterns
 from .kronecker.structure import KroneckerSparse
 from .kronecker.suggestions import suggested_pairs
 from .plans import decision_for
-from .request import Request, check_intermediate
+from .request import Request
 
 Matrix = npt.NDArray[Any]
 
@@ -51,8 +50,7 @@ class CompressConfig:
     on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent, which ends
     earlier once ten of them lower the error by less than the part `tolerance` of it. `patterns`, such as
     "(1,64,64,64)(64,64,64,1)", is a chainable list for the kind kronecker; without it the pair within the budget with
-    the least error is taken. `intermediate` "fp8" or "int8" makes layers that round the results between
-    their steps, for inference, and is of the other kinds.
+    the least error is taken.
 
     Raises:
         PlanError: there is no such kind, a number is out of range, or the list is not chainable.
@@ -64,7 +62,6 @@ class CompressConfig:
     steps: int = STEPS
     rank: int | None = None
     patterns: str | None = None
-    intermediate: str | None = None
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
@@ -78,10 +75,6 @@ class CompressConfig:
             raise PlanError(f"tolerance is a part of the error, at least 0 and below 1, not {self.tolerance}")
         if self.kind == "kronecker" and self.rank is not None:
             raise PlanError("kronecker takes a budget or patterns, and no rank")
-        if self.intermediate is not None:
-            check_intermediate(self.intermediate)
-            if self.kind == "kronecker":
-                raise PlanError("intermediate is of low-rank, Monarch and BLAST layers; leave it out for kronecker")
         if self.patterns is not None:
             if self.kind != "kronecker":
                 raise PlanError(f"patterns are of the kind kronecker, not of {self.kind}")
@@ -92,7 +85,7 @@ class CompressConfig:
     def parse(cls, text: str) -> CompressConfig | None:
         """Parse a configuration "KIND[:OPTION=VALUE]..." or patterns; None for "dense".
 
-        Options are budget, rank, blocks, steps, tolerance and intermediate.
+        Options are budget, rank, blocks, steps and tolerance.
 
         Raises:
             PlanError: the text is none of these.
@@ -105,10 +98,10 @@ class CompressConfig:
         found = cls(kind)
         for option in options:
             name, _, value = option.partition("=")
-            if name not in ("budget", "rank", "blocks", "steps", "tolerance", "intermediate"):
-                known = "budget=, rank=, blocks=, steps=, tolerance= or intermediate="
+            if name not in ("budget", "rank", "blocks", "steps", "tolerance"):
+                known = "budget=, rank=, blocks=, steps= or tolerance="
                 raise PlanError(f"{option!r} is no option of {kind}; write {known}")
-            read: Callable[[str], Any] = {"budget": float, "tolerance": float, "intermediate": str}.get(name, int)
+            read: Callable[[str], Any] = {"budget": float, "tolerance": float}.get(name, int)
             try:
                 found = replace(found, **{name: read(value)})
             except ValueError:
@@ -253,43 +246,22 @@ def _nearest_pair(weight: Any, structures: tuple[Compressible, ...], on_event: O
     return CompressedWeight(pair, factors, found.error)
 
 
-def output_error(
-    weight: Matrix,
-    structure: Compressible,
-    factors: tuple[Matrix, ...],
-    inputs: Matrix,
-    intermediate: str | None = None,
-) -> float:
-    """Return |X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64.
-
-    With `intermediate` the results between the steps of X W'^T are rounded.
-    """
+def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
+    """Return |X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64."""
     wide = inputs.astype(np.float64).T
     truth = weight.astype(np.float64) @ wide
     norm = float(np.linalg.norm(truth))
-    if intermediate is None:
-        found = structure.multiply_wide(factors, wide)
-    else:
-        assert isinstance(structure, BlockLowRank)
-        found = multiply_rounded(structure, [one.astype(np.float64) for one in factors], wide, intermediate)
-    error = float(np.linalg.norm(found - truth))
+    error = float(np.linalg.norm(structure.multiply_wide(factors, wide) - truth))
     return error / norm if norm else error
 
 
-def predicted_speed(
-    structure: Compressible, batch: int, dtype: str, device: str, intermediate: str | None = None
-) -> float | None:
+def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str) -> float | None:
     """Return predicted seconds of the vendor's product X W^T over those of the structured one, for X (batch, cols)."""
     dtype = product_dtype(dtype, device)
     dense = Request(batch, structure.cols, structure.rows, dtype, device=device)
     theirs = decision_for(dense, strategy="vendor").plan.seconds
-    ours = decision_for(request_of(structure, batch, dtype, device=device, intermediate=intermediate)).seconds
+    ours = decision_for(request_of(structure, batch, dtype, device=device)).seconds
     return None if not theirs or not ours else theirs / ours
-
-
-def layer_text(structure: Compressible, intermediate: str | None) -> str:
-    """Return the name of a layer's structure, with the form of its intermediate results if they are rounded."""
-    return structure.name if intermediate is None else f"{structure.name}, intermediate {intermediate}"
 
 
 def parameter_names(structure: Compressible) -> tuple[str, ...]:

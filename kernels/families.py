@@ -76,8 +76,7 @@ def _cpu() -> tuple[Strategy, ...]:
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
-    low_rank = tuple(CpuBlockLowRank(name, baseline=True) for name in ("strided", "quantized"))
-    low_rank += (CpuBlockLowRank("dense"),)
+    low_rank = CpuBlockLowRank("strided", baseline=True), CpuBlockLowRank("dense")
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExactLeaf(), CpuExactScheme())
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank, *exact
@@ -104,7 +103,7 @@ def _cuda() -> tuple[Strategy, ...]:
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     others = CudaBlockLowRank("tiled"), CudaBlockLowRank("dense"), CudaBlockLowRank("decode", version=3)
-    low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
+    low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
     eight_bits: tuple[Strategy, ...] = *fp8, CudaInt8()

@@ -21,6 +21,7 @@ REMOVED = {
     ("cuda", "block-low-rank", "permuted"): "strided",
     ("cuda", "block-low-rank", "compiled"): "strided",
     ("cpu", "block-low-rank", "permuted"): "strided",
+    **{(device, "block-low-rank", "quantized"): "strided" for device in ("cpu", "cuda")},
     **{("cuda", "kronecker", name): "strided" for name in ("einsum", "bsr", "csr")},
     **{("cpu", "kronecker", name): "slabs" for name in ("einsum", "bsr", "csr")},
 }

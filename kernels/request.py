@@ -61,9 +61,6 @@ BOUNDED = ("int8", "int32", "int64")
 PLAIN: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE)
 """The structures of a product of plain matrices."""
 
-INTERMEDIATES = ("fp8", "int8")
-"""Forms of 8 bits in which a product by several factors may store its intermediate results."""
-
 
 _NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
 """Names by numpy dtype: `dtype.name` takes longer than the rest of a request."""
@@ -90,8 +87,7 @@ class Request:
 
     `ring` is None for products of real numbers; else the product is exact in the ring, and over GF(2)
     of the dtype "bit" (m, k and n count bits). `out_dtype` is the dtype of C if it is not implied by
-    the dtype: "int64", "int128" or "object" for an exact product of integers. `intermediate` is one of
-    INTERMEDIATES for a block low-rank A whose intermediate results are rounded to it; None: they are of the dtype.
+    the dtype: "int64", "int128" or "object" for an exact product of integers.
 
     Raises:
         PlanError: the sizes, dtype or limits are invalid.
@@ -114,7 +110,6 @@ class Request:
     max_extra_bytes: int = 0
     ring: ExactRing | None = None
     out_dtype: str | None = None
-    intermediate: str | None = None
 
     def __hash__(self) -> int:
         # Kept: a plan that is looked up hashes its request several times.
@@ -154,10 +149,6 @@ class Request:
             if not isinstance(self.max_abs, int | np.integer) or self.max_abs < 0:
                 raise PlanError(f"max_abs must be a whole number of at least 0, not {self.max_abs!r}")
             object.__setattr__(self, "max_abs", int(self.max_abs))
-        if self.intermediate is not None:
-            check_intermediate(self.intermediate)
-            if not hasattr(self.structures[0], "intermediates"):
-                raise PlanError("intermediate is for low-rank, Monarch and BLAST matrices; leave it out for others")
         if self.structures is not PLAIN:
             sizes = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
             for label, structure, size in zip(("a", "b", "the product"), self.structures, sizes, strict=True):
@@ -342,7 +333,6 @@ class Request:
         if is_factored(self.structures[0]):
             what = f":{self.structures[0].name}"
         where = f" over {self.ring}" if self.ring is not None else ""
-        where += f", intermediate {self.intermediate}" if self.intermediate is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"
 
 
@@ -367,16 +357,6 @@ def _broadcast(batch_a: tuple[int, ...], batch_b: tuple[int, ...]) -> tuple[int,
         return np.broadcast_shapes(batch_a, batch_b)
     except ValueError:
         raise PlanError(f"leading sizes {batch_a} and {batch_b} do not broadcast; reshape one") from None
-
-
-def check_intermediate(intermediate: str) -> None:
-    """Check that this is one of INTERMEDIATES.
-
-    Raises:
-        PlanError: it is not.
-    """
-    if intermediate not in INTERMEDIATES:
-        raise PlanError(f"intermediate must be {' or '.join(INTERMEDIATES)}, or None, not {intermediate!r}")
 
 
 def _bytes_reason(dtype: str, device: str, max_abs: int | None, dense: bool) -> str | None:

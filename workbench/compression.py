@@ -169,12 +169,20 @@ def calibration_inputs(text: str, tasks: Sequence[Task]) -> dict[str, Matrix]:
 
 
 class Compression:
-    """The compression of one file: tasks, the device, and what was finished before."""
+    """The compression of one file: tasks, the device, and what was finished before.
+
+    Raises:
+        SchemeFormatError: the file has compressed layers that are not understood.
+    """
 
     def __init__(
         self, path: Path, tasks: Sequence[Task], device: Device, store: FinishedLayers, resume: bool = True
     ) -> None:
+        from ..kernels.compressed_files import STRUCTURES, structures_in
+
         self._resume = resume
+        self._metadata = safetensors.metadata(path)
+        self._earlier = structures_in(path) if STRUCTURES in self._metadata else {}
         self.path, self.tasks, self.device, self.store = path, tasks, device, store
         self.keys: list[str] = []
         self.resumed = 0
@@ -193,7 +201,7 @@ class Compression:
         Raises:
             LcmaError: the folder of finished layers cannot be written.
         """
-        from ..kernels.compression import LayerReport, layer_text
+        from ..kernels.compression import LayerReport
 
         for task in self.tasks:
             weight, dtype = task.weight, FLOATS[task.weight.entry.kind]
@@ -205,18 +213,17 @@ class Compression:
             found = self._factors[weight.layer] = self._decomposed(task, matrix, say)
             structure = found.structure
             say(f"{weight.layer}: speed")
-            narrow = task.config.intermediate
-            predicted, measured = self._speed(structure, batch, dtype, rounds, narrow)
+            predicted, measured = self._speed(structure, batch, dtype, rounds)
             report = LayerReport(
                 weight.layer,
-                layer_text(structure, narrow),
+                structure.name,
                 held,
                 structure.parameters * held // matrix.size,
                 found.error,
                 predicted=predicted,
                 measured=measured,
             )
-            yield self._with_outputs(report, matrix, inputs.get(weight.layer), found, weight.entry.kind, narrow)
+            yield self._with_outputs(report, matrix, inputs.get(weight.layer), found, weight.entry.kind)
 
     def write(self, out: Path) -> None:
         """Write the model with the factors in place of the weights, and forget the finished layers.
@@ -225,7 +232,7 @@ class Compression:
             PlanError: factors are too large for the weights' dtype.
             LcmaError: the file cannot be written.
         """
-        from ..kernels.compressed_files import STRUCTURES, intermediates_in, structures_in, write_model
+        from ..kernels.compressed_files import write_model
         from ..kernels.compression import parameter_names
 
         tensors: dict[str, tuple[str, Matrix]] = {}
@@ -238,16 +245,9 @@ class Compression:
             found = self._factors[layer]
             for part, factor in zip(parameter_names(found.structure), found.factors, strict=True):
                 tensors[f"{layer}.{part}"] = entry.kind, _stored(factor, entry.kind, layer)
-        metadata = safetensors.metadata(self.path)
-        earlier = structures_in(self.path) if STRUCTURES in metadata else {}
-        structures = {**earlier, **{name: found.structure for name, found in self._factors.items()}}
-        narrow = {
-            task.weight.layer: form
-            for task in self.tasks
-            if (form := task.config.intermediate) is not None and task.weight.layer in self._factors
-        }
+        structures = {**self._earlier, **{name: found.structure for name, found in self._factors.items()}}
         try:
-            write_model(out, tensors, structures, metadata, {**intermediates_in(self.path), **narrow})
+            write_model(out, tensors, structures, self._metadata)
         except OSError as error:
             raise unwritable(out, error) from None
         self.store.remove(self.keys)
@@ -288,7 +288,6 @@ class Compression:
         inputs: Matrix | None,
         found: CompressedWeight,
         kind: str,
-        intermediate: str | None,
     ) -> LayerReport:
         from ..kernels.compression import output_error
 
@@ -296,33 +295,29 @@ class Compression:
             return report
         stored = [_stored(factor, kind, report.name) for factor in found.factors]
         rounded = tuple(float32_of(x) if kind == "BF16" else x for x in stored)
-        return replace(report, output_error=output_error(matrix, found.structure, rounded, inputs, intermediate))
+        return replace(report, output_error=output_error(matrix, found.structure, rounded, inputs))
 
     def _speed(
-        self, structure: Compressible, batch: int, dtype: str, rounds: int | None, intermediate: str | None
+        self, structure: Compressible, batch: int, dtype: str, rounds: int | None
     ) -> tuple[float | None, float | None]:
         from ..kernels.compression import predicted_speed
 
-        place = structure, dtype, intermediate
+        place = structure, dtype
         if place not in self._speeds:
-            predicted = predicted_speed(structure, batch, dtype, self.device.kind, intermediate)
-            measured = (
-                None if rounds is None else measured_speed(structure, batch, dtype, self.device, rounds, intermediate)
-            )
+            predicted = predicted_speed(structure, batch, dtype, self.device.kind)
+            measured = None if rounds is None else measured_speed(structure, batch, dtype, self.device, rounds)
             self._speeds[place] = predicted, measured
         return self._speeds[place]
 
 
-def measured_speed(
-    structure: Compressible, batch: int, dtype: str, device: Device, rounds: int, intermediate: str | None = None
-) -> float | None:
+def measured_speed(structure: Compressible, batch: int, dtype: str, device: Device, rounds: int) -> float | None:
     """Median seconds of the dense product over those of the structured one, in turns; None: dense does not fit."""
     from ..kernels.factored import product_dtype, request_of
     from .contenders import contest_of
     from .schemes import AUTO
 
     kind = product_dtype(dtype, device.kind)
-    request = request_of(structure, batch, kind, device=device.kind, intermediate=intermediate)
+    request = request_of(structure, batch, kind, device=device.kind)
     rows = contest_of(request, AUTO, (1,), None).run(rounds).rows
     seconds = {row.what: row.median_s for row in rows}
     return seconds["dense"] / seconds[AUTO] if "dense" in seconds else None

@@ -50,9 +50,6 @@ MAX_ERROR = {
 }
 """A contender with a larger relative error, in the Frobenius norm, is wrong; integers must be exact."""
 
-INTERMEDIATE_ERROR = 0.1
-"""The same where intermediate results are rounded to 8 bits: three times what random operands have."""
-
 SPENT = 0.1
 """Seconds of a contender's turn on a GPU: long enough for the power limit to be felt."""
 
@@ -198,8 +195,7 @@ class Contest:
 
 def max_error(request: Request) -> float:
     """The largest relative error, in the Frobenius norm, of a correct product; 0 for integers."""
-    bound = MAX_ERROR.get(request.dtype, 0.0)
-    return bound if request.intermediate is None else max(bound, INTERMEDIATE_ERROR)
+    return MAX_ERROR.get(request.dtype, 0.0)
 
 
 def contest_of(
@@ -247,7 +243,7 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
             with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
                 yield VENDOR, plan_for(request, strategy=VENDOR)
         return
-    unlimited = replace(request, max_extra_bytes=UNLIMITED, intermediate=None)
+    unlimited = replace(request, max_extra_bytes=UNLIMITED)
     for name in BASELINES[family]:
         with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
             yield name, baseline(unlimited, name) if name in foreign else plan_for(unlimited, strategy=name)

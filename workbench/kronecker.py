@@ -32,7 +32,6 @@ ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 
 LAYOUT = click.Choice(["bsf", "bsl"])
 
-INTERMEDIATE = click.Choice(["fp8", "int8"])
 
 max_extra_bytes_option = click.option(
     "--max-extra-bytes",
@@ -126,11 +125,11 @@ def stored_request(
     matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
     if matrix is not None:
         return operand_request(matrix, batch, dtype, layout, device, strategy, **limits)
-    require_plain(layout, limits.get("intermediate"), limits.get("max_extra_bytes", 0))
+    require_plain(layout, limits.get("max_extra_bytes", 0))
     return None
 
 
-def require_plain(layout: str | None, intermediate: str | None, max_extra_bytes: int) -> None:
+def require_plain(layout: str | None, max_extra_bytes: int) -> None:
     """Check that a command without a factored matrix has none of the options for one.
 
     Raises:
@@ -138,7 +137,6 @@ def require_plain(layout: str | None, intermediate: str | None, max_extra_bytes:
     """
     given = {
         "--layout": layout is not None,
-        "--intermediate": intermediate is not None,
         "--max-extra-bytes": max_extra_bytes > 0,
     }
     for option, found in given.items():
@@ -155,7 +153,6 @@ def run_product(
     dtype: str | None = None,
     out: str | None = None,
     check: bool = False,
-    intermediate: str | None = None,
     max_extra_bytes: int = 0,
 ) -> Iterator[str]:
     """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
@@ -179,7 +176,6 @@ def run_product(
         layout,
         device=device.kind,
         max_extra_bytes=max(max_extra_bytes, extra_bytes_for(strategy)),
-        intermediate=intermediate,
     )
     device.require()
     with device.current():

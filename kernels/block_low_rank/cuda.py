@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,11 +26,9 @@ from .cuda_costs import (
 )
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
-from .quantized import code_bytes, multiply_quantized, quantized_reason
 from .steps import Step, steps_of
 from .strategy import (
     DENSE,
-    QUANTIZED,
     STRIDED,
     BlockLowRankStrategy,
     known,
@@ -58,7 +56,6 @@ PRODUCTS: dict[str, Callable[..., None]] = {
     DENSE: multiply_dense,
     TILED: multiply_tiled,
     DECODE: multiply_few,
-    QUANTIZED: multiply_quantized,
 }
 
 REWRITES = {DENSE: expanded, TILED: relaid}
@@ -80,7 +77,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - decode: products of up to 16 columns by one launch that reads every weight once.
-    - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
     - dense: the whole matrix, within `max_extra_bytes`.
 
     These have a price: strided and dense, tiled for BLAST products of many columns and Monarch ones of one or two, and
@@ -104,8 +100,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         if self.name == TILED:
             first = request.layouts[1] is Layout.COLUMNS or request.n == 1
             return tiled_reason(structure, request.dtype, first)
-        if self.name == QUANTIZED and request.intermediate is not None:
-            return quantized_reason(structure, request.dtype, request.intermediate)
         if self.name == DECODE:
             if request.n > MOST_COLUMNS:
                 return f"the kernel takes up to {MOST_COLUMNS} columns, not {request.n}"
@@ -141,25 +135,21 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return copy_seconds(step, n, item, fits_cache(steps, n, item, costs), costs)
         return float(costs.combine(moved_elements(step, n) * item))
 
-    def _gemm_seconds(
-        self, step: Step, steps: Sequence[Step], request: Request, costs: CudaCostModel, saved: float = 0.0
-    ) -> float:
-        """Return the seconds of one of the steps by the vendor's GEMM that moves `saved` bytes less."""
+    def _gemm_seconds(self, step: Step, steps: Sequence[Step], request: Request, costs: CudaCostModel) -> float:
+        """Return the seconds of one of the steps by the vendor's GEMM."""
         n, item = request.n, request.itemsize
         if is_calibrated(request.dtype, costs):
             hot = fits_cache(steps, n, item, costs)
-            return gemm_seconds(step, n, request.dtype, item, hot, len(steps), costs, saved)
+            return gemm_seconds(step, n, request.dtype, item, hot, len(steps), costs)
         mode = "whole" if step.count == 1 else "batched"
         computing = float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode))
-        return max(computing, float(costs.combine(moved_elements(step, n) * item - saved)))
+        return max(computing, float(costs.combine(moved_elements(step, n) * item)))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
         stages = super().predict(candidate, request, machine)
         if self.name == TILED and stages and isinstance(structure := structure_in(request), Monarch):
             return [*self._relaying(structure, request, machine), *stages]
-        if self.name == QUANTIZED and stages:
-            return self._narrowed(stages, request, machine)
         if self.name != DECODE or not stages:
             return stages
         structure = structure_in(request)
@@ -179,31 +169,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         seconds = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.dtype, costs) else None
         return [Stage("V re-laid out", 0, 2 * size, seconds)]
 
-    def _narrowed(self, stages: list[Stage], request: Request, machine: Machine) -> list[Stage]:
-        """Return the stages with intermediate results of 8 bits: each at the vendor's rate or that of its fewer bytes.
-
-        The rate of our kernels was not measured.
-        """
-        structure, costs, n = structure_in(request), machine.costs, request.n
-        assert isinstance(costs, CudaCostModel)
-        saved = [size * n * request.itemsize - code_bytes(structure, size, n) for size in structure.intermediates()]
-        found: list[Stage] = []
-        for stage, less, step in zip(stages, [*saved, 0], steps_of(structure), strict=True):
-            before = saved[len(found) - 1] if found else 0
-            moved = stage.bytes - less - before
-            seconds = self._gemm_seconds(step, steps_of(structure), request, costs, less + before)
-            told = f", into {request.intermediate}: {less / 1e6:.1f} MB less" if less else ""
-            name = stage.name + (f", from {request.intermediate}" if before else "") + told
-            found.append(replace(stage, name=name, bytes=moved, seconds=known(seconds)))
-        return found
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: of quantized codes and scales, too."""
-        if self.name != QUANTIZED or 0 in request.shape:
-            return super().workspace(candidate, request, machine)
-        structure = structure_in(request)
-        return sum(code_bytes(structure, size, request.n) for size in structure.intermediates())
-
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         structure = structure_in(request)
@@ -212,9 +177,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         product = partial(PRODUCTS[self.name], structure)
         if self.name == DECODE:
             product = partial(product, tile=decode_tile(candidate.parameters))
-        if self.name == QUANTIZED:
-            precision = "tf32" if request.dtype == "tf32" else "ieee"
-            product = partial(product, form=request.intermediate, precision=precision)
         return BlockLowRankExecutor(request, structure, product, _empty, layout_of, shares_storage, held, rewrite)
 
 

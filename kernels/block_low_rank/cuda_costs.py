@@ -73,23 +73,13 @@ def moving_seconds(moved: float, in_cache: bool, costs: CudaCostModel) -> float:
 
 
 def gemm_seconds(
-    step: Step,
-    n: int,
-    dtype: str,
-    item: int,
-    in_cache: bool,
-    launches: int,
-    costs: CudaCostModel,
-    saved: float = 0.0,
+    step: Step, n: int, dtype: str, item: int, in_cache: bool, launches: int, costs: CudaCostModel
 ) -> float:
-    """Return the seconds of one of the `launches` of a product by the vendor, single or batched.
-
-    `saved`: bytes that operands and result take less than in the dtype.
-    """
+    """Return the seconds of one of the `launches` of a product by the vendor, single or batched."""
     if n <= FEW_COLUMNS:
         return REPLAY / launches + _few_seconds(step, item, costs)
     computing = _computing_seconds(step, n, dtype, costs)
-    moving = moving_seconds(moved_elements(step, n) * item - saved, in_cache, costs)
+    moving = moving_seconds(moved_elements(step, n) * item, in_cache, costs)
     return START + max(computing, moving) + EXPOSED * min(computing, moving)
 
 

@@ -26,20 +26,16 @@ def matmul(
     effort: str = PREDICT,
     max_workspace: int | None = None,
     max_extra_bytes: int = 0,
-    intermediate: str | None = None,
 ) -> Matrix:
     """Compute Y = X W^T (..., rows) for x (..., cols).
 
     `strategy` names the only strategy to use ("strided", "dense"); `effort="measure"` times the best
     candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result,
     `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An
-    x whose rows are not contiguous is copied first. `intermediate` "fp8" (e4m3) or "int8" rounds the results between
-    the steps to 8 bits, with a scale for every row of x and 64 ranks: relative errors of about 3% and 1%. float16 is
-    computed in float32.
+    x whose rows are not contiguous is copied first. float16 is computed in float32.
 
     Raises:
-        PlanError: x does not fit the matrix or has another dtype, there is no such intermediate form, or no candidate
-            meets the limits.
+        PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.
     """
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
         raise PlanError("x is a torch tensor; use lcma.MonarchLinear or its like, or pass x.numpy()")
@@ -63,7 +59,6 @@ def matmul(
         layouts=(layout, layout),
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
-        intermediate=intermediate,
     )
     product: Matrix = planned(request, AUTO, None, strategy, effort)[1].run(factors, columns)
     return product.T.reshape(*x.shape[:-1], rows).astype(x.dtype, copy=False)

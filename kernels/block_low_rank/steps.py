@@ -77,15 +77,3 @@ def views(
         (scales, inner, mixed),
         (left, mixed.swapaxes(0, 1), out.reshape(b2, q, n)),
     ]
-
-
-def by_rank(structure: BlockLowRank, buffers: Sequence[Array]) -> list[Array]:
-    """Return views (..., rank, n) of the `buffers` of `views`: the ranks of one block are the last axis but one."""
-    n = buffers[0].shape[1]
-    if isinstance(structure, LowRank):
-        return list(buffers)
-    assert isinstance(structure, Monarch | Blast)
-    b1, b2, r = structure.b1, structure.b2, structure.rank
-    if isinstance(structure, Monarch):
-        return [buffers[0].reshape(b1, r, b2, n).swapaxes(1, 2)]
-    return [buffer.reshape(r, blocks, n).swapaxes(0, 1) for buffer, blocks in zip(buffers, (b1, b2), strict=True)]

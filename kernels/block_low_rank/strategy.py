@@ -17,9 +17,8 @@ from .structure import BlockLowRank
 
 FAMILY = "block-low-rank"
 
-STRIDED, DENSE, QUANTIZED = "strided", "dense", "quantized"
-"""The strategies of every device: GEMMs on views, the whole matrix, and, for requests with an `intermediate` alone,
-results between steps that are rounded to 8 bits."""
+STRIDED, DENSE = "strided", "dense"
+"""The strategies of every device: GEMMs on views, and the whole matrix."""
 
 
 def structure_of(request: Request) -> BlockLowRank | None:
@@ -77,7 +76,7 @@ class BlockLowRankStrategy(ABC):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`; candidates that cannot run are proposed too, to be refused with a reason."""
-        if structure_of(request) is None or (self.baseline and self.intermediate_reason(request)):
+        if structure_of(request) is None:
             return []
         found = [Candidate(FAMILY, self.name, None, parameters) for parameters in self.settings]
         if self.baseline or self.can_run(found[0], request, machine):
@@ -98,19 +97,11 @@ class BlockLowRankStrategy(ABC):
             return "block low-rank products take one matrix X; join the leading sizes of a batch"
         if Layout.SCATTERED in request.layouts:
             return "X must be stored with contiguous rows or columns; pass a contiguous copy of X"
-        if reason := self.intermediate_reason(request) or self.device_reason(structure, request, machine):
+        if reason := self.device_reason(structure, request, machine):
             return reason
         if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
             return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
         return None
-
-    def intermediate_reason(self, request: Request) -> str | None:
-        """Return the reason why the request's `intermediate` is not this strategy's, or None."""
-        if (self.name == QUANTIZED) == (request.intermediate is not None):
-            return None
-        if self.name == QUANTIZED:
-            return f"{QUANTIZED} rounds the intermediate results; allow it with intermediate fp8 or int8"
-        return f"{self.name} has intermediate results of {request.dtype}; {request.intermediate} needs {QUANTIZED}"
 
     @abstractmethod
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
@@ -118,7 +109,7 @@ class BlockLowRankStrategy(ABC):
 
     def is_priced(self, request: Request) -> bool:
         """Return whether the seconds of the steps are predicted."""
-        return self.name in (STRIDED, DENSE, QUANTIZED)
+        return self.name in (STRIDED, DENSE)
 
     @abstractmethod
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:

@@ -145,8 +145,6 @@ def class_of(request: Request) -> str:
     over = "" if request.ring is None else f", over {request.ring}"
     if request.out_dtype is not None:
         over += f" into {request.out_dtype}"
-    if request.intermediate is not None:
-        over += f", intermediate {request.intermediate}"
     if request.max_extra_bytes:  # operands were prepared, and what was measured without the dense matrix says nothing
         extra = getattr(request.structures[0], "extra_elements", 0) * request.itemsize
         over += ", may be dense" if extra <= request.max_extra_bytes else ", prepared"

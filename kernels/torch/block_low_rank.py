@@ -38,18 +38,15 @@ def block_low_rank_mm(
     factors: Sequence[Tensor],
     structure: BlockLowRank,
     strategy: str | None = None,
-    intermediate: str | None = None,
 ) -> Tensor:
     """Compute X W^T (n, rows) for x (n, cols) and the factors of W in the canonical layout.
 
-    `intermediate` "fp8" or "int8" rounds the results between the steps; such a product has no gradients.
-
     Raises:
-        PlanError: the operands do not fit each other, or gradients of a rounded product are recorded.
+        PlanError: the operands do not fit each other.
     """
     if is_eager(x, *factors):
-        return _multiply(x, factors, structure, strategy, intermediate)
-    product: Tensor = _mm(x, list(factors), structure.kind, list(structure.sizes), strategy, intermediate)
+        return _multiply(x, factors, structure, strategy)
+    product: Tensor = _mm(x, list(factors), structure.kind, list(structure.sizes), strategy)
     return product
 
 
@@ -73,36 +70,27 @@ def _checked(x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank) -> N
             )
 
 
-def _run(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    kind: str,
-    sizes: Sequence[int],
-    strategy: str | None,
-    intermediate: str | None = None,
-) -> Tensor:
-    return _multiply(x, factors, structure_of(kind, sizes), strategy, intermediate)
+def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], strategy: str | None) -> Tensor:
+    return _multiply(x, factors, structure_of(kind, sizes), strategy)
 
 
-def _multiply(
-    x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None, intermediate: str | None
-) -> Tensor:
+def _multiply(x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None) -> Tensor:
     if x.is_cuda and all(one.is_contiguous() for one in (x, *factors)):
         operands = tuple((one.shape, one.stride(), one.dtype, one.device) for one in (x, *factors))
-        key = structure, operands, strategy, intermediate, torch.backends.cuda.matmul.allow_tf32
-        product: Tensor = again(key, lambda: _run_checked(x, factors, structure, strategy, intermediate), factors, x.T)
+        key = structure, operands, strategy, torch.backends.cuda.matmul.allow_tf32
+        product: Tensor = again(key, lambda: _run_checked(x, factors, structure, strategy), factors, x.T)
         return product.T
-    return _run_checked(x, factors, structure, strategy, intermediate)[1].T
+    return _run_checked(x, factors, structure, strategy)[1].T
 
 
 def _run_checked(
-    x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None, intermediate: str | None
+    x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None
 ) -> tuple[Executor, Tensor]:
     """Return the executor of a product, and W X^T (rows, n)."""
     _checked(x, factors, structure)
     if x.device.type not in ("cpu", "cuda"):
         raise PlanError(f"block low-rank products run on cpu and cuda, not on {x.device}; move them with .to")
-    request = _request(structure, len(x), x, extra_bytes_for(strategy), intermediate)
+    request = _request(structure, len(x), x, extra_bytes_for(strategy))
     executor = planned(request, AUTO, None, strategy)[1]
     if x.is_cuda:
         return executor, executor.run([one.contiguous() for one in factors], x.contiguous().T)
@@ -111,10 +99,10 @@ def _run_checked(
     return executor, torch.from_numpy(np.ascontiguousarray(product.T)).to(x.dtype).T
 
 
-def _request(structure: BlockLowRank, rows: int, like: Tensor, extra: int, intermediate: str | None) -> Request:
+def _request(structure: BlockLowRank, rows: int, like: Tensor, extra: int) -> Request:
     """Return the request for so many inputs of the dtype and on the device of a tensor."""
     dtype = name_of(like) if like.is_cuda else product_dtype(str(like.dtype).removeprefix("torch."), "cpu")
-    return request_of(structure, rows, dtype, device=like.device.type, max_extra_bytes=extra, intermediate=intermediate)
+    return request_of(structure, rows, dtype, device=like.device.type, max_extra_bytes=extra)
 
 
 def dense_where_faster(
@@ -123,7 +111,6 @@ def dense_where_faster(
     rows: int,
     max_extra_bytes: int,
     strategy: str | None = None,
-    intermediate: str | None = None,
 ) -> Tensor | None:
     """Return W (rows, cols) if the planner takes the dense matrix for so many inputs, else None.
 
@@ -134,7 +121,7 @@ def dense_where_faster(
     """
     if structure.rows * structure.cols * factors[0].element_size() > max_extra_bytes:
         return None
-    request = _request(structure, rows, factors[0], UNLIMITED, intermediate)
+    request = _request(structure, rows, factors[0], UNLIMITED)
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     first = factors[0].detach()
@@ -143,14 +130,7 @@ def dense_where_faster(
     return block_low_rank_mm(identity, wide, structure).T.to(first.dtype).contiguous()
 
 
-def _fake(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    kind: str,
-    sizes: Sequence[int],
-    strategy: str | None,
-    intermediate: str | None = None,
-) -> Tensor:
+def _fake(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], strategy: str | None) -> Tensor:
     torch._check(x.dim() == 2, lambda: "x must be a matrix (n, cols)")
     torch._check(x.shape[1] == sizes[1], lambda: f"x must have {sizes[1]} columns")
     return x.new_empty((x.shape[0], sizes[0]))
@@ -185,7 +165,7 @@ def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tenso
 
 
 LIBRARY.define(
-    f"{NAME}(Tensor x, Tensor[] factors, str kind, int[] sizes, str? strategy, str? intermediate=None) -> Tensor",
+    f"{NAME}(Tensor x, Tensor[] factors, str kind, int[] sizes, str? strategy) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _mm = getattr(torch.ops.lcma, NAME).default
@@ -235,25 +215,14 @@ class _Product(_SingleLevelFunction):
 
 
 def _differentiated(
-    keys: Any,
-    x: Tensor,
-    factors: list[Tensor],
-    kind: str,
-    sizes: list[int],
-    strategy: str | None,
-    intermediate: str | None = None,
+    keys: Any, x: Tensor, factors: list[Tensor], kind: str, sizes: list[int], strategy: str | None
 ) -> Any:
     refuse_sharded(x, *factors)
     if is_differentiated(x, *factors):
-        if intermediate is not None:
-            raise PlanError(
-                f"a product with intermediate results in {intermediate} has no gradients; run it under "
-                "torch.no_grad(), or leave intermediate out"
-            )
         with enable_single_level_autograd_function():
             return cast(Any, _Product).apply(keys, (kind, sizes, strategy), x, *factors)
     with torch._C._AutoDispatchBelowAutograd():
-        return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, factors, kind, sizes, strategy, intermediate)
+        return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, factors, kind, sizes, strategy)
 
 
 LIBRARY.impl(NAME, _differentiated, "Autograd", with_keyset=True)

@@ -15,7 +15,6 @@ from ..block_low_rank.layouts import SCALES, from_layout, to_layout
 from ..block_low_rank.matrix import BlockLowRankMatrix
 from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import output_order
-from ..request import check_intermediate
 from .bilinear import is_sharded
 from .block_low_rank import block_low_rank_mm, dense_where_faster
 from .modules import is_conv1d, refuse_script
@@ -27,8 +26,7 @@ class BlockLowRankLinear(nn.Module):
 
     Parameters are the factors in the canonical layout, named by `names`, and `bias` (out_features,). Factors are drawn
     so that outputs have a third of the variance of inputs, as with nn.Linear; the bias from U(+-1/sqrt(in_features)).
-    `intermediate` "fp8" or "int8" rounds the results between the steps; the layer then runs without gradients only. It
-    may be set later. `pack` lets the layer use the dense weight where that is faster.
+    `pack` lets the layer use the dense weight where that is faster.
     """
 
     __prepare_scriptable__ = refuse_script
@@ -45,12 +43,9 @@ class BlockLowRankLinear(nn.Module):
         dtype: Any = None,
         *,
         strategy: Any = None,
-        intermediate: str | None = None,
     ) -> None:
         super().__init__()
-        if intermediate is not None:
-            check_intermediate(intermediate)
-        self.structure, self.strategy, self.intermediate = structure, strategy, intermediate
+        self.structure, self.strategy = structure, strategy
         self.in_features, self.out_features = structure.cols, structure.rows
         for name, shape in zip(self.names, structure.factor_shapes, strict=True):
             self.register_parameter(name, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
@@ -124,9 +119,7 @@ class BlockLowRankLinear(nn.Module):
         self.unpack()
         if any(is_sharded(one) for one in self.factors):
             raise PlanError("the factors are sharded (DTensor); a dense weight is stored on one device only")
-        weight = dense_where_faster(
-            self.factors, self.structure, rows, max_extra_bytes, self.strategy, self.intermediate
-        )
+        weight = dense_where_faster(self.factors, self.structure, rows, max_extra_bytes, self.strategy)
         self._packed = None if weight is None else (weight, self._state())
         return weight is not None
 
@@ -177,14 +170,11 @@ class BlockLowRankLinear(nn.Module):
         """Map x (..., in_features) to (..., out_features).
 
         Raises:
-            PlanError: x has another number of features, another dtype, or placements without a sharding rule; or
-                `intermediate` is set, and gradients are recorded or x is a DTensor.
+            PlanError: x has another number of features, another dtype, or placements without a sharding rule.
         """
         if x.dim() < 1 or x.shape[-1] != self.in_features:
             raise PlanError(f"inputs have shape (..., {self.in_features}), not {tuple(x.shape)}")
         if is_sharded(x):
-            if self.intermediate is not None:
-                raise PlanError("intermediate is for tensors on one device, not for a DTensor; leave it out")
             kind, sizes = self.structure.kind, list(self.structure.sizes)
             from .sharded_layers import block_low_rank_linear
 
@@ -192,7 +182,7 @@ class BlockLowRankLinear(nn.Module):
         if (weight := self._dense_weight(x)) is not None:
             return functional.linear(x, weight, self.bias)
         rows = x.reshape(-1, self.in_features)
-        y = block_low_rank_mm(rows, self.factors, self.structure, self.strategy, self.intermediate)
+        y = block_low_rank_mm(rows, self.factors, self.structure, self.strategy)
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.reshape(*x.shape[:-1], self.out_features)
 
@@ -206,8 +196,7 @@ class BlockLowRankLinear(nn.Module):
                 self.bias.copy_(bias.reshape(-1))
 
     def extra_repr(self) -> str:
-        narrow = "" if self.intermediate is None else f", intermediate={self.intermediate!r}"
-        return f"{self.structure.name}, bias={self.bias is not None}{narrow}"
+        return f"{self.structure.name}, bias={self.bias is not None}"
 
 
 class LowRankLinear(BlockLowRankLinear):
@@ -225,10 +214,8 @@ class LowRankLinear(BlockLowRankLinear):
         bias: bool = True,
         device: Any = None,
         dtype: Any = None,
-        *,
-        intermediate: str | None = None,
     ) -> None:
-        super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype, intermediate=intermediate)
+        super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype)
 
 
 class MonarchLinear(BlockLowRankLinear):
@@ -252,11 +239,10 @@ class MonarchLinear(BlockLowRankLinear):
         dtype: Any = None,
         *,
         interleaved: bool = False,
-        intermediate: str | None = None,
     ) -> None:
         b1, b2 = (blocks, blocks) if isinstance(blocks, int) else blocks
         structure = Monarch(out_features, in_features, b1, b2, rank, interleaved)
-        super().__init__(structure, bias, device, dtype, intermediate=intermediate)
+        super().__init__(structure, bias, device, dtype)
 
 
 class BlastLinear(BlockLowRankLinear):
@@ -279,12 +265,10 @@ class BlastLinear(BlockLowRankLinear):
         bias: bool = True,
         device: Any = None,
         dtype: Any = None,
-        *,
-        intermediate: str | None = None,
     ) -> None:
         b1, b2 = (blocks, blocks) if isinstance(blocks, int) else blocks
         structure = Blast(out_features, in_features, b1, b2, rank)
-        super().__init__(structure, bias, device, dtype, intermediate=intermediate)
+        super().__init__(structure, bias, device, dtype)
 
 
 def layer_of(
@@ -292,18 +276,16 @@ def layer_of(
     bias: bool = True,
     device: Any = None,
     dtype: Any = None,
-    intermediate: str | None = None,
 ) -> BlockLowRankLinear:
     """Return the layer of a structure."""
     i, o, options = structure.cols, structure.rows, (bias, device, dtype)
-    narrow: dict[str, Any] = {"intermediate": intermediate}
     if isinstance(structure, LowRank):
-        return LowRankLinear(i, o, structure.rank, *options, **narrow)
+        return LowRankLinear(i, o, structure.rank, *options)
     assert isinstance(structure, Monarch | Blast)
     blocks = structure.b1, structure.b2
     if isinstance(structure, Blast):
-        return BlastLinear(i, o, blocks, structure.rank, *options, **narrow)
-    return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved, **narrow)
+        return BlastLinear(i, o, blocks, structure.rank, *options)
+    return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved)
 
 
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Module | None = None) -> None:

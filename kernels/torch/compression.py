@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...errors import PlanError, RankError, SchemeFormatError
 from .. import safetensors
-from ..compressed_files import FinishedLayers, intermediates_in, structures_in
+from ..compressed_files import FinishedLayers, structures_in
 from ..compression import (
     CompressConfig,
     CompressedWeight,
@@ -23,7 +23,6 @@ from ..compression import (
     LayerReport,
     compress_weight,
     config_for,
-    layer_text,
     output_error,
     predicted_speed,
 )
@@ -133,8 +132,8 @@ def _compressed(
         )
         if store is not None:
             store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))
-    structure, narrow = found.structure, task.config.intermediate
-    layer = _layer(structure, place, narrow)
+    structure = found.structure
+    layer = _layer(structure, place)
     with torch.no_grad():
         for parameter, factor in zip(layer.factors, found.factors, strict=True):
             parameter.copy_(factor if isinstance(factor, Tensor) else stored_tensor(factor))
@@ -144,18 +143,16 @@ def _compressed(
     name = str(weight.dtype).removeprefix("torch.")
     return LayerReport(
         place.name,
-        layer_text(structure, narrow),
+        structure.name,
         weight.numel() * held,
         structure.parameters * held,
         found.error,
-        output_error=None
-        if inputs is None or plain is None
-        else output_error(plain, structure, rounded, inputs, narrow),
-        predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type, narrow),
+        output_error=None if inputs is None or plain is None else output_error(plain, structure, rounded, inputs),
+        predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type),
     )
 
 
-def _layer(structure: Compressible, place: LinearPlace, intermediate: str | None) -> Any:
+def _layer(structure: Compressible, place: LinearPlace) -> Any:
     """Return a structured layer with the bias of a linear one, and factors that are trained if its weight is."""
     module: Any = place.module
     weight = place.parameter
@@ -163,7 +160,7 @@ def _layer(structure: Compressible, place: LinearPlace, intermediate: str | None
     if isinstance(structure, KroneckerSparse):
         layer = KSLinear(structure.patterns, device=weight.device, dtype=weight.dtype)
     else:
-        layer = layer_of(structure, True, weight.device, weight.dtype, intermediate)
+        layer = layer_of(structure, True, weight.device, weight.dtype)
     layer.bias = module.bias
     for factor in layer.factors:
         factor.requires_grad_(weight.requires_grad)
@@ -211,7 +208,6 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
     path = Path(path)
     try:
         structures, entries = structures_in(path), safetensors.entries(path)
-        narrow = intermediates_in(path)
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
     places = {place.name: place for place in linear_places(model, new_weight=True)}
@@ -223,7 +219,7 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
             if place is not None:
                 mine = f"in the model {place.refused or f'it is one of {place.sizes[::-1]}'}"
             raise PlanError(f"{path} has {name} as {structure.name}, and {mine}")
-        layers[name] = _layer(structure, place, narrow.get(name))
+        layers[name] = _layer(structure, place)
     state = model.state_dict(keep_vars=True)
     there = {id(value) for name, value in state.items() if name in entries}
     dense = {id(places[name].parameter) for name in layers}

@@ -22,7 +22,6 @@ from ..compression import (
     stored_weights,
 )
 from ..destination import claim, force_option
-from ..kronecker import INTERMEDIATE
 from ..matrix_files import file_of
 from ..output import print_json, print_table
 from ..products import DEVICE, Device
@@ -47,7 +46,6 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 @click.option(
     "--tolerance", type=float, default=0.0, help="End it where 10 steps lower the error by less than this part."
 )
-@click.option("--intermediate", type=INTERMEDIATE, help="Layers round the results between their steps to 8 bits.")
 @click.option("--patterns", metavar="LIST", help="Kronecker-sparse patterns: '(1,64,64,64)(64,64,64,1)'.")
 @click.option(
     "--layer",
@@ -55,7 +53,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
     multiple=True,
     metavar="NAME=WHAT",
     help="Another structure for layers whose name fits (h.*.attn.*): dense, KIND[:budget=B][:rank=R][:blocks=N]"
-    "[:steps=N][:tolerance=T][:intermediate=FORM], or a list of patterns. The first that fits counts.",
+    "[:steps=N][:tolerance=T], or a list of patterns. The first that fits counts.",
 )
 @click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
 @click.option("--calibration", metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer.")
@@ -76,7 +74,6 @@ def command(
     blocks: int,
     steps: int,
     tolerance: float,
-    intermediate: str | None,
     patterns: str | None,
     layers: tuple[str, ...],
     layout: str,
@@ -117,7 +114,7 @@ def command(
         claim(out, force, [model, *([] if calibration is None else [file_of(calibration)])])
     try:
         part = 0.5 if budget is None else budget
-        rest = CompressConfig(kind, part, blocks, steps, rank, patterns, intermediate, tolerance)
+        rest = CompressConfig(kind, part, blocks, steps, rank, patterns, tolerance)
         chosen = dict(_layer(text) for text in layers)
     except PlanError as error:
         raise click.UsageError(str(error)) from None

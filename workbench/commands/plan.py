@@ -8,7 +8,7 @@ import click
 
 from ...errors import PlanError
 from ..exact import exact_request_of, ring_option
-from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, stored_request
+from ..kronecker import LAYOUT, max_extra_bytes_option, stored_request
 from ..output import print_json, print_table
 from ..products import (
     CAUSAL,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @max_extra_bytes_option
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
 @click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
@@ -59,7 +58,6 @@ def command(
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
-    intermediate: str | None,
     max_extra_bytes: int,
     scheme: str,
     levels: int | None,
@@ -83,7 +81,7 @@ def command(
     from ...kernels import decision_for, strategies
     from ...kernels.planning.explain import explanation
 
-    limits = {"max_workspace": max_workspace, "intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
+    limits = {"max_workspace": max_workspace, "max_extra_bytes": max_extra_bytes}
     request = stored_request(arguments, batch, dtype, layout, device, strategy, **limits)
     if ring is not None:
         if request is not None or causal or max_error is not None or max_abs is not None:

@@ -11,7 +11,7 @@ from ...errors import PlanError
 from ..destination import claim, force_option
 from ..exact import ring_option, run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
-from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, run_product
+from ..kronecker import LAYOUT, max_extra_bytes_option, operand_matrix, run_product
 from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_of, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, max_abs_option, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
@@ -51,7 +51,6 @@ MAX_ERROR = {
 @max_abs_option
 @ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
 @click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
-@click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @max_extra_bytes_option
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @force_option
@@ -69,7 +68,6 @@ def command(
     max_abs: int | None,
     ring: ExactRing | None,
     layout: str | None,
-    intermediate: str | None,
     max_extra_bytes: int,
     out: str | None,
     force: bool,
@@ -95,12 +93,12 @@ def command(
         claim(file_of(out), force, [scheme, *(file_of(text) for text in (a, b, named) if text is not None)])
     if (matrix := operand_matrix(scheme)) is not None and b is None:
         if levels is not None or causal or named or ring or max_abs is not None:
-            known = "--layout, --intermediate, --max-extra-bytes, --strategy, --device, --dtype, --out, --check"
+            known = "--layout, --max-extra-bytes, --strategy, --device, --dtype, --out, --check"
             raise click.UsageError(f"K X takes {known}")
-        for line in run_product(matrix, a, device, layout, strategy, dtype, out, check, intermediate, max_extra_bytes):
+        for line in run_product(matrix, a, device, layout, strategy, dtype, out, check, max_extra_bytes):
             click.echo(line)
         return 0
-    if b is None or layout is not None or intermediate is not None or max_extra_bytes:
+    if b is None or layout is not None or max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
     product = causal_name(causal)
     text = chosen_scheme(scheme, named)

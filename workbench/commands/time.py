@@ -11,7 +11,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..exact import exact_request_of, ring_option
-from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, operand_request, require_plain
+from ..kronecker import LAYOUT, max_extra_bytes_option, operand_matrix, operand_request, require_plain
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, DTYPE, Device, causal_name, dtype_option, max_abs_option, request_of, sizes_of
 from ..progress import Progress
@@ -47,11 +47,6 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
 @ring_option("Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@click.option(
-    "--intermediate",
-    type=INTERMEDIATE,
-    help="Of block low-rank K: round the results between its steps.",
-)
 @max_extra_bytes_option
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
@@ -70,7 +65,6 @@ def command(
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
-    intermediate: str | None,
     max_extra_bytes: int,
     rounds: int,
     seed: int,
@@ -104,8 +98,7 @@ def command(
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
-        limits: dict[str, Any] = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
-        request = operand_request(matrix, batch, dtype, layout, device, strategy, **limits)
+        request = operand_request(matrix, batch, dtype, layout, device, strategy, max_extra_bytes=max_extra_bytes)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         with device.current(), Progress() as progress:
@@ -114,13 +107,12 @@ def command(
             "structure": matrix.structure.name,
             **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, KroneckerMatrix) else {}),
             "layout": layout or "bsf",
-            **({} if intermediate is None else {"intermediate": intermediate}),
             "size": request.shape,
         }
         about |= {"dtype": request.dtype, "device": str(device), "batch": batch, "rounds": rounds}
         _show(found, request, about, device, as_json)
         return
-    require_plain(layout, intermediate, max_extra_bytes)
+    require_plain(layout, max_extra_bytes)
     text = chosen_scheme(scheme, named)
     if text == AUTO and (levels or record):
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")

@@ -11,7 +11,7 @@ import click
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
 from ..exact import exact_request_of, ring_option
-from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, stored_request
+from ..kronecker import LAYOUT, max_extra_bytes_option, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
 from ..products import (
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Tune exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @max_extra_bytes_option
 @click.option(
     "--top",
@@ -71,7 +70,6 @@ def command(
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
-    intermediate: str | None,
     max_extra_bytes: int,
     top: int,
     rounds: int,
@@ -89,8 +87,7 @@ def command(
     """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
-    limits: dict[str, Any] = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
-    stored = stored_request(arguments, batch, dtype, layout, device, **limits)
+    stored = stored_request(arguments, batch, dtype, layout, device, max_extra_bytes=max_extra_bytes)
     if stored is not None and (causal or max_abs is not None):
         raise click.UsageError("K takes no --causal or --max-abs")
     rows = read_shapes(file) if file is not None else [] if stored else [ShapeRow(sizes_given(arguments, 1))]

@@ -17,8 +17,6 @@ from lcma.kernels.block_low_rank.decode import DECODE_TILE, MOST_DOT_PROGRAMS, R
 from lcma.kernels.block_low_rank.decode_kernel import multiply_few_columns
 from lcma.kernels.block_low_rank.handover_kernel import multiply_and_place
 from lcma.kernels.block_low_rank.mixing_kernel import mix_blocks
-from lcma.kernels.block_low_rank.quantized import TILE, mixed_columns
-from lcma.kernels.block_low_rank.quantized_kernel import mix_codes, multiply_codes, multiply_into_codes
 from lcma.kernels.block_low_rank.structure import BlockLowRank
 from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE
 
@@ -46,35 +44,6 @@ CASES |= {
         (4, 3),
     )
     for side in (4, 16, 64)
-}
-NARROW = dict.fromkeys(("codes", "exponents", "mixed", "mixed_exponents"), "*u8")
-CASES |= {
-    f"quantized-first-{form}-r{side}-{dtype}": (
-        multiply_into_codes,
-        dict.fromkeys(("x", "v"), f"*{dtype}") | {"codes": "*u8", "exponents": "*u8"},
-        {"FP8": form == "fp8", "N": TILE[0], "C": side, "G": min(side, 64), "P": TILE[2], "PRECISION": "tf32"}
-        | {"x_row": 1},
-        (8 if side == TILE[1] else 4, 3),
-    )
-    for form, side, dtype in (("fp8", 128, "bf16"), ("int8", 128, "bf16"), ("fp8", 64, "fp16"), ("fp8", 128, "fp32"))
-}
-CASES |= {
-    f"quantized-last-{form}-r{group}-{dtype}": (
-        multiply_codes,
-        dict.fromkeys(("u", "y"), f"*{dtype}") | {"codes": "*u8", "exponents": "*u8"},
-        {"FP8": form == "fp8", "N": TILE[0], "Q": TILE[1], "G": group, "PRECISION": "tf32"} | {"y_row": 1},
-        (8, 3),
-    )
-    for form, group, dtype in (("fp8", 64, "bf16"), ("int8", 64, "bf16"), ("fp8", 16, "fp16"), ("fp8", 64, "fp32"))
-}
-CASES |= {
-    f"quantized-middle-{form}-b{side}": (
-        mix_codes,
-        NARROW | {"scales": "*bf16"},
-        {"B1": side, "B2": side, "FP8": form == "fp8", "M": side, "G": 64, "N": mixed_columns(side, 64)},
-        (4, 3),
-    )
-    for form, side in (("fp8", 4), ("int8", 16), ("fp8", 16), ("fp8", 64))
 }
 
 
@@ -107,7 +76,7 @@ def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= LARGEST_SHARED
-    if name.startswith(("handover", "quantized-first", "quantized-last")) and "fp32" not in name:
+    if name.startswith("handover"):
         assert "wgmma" in made.asm["ptx"]
     if name.startswith("mixing"):
         assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]
