@@ -196,7 +196,8 @@ def test_pools_and_devices_are_settings_of_a_run():
     ("arguments", "message"),
     [
         ({"ladder": ("3x3",)}, "no step of a ladder"),
-        ({"ladder": ("9x9x9",)}, "write 9x9x9:RANK"),
+        ({"ladder": ("9x9x9",)}, "729 terms of 9x9x9 do not fit"),
+        ({"ladder": ("17x17x17",)}, "write 17x17x17:RANK"),
         ({"walk": "flip-z3", "ring": "Z2"}, "does not lead to Z2"),
         ({"walk": "flip", "ring": "Z3"}, "does not lead to Z3"),
         ({"ring": "ZT", "walk": "flip"}, "does not stay in"),
