@@ -129,10 +129,10 @@ def class_request(request: Request) -> Request:
 def learns(request: Request) -> bool:
     """Return whether `auto` learns from the calls of such a request now.
 
-    Not from exact products, prepared operands, and products by factors on a GPU: predictions choose these.
+    Not from exact products, prepared operands, and products with a structure on a GPU: predictions choose these.
     """
     exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
-    if exact or empty or request.static == "B" or (request.static and request.device == "cuda"):
+    if exact or empty or request.static == "B" or (request.device == "cuda" and not request.is_dense):
         return False
     from .learning import allowed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -18,6 +19,9 @@ from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.factored import request_of
+from lcma.kernels.kronecker.pattern import Pattern
+from lcma.kernels.kronecker.structure import KroneckerSparse
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Plan
@@ -228,6 +232,16 @@ def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
     assert list(process.candidates(Request(*SIZES), machine)) == []
     assert next(iter(process.candidates(Request(*SIZES), machine))).key == first.key
     process.close()
+
+
+def test_the_process_finds_candidates_of_products_by_factors(home):
+    structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
+    request = request_of(structure, 1024)
+    assert pickle.loads(pickle.dumps(request)).structures[1] is request.structures[1]
+    process = CompileProcess()
+    found = next(iter(process.candidates(request, machine_for(request))))
+    process.close()
+    assert found.key[:2] == ("kronecker", "slabs")
 
 
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkeypatch):
