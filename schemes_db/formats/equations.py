@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from fractions import Fraction
 from typing import Any
 
@@ -159,7 +159,7 @@ def _reading(
     target: Target | None,
     ring: Ring | None,
     name: str,
-    named: set[tuple[int, int]] = frozenset(),  # type: ignore[assignment]
+    named: Set[tuple[int, int]] = frozenset(),
     notes: tuple[str, ...] = (),
 ) -> Reading:
     """The reading of blocks with a row and a column; the outputs that are `named` are blocks of C, too."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
@@ -79,7 +79,7 @@ class Formulas:
     skipped: list[int] = field(default_factory=list)
 
 
-def read_formulas(statements: Iterable[Statement], controlled: set[int] = frozenset()) -> Formulas:  # type: ignore[assignment]
+def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozenset()) -> Formulas:
     """The content of a file of equations; `controlled` lines are governed by a loop or a condition.
 
     Raises:

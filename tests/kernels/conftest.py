@@ -172,3 +172,11 @@ def no_rates(monkeypatch):
 
     monkeypatch.setattr(machine, "profile_for", lambda dtype: unmeasured())
     plan_cache.clear()
+
+
+@pytest.fixture
+def every_layer_gains(monkeypatch):
+    """`accelerate_` predicts a gain for every layer."""
+    from lcma.kernels.torch import acceleration
+
+    monkeypatch.setattr(acceleration._Planner, "_decided", lambda self, requests: ("2x2x2:7", 1.2, None))
