@@ -30,7 +30,6 @@ LISTED = 24
 ALIKE = 1.06
 """Of the candidates within this ratio of the best predicted seconds the one with the least code is compiled first."""
 
-
 NICENESS = 15
 """Beside products on all processors the process gets about 3% of one: so much may learning cost. A thread of the same
 kind would hold Python's lock while it waits for a processor."""
@@ -184,8 +183,9 @@ def _compile(plan: Plan) -> None:
 
 
 def _found(plan: Plan) -> Found:
+    """Return the key of a plan's candidate, which names torch if that is the faster library of its products."""
     family, strategy, source, parameters = plan.candidate.key
-    if plan.request.device == "cpu" and dict(parameters).get("method", "tasks") != "tasks":
+    if plan.request.device == "cpu" and family == "dense" and dict(parameters).get("method", "tasks") != "tasks":
         name = plan.machine.profile.backend(plan.request.dtype, *plan.request.shape)
         parameters = tuple(sorted({**dict(parameters), "library": name}.items())) if name == "torch" else parameters
     return Found((family, strategy, source, parameters), plan.seconds)

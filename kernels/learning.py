@@ -21,15 +21,16 @@ from dataclasses import replace
 from functools import partial
 
 from ..errors import LcmaError
-from .compile_process import CompileProcess, Found
+from .compile_process import CONTENDERS, CompileProcess, Found
 from .planning.cache import plan_cache
 from .planning.machine import Machine
 from .planning.planner import Strategies, plan_candidate, vendor_plans
 from .planning.profile import GemmRate
-from .planning.strategy import Plan
+from .planning.strategy import Plan, registered
 from .planning.trials.clock import Clock, HostClock
 from .planning.trials.lesson import LearningExecutor, Lesson
 from .planning.trials.trial import Trial, begun, decided_by
+from .planning.tune import candidates
 from .planning.wisdom import Entry, Known, Record, class_of, keep_record, sizes_of
 from .request import Request
 
@@ -80,6 +81,10 @@ class Learner:
     """The lessons of a process."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start anew, without threads and without a process: a forked child has none of the parent's threads."""
         self._lessons: OrderedDict[Key, Lesson | None] = OrderedDict()
         self._waiting: list[Lesson] = []
         self._jobs: list[Callable[[], object]] = []
@@ -190,9 +195,9 @@ class Learner:
         try:
             for found in self._process.candidates(request, machine):
                 if (plan := _restored(found, request, machine, known)) is not None:
-                    with contextlib.suppress(Exception):  # what cannot be compiled or run here is no contender
-                        _load(plan)
-                        lesson.add([plan], complete=False)
+                    _offer(plan, lesson)
+            for plan in _registered(request, machine, known):
+                _offer(plan, lesson)
         finally:
             lesson.add([], complete=True)
 
@@ -221,6 +226,23 @@ class Learner:
         if not self._warned:
             self._warned = True
             warnings.warn(text, stacklevel=2)
+
+
+def _offer(plan: Plan, lesson: Lesson) -> None:
+    """Add a contender after loading its code. What cannot be compiled or run here is no contender."""
+    with contextlib.suppress(Exception):
+        _load(plan)
+        lesson.add([plan], complete=False)
+
+
+def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
+    """Return the best plans of the strategies that the user has registered: another process knows none of them."""
+    own = registered(request.device)
+    if not own:
+        return []
+    baselines = {key: strategy for key, strategy in strategies.items() if strategy.baseline}
+    plans = candidates(request, machine, {**baselines, **own}, CONTENDERS)
+    return [plan for plan in plans if not plan.strategy.baseline]
 
 
 def _load(plan: Plan) -> None:
@@ -296,7 +318,7 @@ learner = Learner()
 
 
 def _start_anew() -> None:
-    learner.__init__()  # type: ignore[misc]  # a forked child has none of the parent's threads
+    learner.reset()
     plan_cache.clear()
 
 

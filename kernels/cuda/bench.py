@@ -107,14 +107,19 @@ class CudaBench:
 
 
 def run_once(executor: Executor, request: Request) -> None:
-    """Run an executor on operands without meaning, on a stream of its own: kernels are loaded with their first launch.
+    """Run an executor on operands of zeros, on a stream of its own: kernels are loaded with their first launch.
+
+    Nothing is run if the operands take more than a quarter of the free memory: the caller's own products need it.
 
     Raises:
-        MemoryError: the operands do not fit into the free memory.
+        MemoryError: the workspace does not fit into the free memory.
     """
     import torch
 
     blank = CudaBench().operands(request, 0, blank=True)
+    tensors = [one for operand in blank for one in (operand if isinstance(operand, list) else [operand])]
+    if 4 * sum(one.untyped_storage().nbytes() for one in tensors) > torch.cuda.mem_get_info()[0]:
+        return
     with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
         try:
             a, b, out = (_allocated(operand) for operand in blank)

@@ -194,7 +194,7 @@ def _reading(
 
 
 def _targets(
-    convention: str, shape: Shape, factors: tuple[Terms, Terms, Terms], named: set[tuple[int, int]]
+    convention: str, shape: Shape, factors: tuple[Terms, Terms, Terms], named: Set[tuple[int, int]]
 ) -> Iterator[tuple[str, Target | None]]:
     """The general target (None), and the triangular ones of just these blocks that save products.
 

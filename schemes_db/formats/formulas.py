@@ -89,7 +89,7 @@ def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozen
 
 
 class _Reader:
-    def __init__(self, statements: list[Statement], controlled: set[int]) -> None:
+    def __init__(self, statements: list[Statement], controlled: Set[int]) -> None:
         self.found = Formulas()
         self.names: set[str] = set()
         self.multiplies = {

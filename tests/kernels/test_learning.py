@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import lcma
+from lcma.errors import PlanError
 from lcma.kernels import decision_for, learning, machine_for
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
@@ -24,8 +26,10 @@ from lcma.kernels.kronecker.pattern import Pattern
 from lcma.kernels.kronecker.structure import KroneckerSparse
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
-from lcma.kernels.planning.strategy import Plan
+from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
 from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
+from lcma.kernels.planning.trials.trial import begun
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Request
 
@@ -38,7 +42,7 @@ SIZES = 656, 648, 664
 
 
 class Table(clock.HostClock):
-    """A clock that reads the seconds of the contender that runs, and is told which one that is."""
+    """A clock whose readings are those of a table for the strategy that `running` names."""
 
     def __init__(self, seconds):
         self.table, self.running = seconds, ""
@@ -234,6 +238,72 @@ def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
     process.close()
 
 
+@dataclass(frozen=True)
+class Doubling:
+    """A strategy of a user: the library's product, plus a zero that shows that it ran."""
+
+    runs: list
+    device: str = "cpu"
+    family: str = "dense"
+    name: str = "doubling"
+    version: int = 1
+    baseline: bool = False
+
+    def propose(self, request, machine):
+        return [Proposal(1e-9, Candidate(self.family, self.name))] if request.is_dense else []
+
+    def candidates_of(self, source):
+        return ()
+
+    def restore(self, key, parameters, request):
+        return Candidate(self.family, self.name)
+
+    def can_run(self, candidate, request, machine):
+        return None
+
+    def predict(self, candidate, request, machine):
+        return [Stage("all", 1, 1, 1e-9)]
+
+    def workspace(self, candidate, request, machine):
+        return 0
+
+    def build(self, candidate, request, machine):
+        return self
+
+    def run(self, a, b, out=None):
+        self.runs.append(1)
+        return np.matmul(a, b, out=out)
+
+
+def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
+    monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter(()))
+    strategy = Doubling([])
+    register_strategy(strategy)
+    try:
+        a, b = operands()
+        multiply_until(a, b, lambda lesson: len(strategy.runs) > 1)
+    finally:
+        unregister_strategy(strategy)
+
+
+def test_operands_at_fault_do_not_cost_a_contender_its_place():
+    """What the leader cannot run either says nothing of the challenger."""
+
+    class Picky:
+        workspace = 0
+
+        def run(self, a, b, out=None):
+            raise PlanError("these operands do not fit")
+
+    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Picky(), 1: Picky()}
+    for _ in range(12):
+        with pytest.raises(PlanError, match="do not fit"):
+            executor.run(None, None)
+    assert not lesson.trial.failed
+
+
 def test_the_process_finds_candidates_of_products_by_factors(home):
     structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
     request = request_of(structure, 1024)
@@ -296,6 +366,7 @@ def test_a_forked_child_multiplies_and_learns_anew(learner, played):
 SCRIPT = """
 import json, sys, time
 import numpy as np, lcma
+from lcma.errors import PlanError
 from lcma.kernels import decision_for, learning, machine_for
 rng = np.random.default_rng(0)
 a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((1500, 1520), (1520, 1510)))

@@ -127,7 +127,8 @@ READERS = {
 
 @pytest.mark.parametrize("wrapper", READERS)
 def test_weights_that_a_module_above_reads_are_not_replaced(wrapper):
-    net = nn.Sequential(wrapper(nn.Linear(16, 16)) if issubclass(wrapper, LowRankUpdate) else wrapper(), nn.Linear(16, 16))
+    reader = wrapper(nn.Linear(16, 16)) if issubclass(wrapper, LowRankUpdate) else wrapper()
+    net = nn.Sequential(reader, nn.Linear(16, 16))
     x = torch.randn(3, 16)
     wanted, (name, reader) = net[0](x), READERS[wrapper]
     found = compressed(net)

@@ -5,12 +5,15 @@ Run as a module with a JSON object; prints one. The host's time is that of queue
 
 from __future__ import annotations
 
+import copy
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from ...errors import VerificationError
 
 MODULES = {
     "FastLinear": 1.3,
@@ -32,8 +35,12 @@ WARM, CALLS, ROUNDS, LONGEST = 200, 100, 15, 60.0
 Call = Callable[[], object]
 
 
-def calls(name: str, seed: int) -> tuple[Call, Call, Call | None]:
-    """Return our call, torch's, and ours by torch.compile (None for functions)."""
+MOST_ERROR = {"torch.bfloat16": 1e-2, "torch.float32": 1e-4}
+"""Largest relative Frobenius error against float64."""
+
+
+def calls(name: str, seed: int) -> tuple[Call, Call, Call | None, Any]:
+    """Return our call, torch's, ours by torch.compile (None for functions), and our result in float64."""
     import torch
 
     import lcma
@@ -43,7 +50,7 @@ def calls(name: str, seed: int) -> tuple[Call, Call, Call | None]:
         size = int(name.split()[1])
         a, b = torch.randn(2, size, size, device="cuda")
         ours: Any = lcma.matmul
-        return (lambda: ours(a, b)), (lambda: torch.matmul(a, b)), None
+        return (lambda: ours(a, b)), (lambda: torch.matmul(a, b)), None, a.double() @ b.double()
     made: dict[str, Callable[[], Any]] = {
         "FastLinear": lambda: lcma.FastLinear(INPUTS, OUTPUTS, bias=False),
         "LowRankLinear": lambda: lcma.LowRankLinear(INPUTS, OUTPUTS, RANK, bias=False),
@@ -56,7 +63,21 @@ def calls(name: str, seed: int) -> tuple[Call, Call, Call | None]:
     dense = torch.nn.Linear(INPUTS, OUTPUTS, bias=False, device="cuda", dtype=torch.bfloat16)
     token = torch.randn(1, INPUTS, device="cuda", dtype=torch.bfloat16)
     compiled = torch.compile(layer)
-    return (lambda: layer(x)), (lambda: dense(token)), (lambda: compiled(x))
+    with torch.no_grad():
+        wanted = copy.deepcopy(layer).double()(x.double())
+    return (lambda: layer(x)), (lambda: dense(token)), (lambda: compiled(x)), wanted
+
+
+def _check(call: Call, wanted: Any) -> None:
+    """Compare a result with that in float64.
+
+    Raises:
+        VerificationError: they differ by more than rounding.
+    """
+    result: Any = call()
+    error = float((result.double() - wanted).norm() / wanted.norm())
+    if not error <= MOST_ERROR[str(result.dtype)]:
+        raise VerificationError(f"the result has a relative error of {error:.1e}")
 
 
 def run(task: dict[str, Any]) -> dict[str, float]:
@@ -65,7 +86,7 @@ def run(task: dict[str, Any]) -> dict[str, float]:
 
     from ...kernels.learning import learner
 
-    ours, torchs, compiled = calls(task["module"], task["seed"])
+    ours, torchs, compiled, wanted = calls(task["module"], task["seed"])
     contenders = {"us": ours, "torch_us": torchs} | ({} if compiled is None else {"compiled_us": compiled})
     found: dict[str, list[float]] = {name: [] for name in contenders}
     with torch.no_grad():
@@ -80,6 +101,8 @@ def run(task: dict[str, Any]) -> dict[str, float]:
             torch.cuda.synchronize()
             if time.perf_counter() - began > LONGEST:
                 break
+        for call in (ours, *([] if compiled is None else [compiled])):
+            _check(call, wanted)
         for _ in range(ROUNDS):
             for name, call in contenders.items():
                 began = time.perf_counter()

@@ -96,7 +96,7 @@ class Lesson:
             self._become(fail(self.trial, contender))
 
     def skip(self, calls: int) -> None:
-        """Record calls of the decided leader that were made elsewhere."""
+        """Count calls of the decided leader that did not pass through this lesson."""
         with self._lock:
             self.calls += calls
             self.trial = replace(self.trial, since=self.trial.since + calls)
@@ -162,11 +162,11 @@ class LearningExecutor:
         return self.run(a, b)
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
-        """Compute C = A B in `out`, or in a new array, by the contender whose turn it is."""
+        """Compute C = A B in `out`, or in a new array, by the contender that the trial chooses."""
         lesson = self.lesson
         contender, counts = lesson.begin()
         try:
-            executor = self._executors.get(contender) or self._executor(contender)
+            executor = self._executor(contender)
             if counts is None:
                 return executor.run(a, b, out)
             began = lesson.clock.begin()
@@ -177,11 +177,16 @@ class LearningExecutor:
                 lesson.abandon()
             if contender == 0 or not isinstance(error, PlanError | MemoryError | RuntimeError):
                 raise
+            result = self._executor(0).run(a, b, out)  # raises where the operands are at fault, not the contender
             lesson.refuse(contender)
-            return self._executor(lesson.trial.leader).run(a, b, out)
+            return result
         lesson.end(contender, reading, counts)
         return result
 
     def _executor(self, contender: int) -> Executor:
-        found = self.lesson.plans[contender].for_request(self.request).build()
-        return self._executors.setdefault(contender, found)
+        """Return a contender's executor, built with its first use."""
+        found = self._executors.get(contender)
+        if found is None:
+            built = self.lesson.plans[contender].for_request(self.request).build()
+            found = self._executors.setdefault(contender, built)
+        return found
