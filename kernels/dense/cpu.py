@@ -25,8 +25,8 @@ from ..cpu.timing import priced
 from ..dtypes import dtype_of
 from ..identity import IdentityKey
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
-from ..request import INT8, Request
+from ..planning.strategy import Candidate, Executor, Operand, Parameters, Proposal, Source, Stage
+from ..request import INT8, Layout, Request
 from .chains import (
     DEPTH_FIRST,
     LOOP,
@@ -46,6 +46,9 @@ from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
 
 FAMILY = "dense"
+
+NUMPY_FLOATS = ("float32", "float64", "complex64", "complex128")
+"""Dtypes that numpy multiplies by its BLAS."""
 
 KEPT = 8
 """Number of chains proposed per depth and method."""
@@ -88,6 +91,31 @@ class CpuVendor(CpuStrategy):
         if request.dtype == INT8:
             return Int8Leaf(request.shape)
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
+
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`: numpy's product is numpy's own call, which also allocates the result."""
+        plain = request.dtype in NUMPY_FLOATS and Layout.SCATTERED not in request.layouts and not is_empty(request)
+        if plain and _library(candidate, request, machine) is NUMPY:
+            return NumpyProduct(request)
+        return super().build(candidate, request, machine)
+
+
+@dataclass(frozen=True)
+class NumpyProduct:
+    """numpy's own product. See `Executor`."""
+
+    request: Request
+    workspace: int = 0
+
+    def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
+        """Compute C = A B in `out`, or in a new array.
+
+        Raises:
+            PlanError: the arrays do not match the request.
+        """
+        self.request.check(a, b, out)
+        return np.matmul(a, b, out=out)
 
 
 def _library(candidate: Candidate, request: Request, machine: Machine) -> Backend:

@@ -23,8 +23,8 @@ Event = Callable[["Lesson"], None]
 MOST_UNREAD = 64
 """Calls whose times are not known yet; further calls are not timed."""
 
-WATCHED = 8
-"""Of the calls of a decided class that are not timed anyway, one in so many is."""
+WATCHED = 20
+"""Of the calls of a decided class that are made elsewhere, one in so many is timed here, and stands for them."""
 
 ASKED = 4
 """The call of a class at which its contenders are asked for: what is multiplied a few times has nothing to learn, and
@@ -45,7 +45,8 @@ class Lesson:
         self.calls = 0
         self._on_decided, self._on_wanted = on_decided, on_wanted
         self._wanted = False
-        self._unread: deque[tuple[int, Reading, bool]] = deque()
+        self._unread: deque[tuple[int, Reading, bool, int]] = deque()
+        self._untimed = 0
         self._lock = threading.Lock()
         self._timing = False
 
@@ -72,6 +73,7 @@ class Lesson:
             waiting = self.trial.challenger is None and (self.trial.decided or len(self.trial.led) >= MOST_COUNTED)
             rare = waiting and self.calls % self.clock.watched
             if self._timing or rare or len(self._unread) >= MOST_UNREAD:
+                self._untimed += 1
                 return self.trial.leader, None
             contender = choose(self.trial)
             self.trial, counts = issue(self.trial, contender)
@@ -82,7 +84,9 @@ class Lesson:
         """Record the reading of a timed call."""
         with self._lock:
             self._timing = False
-            self._unread.append((contender, reading, counts))
+            # In a decided class the call stands for those before it that were not timed.
+            self._unread.append((contender, reading, counts, 1 + self._untimed))
+            self._untimed = 0
             self._read()
 
     def abandon(self) -> None:
@@ -99,16 +103,16 @@ class Lesson:
         """Count calls of the decided leader that did not pass through this lesson."""
         with self._lock:
             self.calls += calls
-            self.trial = replace(self.trial, since=self.trial.since + calls)
+            self._untimed += calls
 
     def _read(self) -> None:
         while self._unread:
-            contender, reading, counts = self._unread[0]
+            contender, reading, counts, calls = self._unread[0]
             seconds = self.clock.seconds(reading)
             if seconds is None:
                 return
             self._unread.popleft()
-            self._become(observe(self.trial, contender, seconds, counts, self.clock.watched))
+            self._become(observe(self.trial, contender, seconds, counts, calls))
 
     def _become(self, trial: Trial) -> None:
         before, self.trial = self.trial, trial
