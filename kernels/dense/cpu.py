@@ -92,7 +92,6 @@ class CpuVendor(CpuStrategy):
             return Int8Leaf(request.shape)
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
-
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: numpy's product is numpy's own call, which also allocates the result."""
         plain = request.dtype in NUMPY_FLOATS and Layout.SCATTERED not in request.layouts and not is_empty(request)

@@ -410,11 +410,11 @@ def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
 
 
 def test_a_lack_of_memory_is_one_line(run, monkeypatch, matrices):
-    from lcma.kernels.cpu.executor import MatrixExecutor
+    from lcma.kernels.dense.cpu import NumpyProduct
 
     def exhausted(self, a, b, out=None):
         raise MemoryError
 
-    monkeypatch.setattr(MatrixExecutor, "run", exhausted)
+    monkeypatch.setattr(NumpyProduct, "run", exhausted)
     code, out, err = run("run", "auto", matrices("q"), matrices("w"))
     assert (code, out, one_line(err), "out of memory" in err) == (3, "", True, True)
