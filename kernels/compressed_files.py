@@ -18,10 +18,10 @@ import numpy.typing as npt
 from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
-from .block_low_rank.structure import Blast, LowRank, Monarch
 from .compression import CompressedWeight, Compressible
-from .kronecker.pattern import parse_patterns
-from .kronecker.structure import KroneckerSparse
+from .structured.block_low_rank import Blast, LowRank, Monarch
+from .structured.chain import KroneckerSparse
+from .structured.pattern import parse_patterns
 
 Matrix = npt.NDArray[Any]
 

@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError, RankError
-from .block_low_rank.conversion import monarch_of
-from .block_low_rank.decomposition import STEPS, decompose, least_error
-from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from .factored import product_dtype, request_of
-from .kronecker.approximation import factorize
-from .kronecker.chainability import chain_reason
-from .kronecker.pattern import parse_patterns
-from .kronecker.structure import KroneckerSparse
-from .kronecker.suggestions import suggested_pairs
 from .plans import decision_for
 from .request import Request
+from .structured.approximation import factorize
+from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .structured.chain import KroneckerSparse
+from .structured.chainability import chain_reason
+from .structured.conversion import monarch_of
+from .structured.decomposition import STEPS, decompose, least_error
+from .structured.pattern import parse_patterns
+from .structured.suggestions import suggested_pairs
 
 Matrix = npt.NDArray[Any]
 

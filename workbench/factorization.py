@@ -25,7 +25,7 @@ def factorized(
         PlanError: the text is no list of patterns of the weight's size, or no algorithm takes it.
     """
     from ..kernels.kronecker import factorize
-    from ..kernels.kronecker.pattern import parse_patterns
+    from ..kernels.structured.pattern import parse_patterns
 
     listed = parse_patterns(patterns)
     rows: list[dict[str, Any]] = []

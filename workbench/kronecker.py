@@ -48,9 +48,9 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     Raises:
         SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.block_low_rank import files as block_low_rank_files
     from ..kernels.factor_files import header_of
-    from ..kernels.kronecker import files as kronecker_files
+    from ..kernels.structured import block_low_rank_files
+    from ..kernels.structured import files as kronecker_files
 
     header = header_of(text, (kronecker_files.PATTERNS, block_low_rank_files.HEADER))
     if header is None:
@@ -244,7 +244,7 @@ def suggested_rows(
     Raises:
         PlanError: no list keeps to the density.
     """
-    from ..kernels.kronecker.suggestions import suggested
+    from ..kernels.structured.suggestions import suggested
 
     return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
 
@@ -308,8 +308,8 @@ def approximated(
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
     from ..kernels.kronecker import factorize
-    from ..kernels.kronecker.pattern import parse_patterns
-    from ..kernels.kronecker.suggestions import suggested
+    from ..kernels.structured.pattern import parse_patterns
+    from ..kernels.structured.suggestions import suggested
 
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]

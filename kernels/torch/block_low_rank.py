@@ -16,14 +16,14 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ...errors import PlanError
-from ..block_low_rank.strategy import DENSE
-from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
-from ..block_low_rank.transposition import transposed
 from ..cuda.dtypes import name_of
 from ..factored import UNLIMITED, extra_bytes_for, product_dtype, request_of
 from ..planning.strategy import Executor
 from ..plans import AUTO, again, decision_for, planned
 from ..request import Request
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ..structured.steps_strategy import DENSE
+from ..structured.transposed import transposed
 from .bilinear import LIBRARY, is_differentiated, is_eager, refuse_sharded
 from .flops import flop_formula
 from .processor import as_array

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import PlanError
-from ..block_low_rank.layouts import SCALES, from_layout, to_layout
-from ..block_low_rank.matrix import BlockLowRankMatrix
-from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
-from ..block_low_rank.transposition import output_order
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ..structured.block_low_rank_matrix import BlockLowRankMatrix
+from ..structured.published_layouts import SCALES, from_layout, to_layout
+from ..structured.transposed import output_order
 from .bilinear import is_sharded
 from .block_low_rank import block_low_rank_mm, dense_where_faster
 from .modules import is_conv1d, refuse_script

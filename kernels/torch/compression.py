@@ -26,7 +26,7 @@ from ..compression import (
     output_error,
     predicted_speed,
 )
-from ..kronecker.structure import KroneckerSparse
+from ..structured.chain import KroneckerSparse
 from .block_low_rank_layers import layer_of
 from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places

@@ -18,15 +18,15 @@ from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
-from ..kronecker.backward import transposed_gradients
-from ..kronecker.cuda_executor import TILED, TRANSPOSED
-from ..kronecker.outer import outer_blocks, outer_tensors
-from ..kronecker.pattern import Pattern
-from ..kronecker.structure import KroneckerSparse
-from ..kronecker.transposition import batch_last
 from ..planning.strategy import Executor
 from ..plans import AUTO, again, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
+from ..structured.backward import transposed_gradients
+from ..structured.chain import KroneckerSparse
+from ..structured.cuda_executor import TILED, TRANSPOSED
+from ..structured.outer import outer_blocks, outer_tensors
+from ..structured.pattern import Pattern
+from ..structured.transposition import batch_last
 from .bilinear import Options, define_bilinear, is_eager, is_plain, register_autocast
 from .flops import flop_formula
 from .processor import HALVES, as_array

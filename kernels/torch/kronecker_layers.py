@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from ...errors import PlanError
 from ..cuda.dtypes import check_precision
 from ..factored import BATCH_FIRST, BATCH_LAST, check_order
-from ..kronecker.approximation import factorize
-from ..kronecker.layouts import from_layout, to_layout
-from ..kronecker.matrix import KroneckerMatrix
-from ..kronecker.pattern import Pattern
-from ..kronecker.structure import KroneckerSparse
+from ..structured.approximation import factorize
+from ..structured.chain import KroneckerSparse
+from ..structured.layouts import from_layout, to_layout
+from ..structured.matrix import KroneckerMatrix
+from ..structured.pattern import Pattern
 from .bilinear import is_sharded
 from .kronecker import chain
 from .modules import refuse_script

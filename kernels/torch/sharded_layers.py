@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..block_low_rank.structure import LowRank
 from ..factored import BATCH_FIRST
+from ..structured.block_low_rank import LowRank
 from .block_low_rank import block_low_rank_mm, structure_of
 from .kronecker import chain
 from .ops import bilinear_mm

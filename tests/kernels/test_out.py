@@ -8,12 +8,12 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import kronecker
-from lcma.kernels.block_low_rank.matrix import BlockLowRankMatrix
-from lcma.kernels.block_low_rank.structure import LowRank
 from lcma.kernels.factored import request_of as factored_request
 from lcma.kernels.plans import executor_for
 from lcma.kernels.request import Request, structures_of
 from lcma.kernels.structure import DENSE, BlockMask
+from lcma.kernels.structured.block_low_rank import LowRank
+from lcma.kernels.structured.block_low_rank_matrix import BlockLowRankMatrix
 from lcma.schemes_db.symmetry import Triangle
 
 SIZE = 12

@@ -10,8 +10,8 @@ import pytest
 
 from lcma import kronecker
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
-from lcma.kernels.kronecker.chainability import chain_reason
-from lcma.kernels.kronecker.pattern import parse_patterns
+from lcma.kernels.structured.chainability import chain_reason
+from lcma.kernels.structured.pattern import parse_patterns
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
 
@@ -84,7 +84,7 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
 
 def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     from lcma.errors import PlanError
-    from lcma.kernels.kronecker import permuted
+    from lcma.kernels.structured import permuted
     from lcma.workbench.bench.baselines import kronecker
 
     def fail(*_):

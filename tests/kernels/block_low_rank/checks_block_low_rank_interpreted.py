@@ -13,10 +13,10 @@ import triton.language as tl
 
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
-from lcma.kernels.block_low_rank.decode_kernel import wait_for_all
-from lcma.kernels.block_low_rank.steps import views
-from lcma.kernels.block_low_rank.tensors import buffers_of, mix, multiply_blocks, place, relaid
 from lcma.kernels.factored import request_of
+from lcma.kernels.structured.decode_kernel import wait_for_all
+from lcma.kernels.structured.steps import views
+from lcma.kernels.structured.steps_tensors import buffers_of, mix, multiply_blocks, place, relaid
 
 CANARY = 7.5
 LIMITS = {"float32": 1e-6, "float16": 3e-3, "bfloat16": 2e-2}

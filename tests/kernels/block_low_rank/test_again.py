@@ -7,14 +7,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.kernels import plans  # noqa: E402
-from lcma.kernels.block_low_rank.executor import BlockLowRankExecutor  # noqa: E402
-from lcma.kernels.block_low_rank.structure import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for, strategies  # noqa: E402
-from lcma.kernels.kronecker.cuda_executor import TensorKroneckerExecutor  # noqa: E402
-from lcma.kernels.kronecker.pattern import Pattern  # noqa: E402
-from lcma.kernels.kronecker.structure import KroneckerSparse  # noqa: E402
 from lcma.kernels.planning.cache import plan_cache  # noqa: E402
+from lcma.kernels.structured.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
+from lcma.kernels.structured.chain import KroneckerSparse  # noqa: E402
+from lcma.kernels.structured.cuda_executor import TensorKroneckerExecutor  # noqa: E402
+from lcma.kernels.structured.executor import BlockLowRankExecutor  # noqa: E402
+from lcma.kernels.structured.pattern import Pattern  # noqa: E402
 
 
 @pytest.mark.parametrize("structure", [LowRank(48, 32, 8), Monarch(48, 32, 2, 4, 8), Blast(48, 32, 2, 4, 8)])

@@ -8,8 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch, decomposition  # noqa: E402
-from lcma.kernels.block_low_rank.decomposition import decompose, gram_values, least_error  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch  # noqa: E402
+from lcma.kernels.structured import decomposition  # noqa: E402
+from lcma.kernels.structured.decomposition import decompose, gram_values, least_error  # noqa: E402
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
 

@@ -9,10 +9,10 @@ from lcma import block_low_rank, kronecker
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
-from lcma.kernels.block_low_rank.layouts import SCALES
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.factored import request_of
 from lcma.kernels.request import Layout, Request
+from lcma.kernels.structured.published_layouts import SCALES
 
 STRUCTURES = [
     Monarch(24, 36, 3, 4, 5),

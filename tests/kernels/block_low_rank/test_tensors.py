@@ -18,15 +18,15 @@ from lcma.kernels.block_low_rank import (  # noqa: E402
     LowRank,
     Monarch,
 )
-from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile  # noqa: E402
-from lcma.kernels.block_low_rank.decode import DECODE_TILES, few_tile  # noqa: E402
-from lcma.kernels.block_low_rank.steps import Step  # noqa: E402
-from lcma.kernels.block_low_rank.tensors import multiply_strided  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
+from lcma.kernels.structured.steps import Step  # noqa: E402
+from lcma.kernels.structured.steps_cuda import CudaBlockLowRank, decode_tile  # noqa: E402
+from lcma.kernels.structured.steps_tensors import multiply_strided  # noqa: E402
 
 STRUCTURES = [
     Monarch(24, 36, 3, 4, 5),

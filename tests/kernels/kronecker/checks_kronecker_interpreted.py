@@ -14,20 +14,21 @@ import torch
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs, dft, square_dyadic
-from lcma.kernels.kronecker.fused import fused_places, is_fused, multiply_fused
-from lcma.kernels.kronecker.gather import multiply_gathered
-from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
-from lcma.kernels.kronecker.split import multiply_split, split_factor
-from lcma.kernels.kronecker.tensors import multiply_tiled
-from lcma.kernels.kronecker.tiles import FactorTile
-from lcma.kernels.kronecker.transposition import (
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, dft, square_dyadic
+from lcma.kernels.request import Layout
+from lcma.kernels.structured import cuda_costs
+from lcma.kernels.structured.fused import fused_places, is_fused, multiply_fused
+from lcma.kernels.structured.gather import multiply_gathered
+from lcma.kernels.structured.outer import outer_blocks, outer_tiled
+from lcma.kernels.structured.split import multiply_split, split_factor
+from lcma.kernels.structured.tensors import multiply_tiled
+from lcma.kernels.structured.tiles import FactorTile
+from lcma.kernels.structured.transposition import (
     gather_transposed,
     naive_gather,
     naive_scatter,
     scatter_transposed,
 )
-from lcma.kernels.request import Layout
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5

@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch")
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, block_schemes  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.structured import block_schemes  # noqa: E402
 
 LARGE = KroneckerSparse.of(Pattern(1, 4096, 4096, 4))
 

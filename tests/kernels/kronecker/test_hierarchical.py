@@ -12,10 +12,10 @@ import pytest
 from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels.kronecker import KroneckerMatrix, Pattern, factorize
-from lcma.kernels.kronecker.approximation import ALGORITHMS
-from lcma.kernels.kronecker.chainability import chain_pattern, chain_rank
-from lcma.kernels.kronecker.hierarchical import split
-from lcma.kernels.kronecker.naive import support
+from lcma.kernels.structured.approximation import ALGORITHMS
+from lcma.kernels.structured.chainability import chain_pattern, chain_rank
+from lcma.kernels.structured.hierarchical import split
+from lcma.kernels.structured.naive import support
 
 CHAINABLE = {
     "monarch": kronecker.monarch(32, 64, 4),

@@ -9,10 +9,16 @@ from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import Structure
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
-from lcma.kernels.kronecker.chainability import chain_pattern, chain_rank, chain_reason, product_pattern, redundant_pair
-from lcma.kernels.kronecker.layouts import LAYOUTS
-from lcma.kernels.kronecker.naive import dense_factor, dense_product, factor_parameters, multiply, support
-from lcma.kernels.kronecker.pattern import parse_patterns
+from lcma.kernels.structured.chainability import (
+    chain_pattern,
+    chain_rank,
+    chain_reason,
+    product_pattern,
+    redundant_pair,
+)
+from lcma.kernels.structured.layouts import LAYOUTS
+from lcma.kernels.structured.naive import dense_factor, dense_product, factor_parameters, multiply, support
+from lcma.kernels.structured.pattern import parse_patterns
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 
@@ -174,16 +180,3 @@ def test_a_matrix_is_its_factors():
 def test_factors_that_do_not_fit_are_refused(factors, message):
     with pytest.raises(PlanError, match=message):
         KroneckerMatrix.of(kronecker.square_dyadic(4), factors)
-
-
-def test_no_public_name_is_that_of_a_submodule():
-    """Importing the submodule would put it in the function's place."""
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    from lcma.kernels import kronecker as package
-
-    modules = {info.name for info in iter_modules(package.__path__)}
-    assert not modules & set(package._HOMES)
-    import_module("lcma.kernels.kronecker.hierarchical")
-    assert callable(package.factorize)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lcma.kernels.kronecker import KroneckerMatrix, Pattern
-from lcma.kernels.kronecker.permuted import by_bmm
-from lcma.kernels.kronecker.products import matmul
+from lcma.kernels.structured.permuted import by_bmm
+from lcma.kernels.structured.products import matmul
 
 SMALL = 1 << 18
 """Bytes of Python objects that a call may take."""

@@ -11,14 +11,14 @@ from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import decision_for, machine_for, strategies, tune
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import permuted
-from lcma.kernels.kronecker.matrix import KroneckerMatrix
-from lcma.kernels.kronecker.naive import dense_product
-from lcma.kernels.kronecker.pattern import Pattern
-from lcma.kernels.kronecker.rewrites import REWRITES, rewritten, rewritten_patterns
-from lcma.kernels.kronecker.slabs import SlabProduct
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.request import Layout
+from lcma.kernels.structured import permuted
+from lcma.kernels.structured.matrix import KroneckerMatrix
+from lcma.kernels.structured.naive import dense_product
+from lcma.kernels.structured.pattern import Pattern
+from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_patterns
+from lcma.kernels.structured.slabs import SlabProduct
 
 LISTS = {
     "one factor": (Pattern(2, 3, 4, 5),),

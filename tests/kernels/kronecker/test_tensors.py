@@ -15,13 +15,14 @@ from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, backward, cuda_costs  # noqa: E402
-from lcma.kernels.kronecker.blocks import is_batch_first  # noqa: E402
-from lcma.kernels.kronecker.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
-from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
-from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
-from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.request import Layout, Request  # noqa: E402
+from lcma.kernels.structured import backward, cuda_costs  # noqa: E402
+from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
+from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
+from lcma.kernels.structured.tensors import is_readable, multiply_strided  # noqa: E402
+from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
 
 LISTS = {
     "d above a": (Pattern(2, 3, 4, 5),),

@@ -15,9 +15,9 @@ import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.kronecker.backward import transposed_gradients  # noqa: E402
-from lcma.kernels.kronecker.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.kronecker.outer import SLAB, outer_blocks  # noqa: E402
+from lcma.kernels.structured.backward import transposed_gradients  # noqa: E402
+from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
+from lcma.kernels.structured.outer import SLAB, outer_blocks  # noqa: E402
 from lcma.kernels.torch.kronecker import kronecker_mm, request_dtype  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))

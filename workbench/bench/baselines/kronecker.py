@@ -18,9 +18,9 @@ from ....errors import PlanError
 from ....kernels import Request
 from ....kernels.cpu.blas import as_tensor
 from ....kernels.kronecker import Pattern
-from ....kernels.kronecker.blocks import empty_result, is_batch_first
-from ....kernels.kronecker.candidates import structure_in
-from ....kernels.kronecker.permuted import axis_split, by_bmm, has_torch, multiply_permuted
+from ....kernels.structured.blocks import empty_result, is_batch_first
+from ....kernels.structured.candidates import structure_in
+from ....kernels.structured.permuted import axis_split, by_bmm, has_torch, multiply_permuted
 from .product import Array, Baseline, Factors
 
 

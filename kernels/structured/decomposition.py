@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 
 Array = Any
 """A numpy array or a torch tensor."""

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .blocks import apply_factors, apply_transposed
+from .chain import KroneckerSparse
 from .hierarchical import Factorization, check_size
 from .matrix import KroneckerMatrix
 from .outer import outer_blocks
 from .pattern import Pattern, check_composes
-from .structure import KroneckerSparse
 
 Matrix = npt.NDArray[Any]
 Say = Callable[[str], None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .structure import BlockLowRank, LowRank
+from .block_low_rank import BlockLowRank, LowRank
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from .matrix import BlockLowRankMatrix
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank_matrix import BlockLowRankMatrix
 
 Matrix = npt.NDArray[Any]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
-from .naive import dense_matrix
-from .structure import BlockLowRank
+from .block_low_rank import BlockLowRank
+from .block_low_rank_naive import dense_matrix
 
 Matrix = npt.NDArray[Any]
 

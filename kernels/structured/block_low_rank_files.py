@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ...errors import PlanError, SchemeFormatError
 from ..factor_files import Factor, load_factors, save_factors
-from .matrix import BlockLowRankMatrix
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank_matrix import BlockLowRankMatrix
 
 Matrix = npt.NDArray[Any]
 

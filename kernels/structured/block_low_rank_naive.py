@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 
 Matrix = npt.NDArray[Any]
 

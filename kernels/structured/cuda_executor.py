@@ -11,12 +11,12 @@ from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .blocks import empty_result, is_batch_first
+from .chain import KroneckerSparse
 from .gather import multiply_gathered
 from .pattern import Pattern
 from .permuted import BMM, by_bmm
 from .rewrites import BY_HALVES, prepared_factors, rewritten_patterns
 from .split import multiply_split
-from .structure import KroneckerSparse
 from .tensors import multiply_strided, multiply_tiled
 from .tiles import tile_of
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
+from .chain import KroneckerSparse
 from .naive import dense_product
 from .pattern import Pattern
-from .structure import KroneckerSparse
 
 Matrix = npt.NDArray[Any]
 

@@ -14,8 +14,8 @@ from ..cpu.workspace import Pool, empty_aligned, shared_pool
 from ..out import check_out
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
+from .chain import KroneckerSparse
 from .rewrites import prepared_factors
-from .structure import KroneckerSparse
 
 Matrix = npt.NDArray[Any]
 Factors = Sequence[Matrix]

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..cuda.launch import starter
 from ..cuda.stack import programs_of
+from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .steps import views
-from .strategy import padded
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from .steps_strategy import padded
 
 Tensor = Any
 Factors = Sequence[Tensor]

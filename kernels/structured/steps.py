@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .structure import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 
 Array = Any
 """A numpy array or a torch tensor."""

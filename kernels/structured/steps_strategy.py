@@ -12,8 +12,8 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
+from .block_low_rank import BlockLowRank
 from .steps import Step, steps_of
-from .structure import BlockLowRank
 
 FAMILY = "block-low-rank"
 

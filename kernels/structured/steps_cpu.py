@@ -14,11 +14,11 @@ from ..cpu.workspace import Pool, empty_aligned, shared_pool
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor
 from ..request import Layout, Request, layout_of
+from .block_low_rank import BlockLowRank
+from .block_low_rank_naive import dense_matrix
 from .executor import BlockLowRankExecutor, Factors
-from .naive import dense_matrix
 from .steps import Step, views
-from .strategy import DENSE, BlockLowRankStrategy, moved_elements, padded, structure_in
-from .structure import BlockLowRank
+from .steps_strategy import DENSE, BlockLowRankStrategy, moved_elements, padded, structure_in
 
 Matrix = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST, layout_of_order, product_dtype, request_of
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
-from .matrix import BlockLowRankMatrix
+from .block_low_rank_matrix import BlockLowRankMatrix
 
 Matrix = npt.NDArray[Any]
 

@@ -11,8 +11,8 @@ from typing import Any
 from ..cuda.grid_barrier import counter_for
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
+from .block_low_rank import Blast, BlockLowRank, Monarch
 from .steps import Step, steps_of
-from .structure import Blast, BlockLowRank, Monarch
 
 Tensor = Any
 Factors = Sequence[Tensor]

@@ -11,7 +11,7 @@ from ...errors import PlanError
 from ..out import check_out
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
-from .structure import BlockLowRank
+from .block_low_rank import BlockLowRank
 
 Array = Any
 """A numpy array or a torch tensor."""

@@ -11,8 +11,8 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
+from .chain import KroneckerSparse
 from .rewrites import DENSE, WIDENED
-from .structure import KroneckerSparse
 
 FAMILY = "kronecker"
 

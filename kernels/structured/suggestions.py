@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from ...errors import PlanError
+from .chain import KroneckerSparse
 from .chainability import chain_rank, redundant_pair
 from .constructions import low_rank
 from .pattern import Pattern
-from .structure import KroneckerSparse
 
 LEAST_BLOCK = 16
 """Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""

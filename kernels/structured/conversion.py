@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import PlanError
-from ..kronecker.matrix import KroneckerMatrix
-from ..kronecker.pattern import Pattern
-from .matrix import BlockLowRankMatrix
-from .structure import LowRank, Monarch
+from .block_low_rank import LowRank, Monarch
+from .block_low_rank_matrix import BlockLowRankMatrix
+from .matrix import KroneckerMatrix
+from .pattern import Pattern
 
 
 def to_kronecker(matrix: BlockLowRankMatrix) -> KroneckerMatrix:

@@ -14,7 +14,11 @@ from ..out import shares_storage
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .cuda_costs import (
+from .block_low_rank import Blast, BlockLowRank, Monarch
+from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
+from .executor import BlockLowRankExecutor
+from .steps import Step, steps_of
+from .steps_costs import (
     HANDOVER_COLUMNS,
     START,
     copy_seconds,
@@ -24,10 +28,7 @@ from .cuda_costs import (
     is_calibrated,
     moving_seconds,
 )
-from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
-from .executor import BlockLowRankExecutor
-from .steps import Step, steps_of
-from .strategy import (
+from .steps_strategy import (
     DENSE,
     STRIDED,
     BlockLowRankStrategy,
@@ -36,8 +37,7 @@ from .strategy import (
     structure_in,
     structure_of,
 )
-from .structure import Blast, BlockLowRank, Monarch
-from .tensors import (
+from .steps_tensors import (
     expanded,
     multiply_dense,
     multiply_strided,
