@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from .structured.block_low_rank import Blast as Blast
     from .structured.block_low_rank import LowRank as LowRank
     from .structured.block_low_rank import Monarch as Monarch
-    from .structured.block_low_rank_files import load as load
-    from .structured.block_low_rank_files import save as save
-    from .structured.block_low_rank_matrix import BlockLowRankMatrix as BlockLowRankMatrix
-    from .structured.block_low_rank_products import matmul as matmul
     from .structured.conversion import from_kronecker as from_kronecker
     from .structured.conversion import to_kronecker as to_kronecker
     from .structured.decomposition import decompose as decompose
+    from .structured.files import load as load
+    from .structured.files import save as save
+    from .structured.matrix import FactoredMatrix as FactoredMatrix
+    from .structured.products import matmul as matmul
     from .structured.published_layouts import from_layout as from_layout
     from .structured.published_layouts import to_layout as to_layout
 
 _MODULES = {
     "conversion": ("from_kronecker", "to_kronecker"),
     "decomposition": ("decompose",),
-    "block_low_rank_files": ("load", "save"),
+    "files": ("load", "save"),
     "published_layouts": ("from_layout", "to_layout"),
-    "block_low_rank_matrix": ("BlockLowRankMatrix",),
-    "block_low_rank_products": ("matmul",),
+    "matrix": ("FactoredMatrix",),
+    "products": ("matmul",),
     "block_low_rank": ("Blast", "LowRank", "Monarch"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .structured.fourier import dft as dft
     from .structured.layouts import from_layout as from_layout
     from .structured.layouts import to_layout as to_layout
-    from .structured.matrix import KroneckerMatrix as KroneckerMatrix
+    from .structured.matrix import FactoredMatrix as FactoredMatrix
     from .structured.pattern import Pattern as Pattern
     from .structured.products import matmul as matmul
     from .structured.scipy_operator import linear_operator as linear_operator
@@ -39,7 +39,7 @@ _MODULES = {
     "files": ("load", "save"),
     "fourier": ("dft",),
     "layouts": ("from_layout", "to_layout"),
-    "matrix": ("KroneckerMatrix",),
+    "matrix": ("FactoredMatrix",),
     "pattern": ("Pattern",),
     "products": ("matmul",),
     "scipy_operator": ("linear_operator",),

@@ -21,11 +21,9 @@ from .timing import gflops
 
 if TYPE_CHECKING:
     from ..kernels import Request
-    from ..kernels.block_low_rank import BlockLowRankMatrix
-    from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
+    from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
-
-    FactoredMatrix = KroneckerMatrix | BlockLowRankMatrix
+    from ..kernels.structured.chain import Chain
 
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
@@ -48,14 +46,9 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     Raises:
         SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.factor_files import header_of
-    from ..kernels.structured import block_low_rank_files
-    from ..kernels.structured import files as kronecker_files
+    from ..kernels.structured.files import is_operand_file, load
 
-    header = header_of(text, (kronecker_files.PATTERNS, block_low_rank_files.HEADER))
-    if header is None:
-        return None
-    return kronecker_files.load(text) if header == kronecker_files.PATTERNS else block_low_rank_files.load(text)
+    return load(text) if is_operand_file(text) else None
 
 
 def product_request(
@@ -250,7 +243,7 @@ def suggested_rows(
 
 
 def ranked_rows(
-    structures: Sequence[KroneckerSparse],
+    structures: Sequence[Chain],
     batch: int,
     layout: str | None,
     dtype: str,

@@ -21,7 +21,7 @@ from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
 from ..request import CUDA_DTYPES, Layout, Request
 from .blocks import as_blocks, empty_result
 from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
-from .cuda_executor import TensorKroneckerExecutor
+from .executor import StructuredExecutor
 from .pattern import Pattern
 from .tensors import block_batches
 
@@ -169,7 +169,7 @@ class CudaBlockSchemes(KroneckerStrategy):
         pieces = tuple(_pieces(candidate, request, one) or MAX_PIECES for one in structure.patterns)
         product = BlockSchemeProduct(structure.patterns, level, pieces)
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, structure, self.name, None, held, product=product)
+        return StructuredExecutor(request, structure, product.run, held)
 
 
 def _level(candidate: Candidate) -> CudaLevel:

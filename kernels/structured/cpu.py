@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
 
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
+from ..cpu.workspace import Pool, shared_pool
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request
 from .candidates import FAMILY, KroneckerStrategy, structure_in
-from .cpu_executor import KroneckerExecutor
+from .executor import Factors, StructuredExecutor
 from .pattern import Pattern
 from .permuted import PermutedProduct
-from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_patterns
 from .slabs import GATHERED, GATHERED_WIDE, SlabProduct
+
+Matrix = npt.NDArray[Any]
 
 SLABS = "slabs"
 """The strategy that multiplies by the unmodified factors."""
@@ -105,12 +112,24 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         """See `Strategy.build`."""
         structure = structure_in(request)
         if is_empty(request):
-            return KroneckerExecutor(request, structure, None, machine.pool, 1)
+            return StructuredExecutor(request, structure, _nothing, 0)
         core = self.core(candidate, request, machine)
         core.compile()
-        rewrite = self.name if self.name in REWRITES else None
-        held = self.workspace(candidate, request, machine)
-        return KroneckerExecutor(request, structure, core, machine.pool, machine.threads, rewrite, held)
+        rewrite = None
+        if self.name in REWRITES:
+            rewrite = partial(rewritten, patterns=structure.patterns, rewrite=self.name)
+        pool = shared_pool if machine.pool is None else machine.pool
+        product = partial(_in_pool, core, pool, machine.threads)
+        return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
+
+
+def _nothing(factors: Factors, x: Matrix, out: Matrix) -> None:
+    """Compute an empty product."""
+
+
+def _in_pool(core: StagedCore, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
+    with pool.take(core.workspace(threads)) as arena:
+        core.run(factors, x, out, arena, threads)
 
 
 def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
@@ -25,11 +26,12 @@ from .cuda_costs import (
     tile_seconds,
     transposition_seconds,
 )
-from .cuda_executor import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor, WholeProduct
+from .executor import Product, StructuredExecutor
+from .factor_products import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, product_of
 from .fused import FusedChain, fused_places, fused_reason
 from .gather import gather_reason
 from .pattern import Pattern
-from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 
@@ -214,14 +216,19 @@ class CudaKronecker(KroneckerStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        rewrite = self.name if self.name in REWRITES else None
-        product = STRIDED if self.name in (WIDENED, DENSE) else self.name
-        held = self.workspace(candidate, request, machine)
-        structure, choice = structure_in(request), _choice(candidate)
-        whole: WholeProduct | None = _transposed(candidate, request, machine)
-        if self.name == FUSED:
-            whole = FusedChain(structure.patterns, request.dtype)
-        return TensorKroneckerExecutor(request, structure, product, rewrite, held, choice, whole)
+        structure, dtype = structure_in(request), request.dtype
+        patterns, rewrite = structure.patterns, None
+        product: Product
+        if (transposed := _transposed(candidate, request, machine)) is not None:
+            product = transposed.run
+        elif self.name == FUSED:
+            product = FusedChain(patterns, dtype).run
+        elif self.name in REWRITES:
+            rewrite = partial(rewritten, patterns=patterns, rewrite=self.name)
+            product = product_of(STRIDED, rewritten_patterns(patterns, self.name), dtype)
+        else:
+            product = product_of(self.name, patterns, dtype, _choice(candidate))
+        return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
 
 
 def _choice(candidate: Candidate) -> int:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .blocks import apply_factors, apply_transposed
 from .chain import KroneckerSparse
 from .hierarchical import Factorization, check_size
-from .matrix import KroneckerMatrix
+from .matrix import FactoredMatrix
 from .outer import outer_blocks
 from .pattern import Pattern, check_composes
 
@@ -48,7 +48,7 @@ def alternating(
             residual = _solve(dense, factors, patterns, place, right)
         error = residual / norm
         on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
-    return Factorization(KroneckerMatrix.of(patterns, factors), error)
+    return Factorization(FactoredMatrix.of(patterns, factors), error)
 
 
 def gradient(
@@ -81,7 +81,7 @@ def gradient(
             mean = first[place] / (1 - MOMENTS[0] ** (step + 1))
             spread = np.sqrt(second[place] / (1 - MOMENTS[1] ** (step + 1)))
             factors[place] = factors[place] - rate * scale * mean / (spread + 1e-30)
-    return Factorization(KroneckerMatrix.of(patterns, found), best)
+    return Factorization(FactoredMatrix.of(patterns, found), best)
 
 
 def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matrix, tuple[Pattern, ...], list[Matrix]]:

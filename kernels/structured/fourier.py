@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST
-from .matrix import KroneckerMatrix
+from .matrix import FactoredMatrix
 from .pattern import Pattern
 from .products import matmul
 
@@ -26,7 +26,7 @@ RADIX = 16
 class FourierTransform:
     """F = K1 ... KL P with F[k, n] = exp(-2 pi i k n / size); P x = x[order]."""
 
-    matrix: KroneckerMatrix
+    matrix: FactoredMatrix
     order: npt.NDArray[np.int64]
 
     def apply(self, x: Matrix, layout: str = BATCH_FIRST) -> Matrix:
@@ -67,7 +67,7 @@ def dft(size: int, dtype: str = "complex64", radix: int = RADIX) -> FourierTrans
         a *= r
     digits = np.arange(size).reshape(radices[::-1])
     order = np.ascontiguousarray(digits.transpose(range(digits.ndim)[::-1])).reshape(-1)
-    return FourierTransform(KroneckerMatrix.of(patterns, factors), order)
+    return FourierTransform(FactoredMatrix.of(patterns, factors), order)
 
 
 def _radices(size: int, most: int) -> list[int]:

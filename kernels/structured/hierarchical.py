@@ -22,7 +22,7 @@ from ...errors import PlanError
 from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ..ranges import ranges
 from .chainability import chain_pattern, chain_rank, chain_reason
-from .matrix import KroneckerMatrix
+from .matrix import FactoredMatrix
 from .naive import dense_factor, factor_parameters
 from .pattern import Pattern, check_composes
 
@@ -41,7 +41,7 @@ class Factorization:
     any factors. None if unknown.
     """
 
-    matrix: KroneckerMatrix
+    matrix: FactoredMatrix
     error: float
     bound: float | None = None
     least: float | None = None
@@ -79,7 +79,7 @@ def hierarchical(
     parts += [outside + _split_error(dense, patterns, place) for place in range(2, len(patterns))]
     bound = math.sqrt(outside + sum(part - outside for part in parts)) / norm
     least = math.sqrt(max(parts, default=outside)) / norm
-    found = KroneckerMatrix.of(patterns, [*factors, rest])
+    found = FactoredMatrix.of(patterns, [*factors, rest])
     return Factorization(found, math.sqrt(lost) / norm, bound, least)
 
 

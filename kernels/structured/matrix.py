@@ -1,4 +1,4 @@
-"""A Kronecker-sparse matrix of numpy arrays: factors with their patterns."""
+"""A matrix of numpy arrays that is stored as the factors of a chain."""
 
 from __future__ import annotations
 
@@ -12,70 +12,75 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
-from .chain import KroneckerSparse
-from .naive import dense_product
+from .chain import Chain, KroneckerSparse
 from .pattern import Pattern
 
 Matrix = npt.NDArray[Any]
+
+Structured = Chain | Pattern | Sequence[Pattern]
+"""A structure, or the patterns of a Kronecker-sparse one."""
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 """Dtypes of parameters; the bits of a bfloat16 are stored in uint16."""
 
 
 @dataclass(frozen=True, eq=False)
-class KroneckerMatrix:
-    """W = K1 K2 ... KL by the parameters of its factors, each (a, d, b, c), all of one dtype.
+class FactoredMatrix:
+    """W by the parameters of its factors, left-most first, in the structure's `factor_shapes`, all of one dtype.
 
     Raises:
-        PlanError: a factor's shape does not match its pattern, dtypes differ, or factors do not compose.
+        PlanError: a factor's shape or dtype does not match the structure.
     """
 
-    patterns: tuple[Pattern, ...]
+    structure: Chain
     factors: tuple[Matrix, ...]
     dtype: str
 
     def __post_init__(self) -> None:
-        _ = self.structure
+        if not isinstance(self.structure, Chain):
+            raise PlanError("a factored matrix has a structure; for a list of patterns call FactoredMatrix.of")
         refuse_masks(factors=self.factors)
-        if len(self.factors) != len(self.patterns):
-            raise PlanError(f"{len(self.patterns)} patterns and {len(self.factors)} factors; give one for each other")
+        shapes = self.structure.factor_shapes
+        if len(self.factors) != len(shapes):
+            raise PlanError(f"{self.structure.name} has {len(shapes)} factors, not {len(self.factors)}")
         if self.dtype not in DTYPES:
             raise PlanError(f"factors of {self.dtype} are not supported; convert them to one of {', '.join(DTYPES)}")
         storage = np.dtype(np.uint16 if self.dtype == "bfloat16" else self.dtype)
-        for place, (weights, pattern) in enumerate(zip(self.factors, self.patterns, strict=True), 1):
-            if weights.shape != pattern.parameter_shape:
+        for place, (weights, shape) in enumerate(zip(self.factors, shapes, strict=True), 1):
+            if weights.shape != shape:
                 raise PlanError(
-                    f"factor {place} has shape {weights.shape}, but {pattern} needs (a, d, b, c) = "
-                    f"{pattern.parameter_shape}; reshape it, or convert it with lcma.kronecker.from_layout"
+                    f"factor {place} has shape {weights.shape}, but {self.structure.name} needs {shape}; reshape it, "
+                    "or convert it with from_layout of lcma.kronecker or lcma.block_low_rank"
                 )
             if weights.dtype != storage:
                 raise PlanError(f"factor {place} is {weights.dtype}, not {self.dtype}; convert all to one dtype")
 
     @classmethod
-    def of(cls, patterns: Pattern | Sequence[Pattern], factors: Matrix | Sequence[Matrix]) -> KroneckerMatrix:
-        """Return the matrix of one factor or of several, left-most first; arrays of the canonical layout (a, d, b, c).
+    def of(cls, structure: Structured, factors: Matrix | Sequence[Matrix]) -> FactoredMatrix:
+        """Return the matrix of one factor or of several, left-most first; uint16 are the bits of bfloat16.
 
         Raises:
-            PlanError: as the class.
+            PlanError: as the class, or there is no factor.
         """
-        structure = KroneckerSparse.of(patterns)
+        chain = _chain_of(structure)
         refuse_masks(factors=factors)
         given = [factors] if isinstance(factors, np.ndarray) else list(factors)
         if not given:
-            raise PlanError("a Kronecker-sparse matrix needs the parameters of at least one factor")
-        return cls(structure.patterns, tuple(map(np.ascontiguousarray, given)), dtype_of(given[0]))
+            raise PlanError(f"{chain.name} needs the parameters of its factors")
+        return cls(chain, tuple(map(np.ascontiguousarray, given)), dtype_of(given[0]))
 
     @classmethod
     def random(
-        cls, patterns: Pattern | Sequence[Pattern], seed: int | np.random.Generator = 0, dtype: str = "float32"
-    ) -> KroneckerMatrix:
-        """Return random factors, see `KroneckerSparse.draw`."""
-        structure = KroneckerSparse.of(patterns)
-        return cls(structure.patterns, structure.draw(np.random.default_rng(seed), dtype), dtype)
+        cls, structure: Structured, seed: int | np.random.Generator = 0, dtype: str = "float32"
+    ) -> FactoredMatrix:
+        """Return random factors, see `Chain.draw`."""
+        chain = _chain_of(structure)
+        return cls(chain, chain.draw(np.random.default_rng(seed), dtype), dtype)
 
     @property
-    def structure(self) -> KroneckerSparse:
-        return KroneckerSparse(self.patterns)
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The patterns of the factors."""
+        return self.structure.patterns
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,17 +88,33 @@ class KroneckerMatrix:
         return self.structure.rows, self.structure.cols
 
     @property
-    def adjoint(self) -> KroneckerMatrix:
-        """Return W^H, with copies of the factors, conjugated and transposed, in reverse order."""
-        factors = [np.ascontiguousarray(weights.conj().swapaxes(2, 3)) for weights in reversed(self.factors)]
-        return KroneckerMatrix(self.structure.transposed.patterns, tuple(factors), self.dtype)
+    def kronecker(self) -> FactoredMatrix:
+        """The same matrix as a product of factors with parameters (a, d, b, c), reshaped.
+
+        Raises:
+            PlanError: the rows of W have another order.
+        """
+        if self.structure.row_order is not None:
+            raise PlanError("a Monarch matrix is a Kronecker-sparse chain where it is interleaved; permute its outputs")
+        factors = tuple(self.structure.canonical(self.factors))
+        return FactoredMatrix(KroneckerSparse(self.patterns), factors, self.dtype)
+
+    @property
+    def adjoint(self) -> FactoredMatrix:
+        """Return W^H, with copies of the factors, conjugated and transposed, in reverse order.
+
+        Raises:
+            PlanError: as `kronecker`.
+        """
+        factors = [np.ascontiguousarray(one.conj().swapaxes(2, 3)) for one in reversed(self.kronecker.factors)]
+        return FactoredMatrix(KroneckerSparse(self.patterns).transposed, tuple(factors), self.dtype)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all parameters."""
         return sum(weights.nbytes for weights in self.factors)
 
-    def astype(self, dtype: str) -> KroneckerMatrix:
+    def astype(self, dtype: str) -> FactoredMatrix:
         """Return the matrix with factors of another dtype, rounded to nearest.
 
         Raises:
@@ -103,13 +124,18 @@ class KroneckerMatrix:
             raise PlanError(f"factors of {self.dtype} can't become {dtype}; choose one of {', '.join(DTYPES)}")
         if self.dtype.startswith("complex") and not dtype.startswith("complex"):
             raise PlanError(f"factors of {self.dtype} can't become {dtype}: imaginary parts would be lost")
-        return KroneckerMatrix(
-            self.patterns, tuple(converted(weights, self.dtype, dtype) for weights in self.factors), dtype
-        )
+        factors = tuple(converted(weights, self.dtype, dtype) for weights in self.factors)
+        return FactoredMatrix(self.structure, factors, dtype)
 
     def dense(self) -> Matrix:
-        """Return W (rows, cols), by the plain products of its dense factors."""
-        return dense_product(self.factors, self.patterns)
+        """Return W (rows, cols); of a bfloat16 matrix in float32."""
+        factors = self.astype("float32").factors if self.dtype == "bfloat16" else self.factors
+        found: Matrix = self.structure.dense(factors)
+        return found
 
     def __repr__(self) -> str:
         return f"<{self.structure.name} {self.shape[0]}x{self.shape[1]} {self.dtype}>"
+
+
+def _chain_of(structure: Structured) -> Chain:
+    return structure if isinstance(structure, Chain) else KroneckerSparse.of(structure)

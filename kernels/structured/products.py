@@ -1,4 +1,4 @@
-"""The public product by a Kronecker-sparse matrix."""
+"""The public product by a factored matrix."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..factored import BATCH_FIRST, check_order, layout_of_order, request_of
+from ..factored import BATCH_FIRST, check_order, layout_of_order, product_dtype, request_of
 from ..out import check_out
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
-from .matrix import KroneckerMatrix
+from .matrix import FactoredMatrix
 
 Matrix = npt.NDArray[Any]
 
 
 def matmul(
-    matrix: KroneckerMatrix,
+    matrix: FactoredMatrix,
     x: npt.ArrayLike,
     layout: str = BATCH_FIRST,
     *,
@@ -32,17 +32,18 @@ def matmul(
 ) -> Matrix:
     """Compute Y = X W^T for x (..., cols) of layout "bsf" (batch first), W X for x (cols, batch) of "bsl" (batch last).
 
-    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("slabs", "widened",
-    "dense", "bmm"); `effort="measure"` times the best candidates once (see `lcma tune`).
-    `max_workspace` bounds the bytes besides operands and result, `max_extra_bytes` those by which the matrix may
-    be expanded ("dense" needs them). An x whose rows or columns are not contiguous is copied first.
+    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("slabs", "widened", "dense",
+    "bmm" of a Kronecker-sparse matrix, "strided" or "dense" of a block low-rank one); `effort="measure"` times the best
+    candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result, `max_extra_bytes`
+    those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An x whose rows or
+    columns are not contiguous is copied first. float16 is computed in float32.
 
     Raises:
         PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.
     """
     check_order(layout)
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
-        raise PlanError("x is a torch tensor; use lcma.KSLinear, or pass x.numpy()")
+        raise PlanError("x is a torch tensor; use lcma.KSLinear, lcma.MonarchLinear or its like, or pass x.numpy()")
     refuse_masks(x=x)
     x = np.asarray(x)
     rows, cols = matrix.shape
@@ -57,6 +58,9 @@ def matmul(
         leading, columns = (), x
     if x.dtype.name != matrix.dtype:
         raise PlanError(f"x is {x.dtype} and the matrix {matrix.dtype}; convert one with .astype")
+    own = product_dtype(matrix.dtype, "cpu")
+    widened = own != matrix.dtype
+    factors, columns = (matrix.astype(own) if widened else matrix).factors, columns.astype(own, copy=False)
     if columns.size and layout_of(columns) is Layout.SCATTERED:
         columns = np.array(columns, order="F" if layout == BATCH_FIRST else "C")
     target = None
@@ -69,17 +73,20 @@ def matmul(
     request = request_of(
         matrix.structure,
         columns.shape[1],
-        matrix.dtype,
+        own,
         layout,
         layouts=(_plain(columns, layout), layout_of_order(layout)),
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
     )
     executor = planned(request, AUTO, None, strategy, effort)[1]
-    product = executor.run(matrix.factors, columns, target)
-    if out is not None:
-        return out
-    return cast(Matrix, product.T.reshape(*leading, rows) if layout == BATCH_FIRST else product)
+    product = executor.run(factors, columns, None if widened else target)
+    if out is None:
+        product = product.astype(x.dtype, copy=False)
+        return cast(Matrix, product.T.reshape(*leading, rows) if layout == BATCH_FIRST else product)
+    if widened:
+        cast(Matrix, target)[...] = product
+    return out
 
 
 def _plain(columns: Matrix, layout: str) -> Layout:
@@ -87,7 +94,7 @@ def _plain(columns: Matrix, layout: str) -> Layout:
     return layout_of_order(layout) if {0, 1} & {*columns.shape} else layout_of(columns)
 
 
-def _misfit(shape: tuple[int, ...], wanted: str, matrix: KroneckerMatrix, layout: str, other: str) -> str:
+def _misfit(shape: tuple[int, ...], wanted: str, matrix: FactoredMatrix, layout: str, other: str) -> str:
     cols = matrix.shape[1]
     mend = f'; pass layout="{other}"' if cols in shape and len(shape) == 2 else ""
     return f"x of layout {layout} must have shape {wanted} for {matrix!r}, not {shape}{mend}"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from .block_low_rank_matrix import BlockLowRankMatrix
+from .matrix import FactoredMatrix
 
 Matrix = npt.NDArray[Any]
 
@@ -26,7 +26,7 @@ SCALES = ("b1,b2,r", "b2,b1,r", "r,b2,b1")
 
 def from_layout(
     structure: BlockLowRank, v: Matrix, u: Matrix, s: Matrix | None = None, scales: str = SCALES[0]
-) -> BlockLowRankMatrix:
+) -> FactoredMatrix:
     """Convert factors in the layout of the papers to a matrix; BLAST's V and U may be transposed, as in published code.
 
     If a BLAST factor's shape fits both (p = r, or q = r), the papers' layout is assumed.
@@ -53,10 +53,10 @@ def from_layout(
         left = u if u.shape == (b2, q, r) != (b2, r, q) else _given("U", u, (b2, r, q)).swapaxes(1, 2)
         right = v if v.shape == (b1, r, p) != (b1, p, r) else _given("V", v, (b1, p, r)).swapaxes(1, 2)
         factors = [left, middle.transpose([axes.index(axis) for axis in _axes(SCALES[-1])]), right]
-    return BlockLowRankMatrix.of(structure, factors)
+    return FactoredMatrix.of(structure, factors)
 
 
-def to_layout(matrix: BlockLowRankMatrix, scales: str = SCALES[0]) -> dict[str, Matrix]:
+def to_layout(matrix: FactoredMatrix, scales: str = SCALES[0]) -> dict[str, Matrix]:
     """Return the factors "V", "U" and, for BLAST, "S" in the layout of the papers; the inverse of `from_layout`.
 
     Raises:

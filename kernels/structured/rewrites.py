@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..prepared_operand import PreparedOperand
-from .blocks import apply_factors
-from .naive import dense_factor, zeros
+from .chain import KroneckerSparse
+from .naive import zeros
 from .pattern import Pattern
 from .split import split_factor, split_factor_bytes
 
@@ -18,14 +17,6 @@ WIDENED, DENSE, BY_HALVES = "widened", "dense", "split"
 
 REWRITES = (WIDENED, DENSE, BY_HALVES)
 """The strategies that multiply by rewritten factors."""
-
-
-def prepared_factors(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str | None) -> PreparedOperand:
-    """Return the factors in a strategy's format, to pass to its executor."""
-    if rewrite is None:
-        return PreparedOperand(factors, tuple(factors), 0)
-    nbytes = rewritten_bytes(rewrite, patterns, factors[0].itemsize)
-    return PreparedOperand(factors, rewritten(factors, patterns, rewrite), nbytes)
 
 
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
@@ -50,7 +41,7 @@ def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: st
         return tuple(map(split_factor, factors, patterns))
     if rewrite == WIDENED:
         return tuple(map(_widened, factors, patterns))
-    product = apply_factors(factors[:-1], patterns[:-1], dense_factor(factors[-1], patterns[-1]))
+    product = KroneckerSparse(tuple(patterns)).dense(factors)
     return (product.reshape(1, 1, *product.shape),)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_LAST
-from .matrix import KroneckerMatrix
+from .matrix import FactoredMatrix
 from .products import matmul
 
 
-def linear_operator(matrix: KroneckerMatrix) -> Any:
+def linear_operator(matrix: FactoredMatrix) -> Any:
     """Return a `scipy.sparse.linalg.LinearOperator` of W; its adjoint multiplies by copies of the factors.
 
     Operands are converted to the matrix's dtype. Products are planned by their number of columns.
@@ -29,7 +29,7 @@ def linear_operator(matrix: KroneckerMatrix) -> Any:
         raise PlanError(f"{matrix.dtype} is not multiplied on a processor; convert the matrix to float32")
     adjoint = matrix.adjoint
 
-    def product(factors: KroneckerMatrix, x: Any) -> Any:
+    def product(factors: FactoredMatrix, x: Any) -> Any:
         refuse_masks(x=x)
         x = np.asarray(x)
         if np.iscomplexobj(x) and not matrix.dtype.startswith("complex"):

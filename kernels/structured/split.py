@@ -38,6 +38,11 @@ class SplitFactor:
     stack: Tensor
     shifts: Tensor
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both."""
+        return int(self.stack.nbytes + self.shifts.nbytes)
+
 
 def split_factor(weights: Tensor, pattern: Pattern) -> SplitFactor:
     """Return the parameters (a, d, b, c) in float16 halves."""

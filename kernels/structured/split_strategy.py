@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ..cuda.cost_model import CudaCostModel
 from ..planning.machine import Machine
@@ -11,9 +12,10 @@ from ..planning.strategy import Candidate, Executor, Source, Stage
 from ..request import Request
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import STREAM_SHARE, TRANSPOSITION_SHARES, host_seconds
-from .cuda_executor import TensorKroneckerExecutor
+from .executor import StructuredExecutor
+from .factor_products import product_of
 from .pattern import Pattern
-from .rewrites import BY_HALVES, rewritten_bytes
+from .rewrites import BY_HALVES, rewritten, rewritten_bytes
 from .split import TILES, split_reason, split_seconds
 
 LAUNCHES = 4
@@ -66,7 +68,10 @@ class CudaSplitKronecker(KroneckerStrategy):
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, structure_in(request), BY_HALVES, BY_HALVES, held)
+        structure = structure_in(request)
+        product = product_of(BY_HALVES, structure.patterns, request.dtype)
+        rewrite = partial(rewritten, patterns=structure.patterns, rewrite=BY_HALVES)
+        return StructuredExecutor(request, structure, product, held, rewrite)
 
 
 def _factor_stages(pattern: Pattern, n: int, costs: CudaCostModel) -> list[Stage]:

@@ -1,7 +1,7 @@
 """Predicted seconds of the steps of block low-rank products on a GPU, as CUDA graphs replay them.
 
 Constants were fitted to `docs/results/blr-cuda.jsonl`: 16 layers in bfloat16 on an H200 with torch 2.11, by
-`lcma bench blr`; tests/kernels/structured/test_replay.py compares predicted and measured seconds. Rates, bandwidth,
+`lcma bench blr`; tests/kernels/block_low_rank/test_replay.py compares predicted and measured seconds. Rates, bandwidth,
 multiprocessors and cache are the profile's.
 """
 

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cpu.reasons import basic_reason
-from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..cpu.workspace import Pool, shared_pool
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor
-from ..request import Layout, Request, layout_of
+from ..request import Request
 from .block_low_rank import BlockLowRank
-from .block_low_rank_naive import dense_matrix
-from .executor import BlockLowRankExecutor, Factors
+from .executor import Factors, StructuredExecutor
 from .steps import Step, views
 from .steps_strategy import DENSE, BlockLowRankStrategy, moved_elements, padded, structure_in
 
@@ -55,9 +54,8 @@ class CpuBlockLowRank(BlockLowRankStrategy):
         pool = shared_pool if machine.pool is None else machine.pool
         product = _dense if self.name == DENSE else _strided
         rewrite = partial(_expanded, structure) if self.name == DENSE else None
-        held = self.workspace(candidate, request, machine)
         run = partial(product, structure, pool)
-        return BlockLowRankExecutor(request, structure, run, _empty, layout_of, np.may_share_memory, held, rewrite)
+        return StructuredExecutor(request, structure, run, self.workspace(candidate, request, machine), rewrite)
 
 
 def _strided(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out: Matrix) -> None:
@@ -74,10 +72,4 @@ def _dense(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out
 
 
 def _expanded(structure: BlockLowRank, factors: Factors) -> Factors:
-    return (dense_matrix(structure, factors),)
-
-
-def _empty(request: Request, like: Matrix) -> Matrix:
-    if request.layouts[2] is Layout.COLUMNS:
-        return empty_aligned((request.n, request.m), request.result).T
-    return empty_aligned((request.m, request.n), request.result)
+    return (structure.dense(factors),)

@@ -6,17 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.requests import layout_of
-from ..out import shares_storage
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
-from .executor import BlockLowRankExecutor
+from .executor import StructuredExecutor
 from .steps import Step, steps_of
 from .steps_costs import (
     HANDOVER_COLUMNS,
@@ -177,16 +174,10 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         product = partial(PRODUCTS[self.name], structure)
         if self.name == DECODE:
             product = partial(product, tile=decode_tile(candidate.parameters))
-        return BlockLowRankExecutor(request, structure, product, _empty, layout_of, shares_storage, held, rewrite)
+        return StructuredExecutor(request, structure, product, held, rewrite)
 
 
 def decode_tile(parameters: Parameters) -> DecodeTile:
     """Return the tile of a candidate of decode."""
     ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
     return DecodeTile(programs, warps, weights, ahead)
-
-
-def _empty(request: Request, like: Any) -> Any:
-    if request.layouts[2] is Layout.COLUMNS:
-        return like.new_empty((request.n, request.m)).T
-    return like.new_empty((request.m, request.n))

@@ -19,7 +19,7 @@ def transposed(
 ) -> tuple[BlockLowRank, list[Array], npt.NDArray[np.int64] | None]:
     """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity).
 
-    Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: in the order of `output_order`
+    Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: in the order `block_order`
     they are those of a Monarch matrix whose outputs are not interleaved.
     """
     if isinstance(structure, LowRank):
@@ -32,10 +32,5 @@ def transposed(
     left, right = factors
     first = right.swapaxes(1, 3)  # (b1, p, b2, r) of (b1, r, b2, p)
     second = left.swapaxes(1, 3)  # (b2, r, b1, q) of (b2, q, b1, r)
-    order = output_order(structure) if structure.interleaved else None
+    order = structure.block_order if structure.interleaved else None
     return Monarch(*sizes), [first, second], order
-
-
-def output_order(structure: Monarch) -> npt.NDArray[np.int64]:
-    """Return for every output k q + i in block order the corresponding interleaved output i b2 + k."""
-    return np.arange(structure.rows).reshape(structure.q, structure.b2).T.reshape(-1)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import PlanError
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from ..structured.block_low_rank_matrix import BlockLowRankMatrix
+from ..structured.matrix import FactoredMatrix
 from ..structured.published_layouts import SCALES, from_layout, to_layout
-from ..structured.transposed import output_order
 from .bilinear import is_sharded
 from .block_low_rank import block_low_rank_mm, dense_where_faster
 from .modules import is_conv1d, refuse_script
@@ -60,28 +58,29 @@ class BlockLowRankLinear(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw new factors and a new bias."""
-        terms = [np.prod(shape[self.structure._term_axes(shape) :]) for shape in self.structure.factor_shapes]
-        for place, (weights, count) in enumerate(zip(self.factors, terms, strict=True)):
-            bound = float((1.0 if place == 0 else 3.0) / count) ** 0.5
+        for place, (weights, pattern) in enumerate(zip(self.factors, self.structure.patterns, strict=True)):
+            bound = ((1.0 if place == 0 else 3.0) / pattern.c) ** 0.5
             nn.init.uniform_(weights, -bound, bound)
         if self.bias is not None:
             bound = self.in_features**-0.5
             nn.init.uniform_(self.bias, -bound, bound)
 
     @classmethod
-    def from_matrix(cls, matrix: BlockLowRankMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
+    def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
         """Return the layer of a stored matrix, of the class of its structure; factors are copied.
 
         Raises:
-            PlanError: the bias has another size.
+            PlanError: the matrix is Kronecker-sparse, or the bias has another size.
         """
+        if not isinstance(matrix.structure, BlockLowRank):
+            raise PlanError(f"{matrix!r} is the matrix of a KSLinear; use KSLinear.from_matrix")
         layer = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
         layer._take(matrix, bias)
         return layer
 
-    def matrix(self) -> BlockLowRankMatrix:
+    def matrix(self) -> FactoredMatrix:
         """Return the factors as a matrix of numpy arrays, for storage or analysis."""
-        return BlockLowRankMatrix.of(self.structure, list(map(stored_array, self.factors)))
+        return FactoredMatrix.of(self.structure, list(map(stored_array, self.factors)))
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -186,7 +185,7 @@ class BlockLowRankLinear(nn.Module):
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.reshape(*x.shape[:-1], self.out_features)
 
-    def _take(self, matrix: BlockLowRankMatrix, bias: Tensor | None) -> None:
+    def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> None:
         with torch.no_grad():
             for parameter, weights in zip(self.factors, matrix.factors, strict=True):
                 parameter.copy_(stored_tensor(weights))
@@ -316,7 +315,7 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
     vectors = [vector for vector in given if vector is not None]
     if any(tuple(vector.shape) != (first.rows,) for vector in vectors):
         raise PlanError("the norm between has other features than the layers")
-    order = torch.as_tensor(output_order(first), device=weight.device)
+    order = torch.as_tensor(first.block_order, device=weight.device)
     with torch.no_grad():
         weight.copy_(weight[:, order])
         for vector in [*vectors, *(layer.bias for layer in layers if layer.bias is not None)]:

@@ -23,7 +23,7 @@ from ..plans import AUTO, again, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
 from ..structured.backward import transposed_gradients
 from ..structured.chain import KroneckerSparse
-from ..structured.cuda_executor import TILED, TRANSPOSED
+from ..structured.factor_products import TILED, TRANSPOSED
 from ..structured.outer import outer_blocks, outer_tensors
 from ..structured.pattern import Pattern
 from ..structured.transposition import batch_last

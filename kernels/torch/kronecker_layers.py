@@ -15,7 +15,7 @@ from ..factored import BATCH_FIRST, BATCH_LAST, check_order
 from ..structured.approximation import factorize
 from ..structured.chain import KroneckerSparse
 from ..structured.layouts import from_layout, to_layout
-from ..structured.matrix import KroneckerMatrix
+from ..structured.matrix import FactoredMatrix
 from ..structured.pattern import Pattern
 from .bilinear import is_sharded
 from .kronecker import chain
@@ -75,12 +75,13 @@ class KSLinear(nn.Module):
             nn.init.uniform_(self.bias, -bound, bound)
 
     @classmethod
-    def from_matrix(cls, matrix: KroneckerMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
+    def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
         """Return the layer of a stored matrix; its factors are copied.
 
         Raises:
-            PlanError: the bias has another size.
+            PlanError: the bias has another size, or the outputs of a Monarch matrix are not interleaved.
         """
+        matrix = matrix.kronecker
         dtype = getattr(torch, matrix.dtype)
         layer = cls(matrix.patterns, bias is not None, layout, dtype=dtype)
         with torch.no_grad():
@@ -109,10 +110,10 @@ class KSLinear(nn.Module):
         bias = None if linear.bias is None else linear.bias.detach().cpu().to(plain.dtype)
         return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
 
-    def matrix(self) -> KroneckerMatrix:
+    def matrix(self) -> FactoredMatrix:
         """Return the factors as a matrix of numpy arrays, for storage or analysis."""
         factors = list(map(stored_array, self.factors))
-        return KroneckerMatrix.of(self.structure.patterns, factors)
+        return FactoredMatrix.of(self.structure.patterns, factors)
 
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
         """Load parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
