@@ -46,6 +46,10 @@ class BlockLowRank(Chain):
         """The integers that define the structure, in the order of the constructor."""
         return tuple(int(x) if isinstance(x, bool) else x for x in astuple(self))
 
+    @property
+    def text(self) -> str:
+        return " ".join(map(str, (self.kind, *self.sizes)))
+
 
 @dataclass(frozen=True)
 class LowRank(BlockLowRank):

@@ -20,9 +20,9 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
 from ..request import CUDA_DTYPES, Layout, Request
 from .blocks import as_blocks, empty_result
-from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
 from .executor import StructuredExecutor
 from .pattern import Pattern
+from .strategy import FAMILY, StructuredStrategy, chain_in
 from .tensors import block_batches
 
 Tensor = Any
@@ -95,7 +95,7 @@ class BlockSchemeProduct:
 
 
 @dataclass(frozen=True)
-class CudaBlockSchemes(KroneckerStrategy):
+class CudaBlockSchemes(StructuredStrategy):
     """`strided` with a chain of levels in every block: the candidate's program, run by the level executor of dense
     products on views of X, the weights and Y. Blocks are computed one by one; only their sums are stored.
     """
@@ -107,8 +107,8 @@ class CudaBlockSchemes(KroneckerStrategy):
     device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """See `KroneckerStrategy`: chains if blocks are large."""
-        sides = [side for one in structure_in(request).patterns for side in (one.b, one.c)]
+        """See `StructuredStrategy`: chains if blocks are large."""
+        sides = [side for one in chain_in(request).patterns for side in (one.b, one.c)]
         if min(*sides, request.n) >= LEAST_BLOCK and request.dtype in DTYPES:
             for name in NAMES:
                 yield Candidate(FAMILY, self.name, BlockScheme(name))
@@ -120,14 +120,14 @@ class CudaBlockSchemes(KroneckerStrategy):
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
-        known = key in NAMES and not parameters and structure_of(request) is not None
+        known = key in NAMES and not parameters and self.multiplies(request)
         return Candidate(FAMILY, self.name, BlockScheme(key)) if known else None
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `KroneckerStrategy`."""
+        """See `StructuredStrategy`."""
         if request.dtype not in CUDA_DTYPES:
             return f"sums of blocks are not computed in {request.dtype}; choose the strategy strided"
-        patterns = structure_in(request).patterns
+        patterns = chain_in(request).patterns
         ends = (request.layouts[1], patterns[-1]), (request.layouts[2], patterns[0])
         if any(layout is Layout.COLUMNS and pattern.d > 1 for layout, pattern in ends):
             return "blocks of a batch-first operand with d > 1 cannot be read as they are; store the batch last"
@@ -147,7 +147,7 @@ class CudaBlockSchemes(KroneckerStrategy):
             return []
         assert isinstance(machine.costs, CudaCostModel)
         stages = []
-        for pattern in reversed(structure_in(request).patterns):
+        for pattern in reversed(chain_in(request).patterns):
             stages += _stages(_level(candidate), pattern, request, machine.costs)
         return stages
 
@@ -155,7 +155,7 @@ class CudaBlockSchemes(KroneckerStrategy):
         """See `Strategy.workspace`: the stacks of one block, and the results between factors."""
         if 0 in request.shape:
             return 0
-        patterns, level = structure_in(request).patterns, _level(candidate)
+        patterns, level = chain_in(request).patterns, _level(candidate)
         stacks = [
             _shape(one, request).stack_bytes(level.target, level.slabs, _pieces(candidate, request, one) or MAX_PIECES)
             for one in patterns
@@ -165,7 +165,7 @@ class CudaBlockSchemes(KroneckerStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        structure, level = structure_in(request), _level(candidate)
+        structure, level = chain_in(request), _level(candidate)
         pieces = tuple(_pieces(candidate, request, one) or MAX_PIECES for one in structure.patterns)
         product = BlockSchemeProduct(structure.patterns, level, pieces)
         held = self.workspace(candidate, request, machine)

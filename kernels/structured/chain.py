@@ -56,6 +56,16 @@ class Chain:
         raise NotImplementedError
 
     @property
+    def text(self) -> str:
+        """The text that `parse_structure` reads: the patterns, or a kind and its sizes."""
+        return "".join(map(str, self.patterns))
+
+    @property
+    def singles(self) -> tuple[KroneckerSparse, ...]:
+        """The structures of the factors alone."""
+        return tuple(KroneckerSparse((pattern,)) for pattern in self.patterns)
+
+    @property
     def factor_shapes(self) -> tuple[Shape, ...]:
         """See `FactoredStructure`: the shapes of the parameters, left-most factor first."""
         return tuple(pattern.parameter_shape for pattern in self.patterns)

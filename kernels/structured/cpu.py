@@ -18,12 +18,12 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request
-from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .executor import Factors, StructuredExecutor
 from .pattern import Pattern
 from .permuted import PermutedProduct
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_patterns
 from .slabs import GATHERED, GATHERED_WIDE, SlabProduct
+from .strategy import FAMILY, StructuredStrategy, chain_in
 
 Matrix = npt.NDArray[Any]
 
@@ -46,7 +46,7 @@ thread, nine patterns); permutations of (1,192,48,8), (1,256,256,4) and (4,128,1
 
 
 @dataclass(frozen=True)
-class CpuKronecker(KroneckerStrategy, CpuStrategy):
+class CpuKronecker(StructuredStrategy, CpuStrategy):
     """A strategy for products by Kronecker-sparse factors on the CPU.
 
     - slabs: slabs of the batch, one per thread, each multiplied by all factors in cache; GEMMs on strided views,
@@ -59,7 +59,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
     family: str = FAMILY
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """See `KroneckerStrategy`."""
+        """See `StructuredStrategy`."""
         if self.baseline:
             yield Candidate(FAMILY, self.name)
             return
@@ -68,9 +68,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
             yield Candidate(FAMILY, self.name, None, (("slab", width),))
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `KroneckerStrategy`."""
-        if request.dtype not in ("float32", "float64", "complex64", "complex128"):
-            return f"{request.dtype} is not multiplied by Kronecker-sparse factors here; convert to float32"
+        """See `StructuredStrategy`."""
         if reason := basic_reason(None, request):
             return reason
         if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
@@ -89,7 +87,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         """See `Strategy.workspace`; the permuted copies of the baseline are allocated by the library."""
         if is_empty(request):
             return 0
-        patterns, item = structure_in(request).patterns, request.itemsize
+        patterns, item = chain_in(request).patterns, request.itemsize
         held = 0
         if self.baseline:
             held = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
@@ -99,7 +97,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
-        patterns: tuple[Pattern, ...] = structure_in(request).patterns
+        patterns: tuple[Pattern, ...] = chain_in(request).patterns
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
         if self.baseline:
             return PermutedProduct(patterns, request.n, request.dtype)
@@ -110,7 +108,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        structure = structure_in(request)
+        structure = chain_in(request)
         if is_empty(request):
             return StructuredExecutor(request, structure, _nothing, 0)
         core = self.core(candidate, request, machine)

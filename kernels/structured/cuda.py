@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,9 +10,8 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Source, Stage
+from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request
-from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import (
     FUSED_SHARES,
     GATHER_SHARES,
@@ -32,6 +30,7 @@ from .fused import FusedChain, fused_places, fused_reason
 from .gather import gather_reason
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_patterns
+from .strategy import FAMILY, StructuredStrategy, chain_in, known
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 
@@ -40,7 +39,7 @@ KERNELS = (TILED, GATHER, FUSED)
 
 
 @dataclass(frozen=True)
-class CudaKronecker(KroneckerStrategy):
+class CudaKronecker(StructuredStrategy):
     """A strategy for products by Kronecker-sparse factors on a GPU, one after the other, batch-last between.
 
     - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
@@ -60,7 +59,7 @@ class CudaKronecker(KroneckerStrategy):
     device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """See `KroneckerStrategy`: one; for tiled one per distinct tile, for transposed one per slab."""
+        """See `StructuredStrategy`: one; for tiled one per distinct tile, for transposed one per slab."""
         if self.name == TRANSPOSED:
             for slab in (WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED):
                 yield Candidate(FAMILY, self.name, None, (("slab", slab),))
@@ -71,25 +70,21 @@ class CudaKronecker(KroneckerStrategy):
         seen = set()
         last = Layout.COLUMNS not in request.layouts[1:]
         for choice in range(tile_choices(request.dtype, last)):
-            tiles = tuple(tile_of(request.dtype, one, choice) for one in structure_in(request).patterns)
+            tiles = tuple(tile_of(request.dtype, one, choice) for one in chain_in(request).patterns)
             if tiles not in seen:
                 seen.add(tiles)
                 yield Candidate(FAMILY, self.name, None, (("tile", choice),))
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none."""
-        return ()
-
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `KroneckerStrategy`."""
+        """See `StructuredStrategy`."""
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request, machine))
         if self.name == FUSED:
-            return fused_reason(structure_in(request).patterns, request.n, request.dtype)
+            return fused_reason(chain_in(request).patterns, request.n, request.dtype)
         if self.name == GATHER:
-            return gather_reason(structure_in(request).patterns, request.n, request.dtype)
+            return gather_reason(chain_in(request).patterns, request.n, request.dtype)
         if self.name == TILED:
-            return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
+            return tiled_reason(chain_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -97,7 +92,7 @@ class CudaKronecker(KroneckerStrategy):
         if 0 in (*request.shape, *request.batch):
             return []
         assert isinstance(machine.costs, CudaCostModel)
-        patterns = structure_in(request).patterns
+        patterns = chain_in(request).patterns
         if (product := _transposed(candidate, request, machine)) is not None:
             return self._transposed_stages(product, request, machine)
         if self.name in (WIDENED, DENSE):
@@ -155,14 +150,14 @@ class CudaKronecker(KroneckerStrategy):
         seconds = calls * block_seconds(request.dtype, b, c, n, a * d // calls, costs)
         if self.name == WIDENED:
             seconds = max(seconds / WIDENED_GAINS.get(request.dtype, 1.0), float(costs.combine(moved)))
-        found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
+        found = [Stage(name, flops, moved, known(seconds), (b, c, n))]
         if self.baseline:
             turned = pattern.rows + pattern.cols if d > 1 else 0
         else:
             turned = (pattern.cols * first + pattern.rows * last) if d > 1 else 0
         if turned:
             permuted = permutation_seconds(pattern, turned * n, item, costs, rows=not (first or last))
-            found.append(Stage("permutations", 0, 2 * turned * n * item, _known(permuted)))
+            found.append(Stage("permutations", 0, 2 * turned * n * item, known(permuted)))
         return found
 
     def _transposed_stages(self, product: TransposedProduct, request: Request, machine: Machine) -> list[Stage]:
@@ -182,7 +177,7 @@ class CudaKronecker(KroneckerStrategy):
         moved = passes * turned * n * item
         kernels = slabs * (product.first + product.last)
         seconds = transposition_seconds(moved, kernels, item, machine.costs)
-        stages.append(Stage("transpositions", 0, moved, _known(seconds)))
+        stages.append(Stage("transpositions", 0, moved, known(seconds)))
         if any(stage.seconds is None for stage in stages):
             return stages
         launches = kernels + slabs * sum(calls)
@@ -203,7 +198,7 @@ class CudaKronecker(KroneckerStrategy):
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of the memory that torch allocates."""
-        patterns, item = structure_in(request).patterns, itemsize(request.dtype)
+        patterns, item = chain_in(request).patterns, itemsize(request.dtype)
         if (product := _transposed(candidate, request, machine)) is not None:
             return product.workspace(request.n, item)
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
@@ -216,7 +211,7 @@ class CudaKronecker(KroneckerStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        structure, dtype = structure_in(request), request.dtype
+        structure, dtype = chain_in(request), request.dtype
         patterns, rewrite = structure.patterns, None
         product: Product
         if (transposed := _transposed(candidate, request, machine)) is not None:
@@ -241,7 +236,7 @@ def _transposed(candidate: Candidate, request: Request, machine: Machine) -> Tra
         return None
     first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
     slab, item = int(dict(candidate.parameters)["slab"]), itemsize(request.dtype)
-    patterns, most = structure_in(request).patterns, request.max_workspace
+    patterns, most = chain_in(request).patterns, request.max_workspace
     return transposed_product(patterns, request.n, first, last, slab, item, most)
 
 
@@ -256,8 +251,4 @@ def _kernel_stage(patterns: Sequence[Pattern], seconds: float, request: Request)
     moved = ((patterns[0].rows + patterns[-1].cols) * request.n + parameters) * itemsize(request.dtype)
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * request.n
     name = " * ".join(f"{one.a * one.d} blocks {one.b}x{one.c}" for one in patterns)
-    return Stage(name, flops, moved, _known(seconds))
-
-
-def _known(seconds: float) -> float | None:
-    return None if math.isnan(seconds) else seconds
+    return Stage(name, flops, moved, known(seconds))

@@ -16,8 +16,9 @@ from ..planning.strategy import Candidate, Executor
 from ..request import Request
 from .block_low_rank import BlockLowRank
 from .executor import Factors, StructuredExecutor
+from .rewrites import DENSE
 from .steps import Step, views
-from .steps_strategy import DENSE, BlockLowRankStrategy, moved_elements, padded, structure_in
+from .steps_strategy import BlockLowRankStrategy, moved_elements, padded, structure_in
 
 Matrix = npt.NDArray[Any]
 
@@ -35,10 +36,8 @@ class CpuBlockLowRank(BlockLowRankStrategy):
 
     device: str = "cpu"
 
-    def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
-        """See `BlockLowRankStrategy`."""
-        if request.dtype not in ("float32", "float64"):
-            return f"{request.dtype} is not multiplied by block low-rank factors here; convert to float32"
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `StructuredStrategy`."""
         return basic_reason(None, request)
 
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:

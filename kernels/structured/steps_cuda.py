@@ -11,9 +11,10 @@ from ..cuda.cost_model import CudaCostModel
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .block_low_rank import Blast, BlockLowRank, Monarch
+from .block_low_rank import Blast, Monarch
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import StructuredExecutor
+from .rewrites import DENSE
 from .steps import Step, steps_of
 from .steps_costs import (
     HANDOVER_COLUMNS,
@@ -25,15 +26,7 @@ from .steps_costs import (
     is_calibrated,
     moving_seconds,
 )
-from .steps_strategy import (
-    DENSE,
-    STRIDED,
-    BlockLowRankStrategy,
-    known,
-    moved_elements,
-    structure_in,
-    structure_of,
-)
+from .steps_strategy import STRIDED, BlockLowRankStrategy, moved_elements, structure_in
 from .steps_tensors import (
     expanded,
     multiply_dense,
@@ -43,6 +36,7 @@ from .steps_tensors import (
     tiled_reason,
     triton_reason,
 )
+from .strategy import known
 
 TILED, DECODE = "tiled", "decode"
 
@@ -90,8 +84,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return ((),)
         return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
 
-    def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
-        """See `BlockLowRankStrategy`."""
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `StructuredStrategy`."""
+        structure = structure_in(request)
         if request.dtype not in DTYPES:
             return f"{request.dtype} is not multiplied by block low-rank factors; choose one of {', '.join(DTYPES)}"
         if self.name == TILED:
@@ -109,7 +104,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         """See `BlockLowRankStrategy`; tiled where it was measured: BLAST of many columns, Monarch of one and two."""
         if self.name != TILED:
             return super().is_priced(request)
-        if isinstance(structure_of(request), Blast):
+        if isinstance(structure_in(request), Blast):
             return request.n >= MANY
         return request.n <= HANDOVER_COLUMNS
 

@@ -14,9 +14,9 @@ from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from ..structured.matrix import FactoredMatrix
 from ..structured.published_layouts import SCALES, from_layout, to_layout
 from .bilinear import is_sharded
-from .block_low_rank import block_low_rank_mm, dense_where_faster
 from .modules import is_conv1d, refuse_script
 from .processor import stored_array, stored_tensor
+from .structured import dense_where_faster, structured_mm
 
 
 class BlockLowRankLinear(nn.Module):
@@ -102,7 +102,7 @@ class BlockLowRankLinear(nn.Module):
     def dense(self) -> Tensor:
         """Return the weight (out_features, in_features), as the product with the identity."""
         identity = torch.eye(self.in_features, dtype=self.factors[0].dtype, device=self.factors[0].device)
-        return block_low_rank_mm(identity, self.factors, self.structure, self.strategy).T
+        return structured_mm(identity, self.factors, self.structure, strategy=self.strategy)
 
     def pack(self, rows: int, max_extra_bytes: int) -> bool:
         """Store the dense weight for calls without gradients, if the planner takes it for so many inputs.
@@ -174,14 +174,13 @@ class BlockLowRankLinear(nn.Module):
         if x.dim() < 1 or x.shape[-1] != self.in_features:
             raise PlanError(f"inputs have shape (..., {self.in_features}), not {tuple(x.shape)}")
         if is_sharded(x):
-            kind, sizes = self.structure.kind, list(self.structure.sizes)
             from .sharded_layers import block_low_rank_linear
 
-            return block_low_rank_linear(x, self.factors, self.bias, kind, sizes, self.strategy)
+            return block_low_rank_linear(x, self.factors, self.bias, self.structure.text, self.strategy)
         if (weight := self._dense_weight(x)) is not None:
             return functional.linear(x, weight, self.bias)
         rows = x.reshape(-1, self.in_features)
-        y = block_low_rank_mm(rows, self.factors, self.structure, self.strategy)
+        y = structured_mm(rows.T, self.factors, self.structure, True, self.strategy).T
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.reshape(*x.shape[:-1], self.out_features)
 

@@ -18,9 +18,9 @@ from ..structured.layouts import from_layout, to_layout
 from ..structured.matrix import FactoredMatrix
 from ..structured.pattern import Pattern
 from .bilinear import is_sharded
-from .kronecker import chain
 from .modules import refuse_script
 from .processor import stored_array, stored_tensor
+from .structured import kronecker_chain
 
 PatternLike = Pattern | tuple[int, int, int, int]
 
@@ -57,6 +57,7 @@ class KSLinear(nn.Module):
         check_order(layout)
         check_precision(precision)
         self.structure = KroneckerSparse(_patterns(patterns))
+        self._singles = self.structure.singles
         self.layout, self.strategy, self.precision = layout, strategy, precision
         self.in_features, self.out_features = self.structure.cols, self.structure.rows
         shapes = [pattern.parameter_shape for pattern in self.structure.patterns]
@@ -152,7 +153,8 @@ class KSLinear(nn.Module):
             self._check_features(x)
             from .sharded_layers import kronecker_linear
 
-            return kronecker_linear(x, list(self.factors), self.bias, self.layout, self.strategy, self.precision)
+            text, options = self.structure.text, (self.layout, self.strategy, self.precision)
+            return kronecker_linear(x, list(self.factors), self.bias, text, *options)
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
 
     def as_columns(self, x: Tensor) -> Tensor:
@@ -166,7 +168,7 @@ class KSLinear(nn.Module):
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
-        x = chain(x, list(self.factors), last, self.strategy, self.precision)
+        x = kronecker_chain(x, list(self.factors), self._singles, last, self.strategy, self.precision)
         if self.bias is None:
             return x
         return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
