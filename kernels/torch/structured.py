@@ -85,8 +85,8 @@ def dense_where_faster(
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]
-    identity = torch.eye(structure.cols, dtype=wide[0].dtype, device=first.device)
-    return structured_mm(identity, wide, structure).to(first.dtype).contiguous()
+    weight: Tensor = structure.dense(wide).to(first.dtype).contiguous()
+    return weight
 
 
 def _run(

@@ -274,3 +274,21 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
     assert given == [((30, 6), (24, 6))]
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+def test_a_packed_layer_uses_the_dense_weight_until_its_factors_change(layout, monkeypatch):
+    layer = lcma.KSLinear([(1, 6, 4, 2), (2, 4, 3, 1)], layout=layout, dtype=torch.float64, strategy="dense").eval()
+    x = torch.randn(*((5, 6) if layout == "bsf" else (6, 5)), dtype=torch.float64)
+    wanted = layer(x).detach()
+    assert layer.pack(5, 1 << 20)
+    monkeypatch.setattr(lcma.KSLinear, "columns", lambda *_, **__: pytest.fail("the factors are multiplied"))
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), wanted)
+    monkeypatch.undo()
+    with torch.no_grad():
+        layer.factors[0].mul_(2)
+    assert not torch.allclose(layer(x), wanted)
+    assert not layer.packed_bytes
+    with pytest.raises(PlanError, match="without precision="):
+        lcma.KSLinear((1, 6, 4, 2), precision="tf32").pack(5, 1 << 20)
