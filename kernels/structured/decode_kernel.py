@@ -86,27 +86,27 @@ def multiply_rows(
             j = start + tl.arange(0, K)
             left = tl.load(
                 rows[:, None] + j[None, :], here[:, None] & (j < k)[None, :], 0.0, eviction_policy="evict_first"
-            )
+            )  # [ROWS, K]
             if DOT:
                 right = tl.load(
                     given + j[None, :] * x_row + s[:, None] * x_col, (s < n)[:, None] & (j < k)[None, :], 0.0
-                )
+                )  # [N, K]
                 total = tl.dot(left, right.T, total)
             elif N == 1:
-                column = tl.load(given + j * x_row, j < k, 0.0)
+                column = tl.load(given + j * x_row, j < k, 0.0)  # [K]
                 total += left.to(tl.float32) * column.to(tl.float32)[None, :]
             else:
                 for c in tl.static_range(N):
-                    column = tl.load(given + j * x_row + c * x_col, (j < k) & (c < n), 0.0)
+                    column = tl.load(given + j * x_row + c * x_col, (j < k) & (c < n), 0.0)  # [K]
                     part = tl.sum(left.to(tl.float32) * column.to(tl.float32)[None, :], 1)
                     total += tl.where(s[None, :] == c, part[:, None], 0.0)
         place = y + b * y_block + (i // GROUP).to(tl.int64) * y_major + (i % GROUP).to(tl.int64) * y_minor
         if N == 1:
-            tl.store(place, tl.sum(total, 1).to(y.dtype.element_ty), here)
+            tl.store(place, tl.sum(total, 1).to(y.dtype.element_ty), here)  # [ROWS]
         else:
             tl.store(
                 place[:, None] + s[None, :] * y_col, total.to(y.dtype.element_ty), here[:, None] & (s < n)[None, :]
-            )
+            )  # [ROWS, N]
 
 
 @triton.jit
@@ -141,26 +141,26 @@ def mix_ranks(
             here = (l < B1)[:, None] & (j < p)[None, :]
             left = tl.load(
                 v + (l.to(tl.int64)[:, None] * rank + r) * p + j[None, :], here, 0.0, eviction_policy="evict_first"
-            ).to(tl.float32)
+            ).to(tl.float32)  # [L, P]
             given = x + (l[:, None] * p + j[None, :]).to(tl.int64) * x_row
             if N == 1:
-                inner += left * tl.load(given, here, 0.0).to(tl.float32)
+                inner += left * tl.load(given, here, 0.0).to(tl.float32)  # [L, P]
             else:
                 for c in tl.static_range(N):
-                    part = tl.sum(left * tl.load(given + c * x_col, here & (c < n), 0.0).to(tl.float32), 1)
+                    part = tl.sum(left * tl.load(given + c * x_col, here & (c < n), 0.0).to(tl.float32), 1)  # [L, P]
                     inner += tl.where(s[None, :] == c, part[:, None], 0.0)
         factor = tl.load(
             scales + (k.to(tl.int64)[:, None] + r * B2) * B1 + l[None, :], (k < B2)[:, None] & (l < B1)[None, :], 0.0
-        ).to(tl.float32)
+        ).to(tl.float32)  # [M, L]
         place = z + k.to(tl.int64) * n * rank + r
         if N == 1:
             mixed = tl.sum(factor * tl.sum(inner, 1)[None, :], 1)
-            tl.store(place, mixed.to(z.dtype.element_ty), k < B2)
+            tl.store(place, mixed.to(z.dtype.element_ty), k < B2)  # [M]
         else:
             mixed = tl.sum(factor[:, :, None] * inner[None, :, :], 1)
             tl.store(
                 place[:, None] + s[None, :] * rank, mixed.to(z.dtype.element_ty), (k < B2)[:, None] & (s < n)[None, :]
-            )
+            )  # [M, N]
 
 
 @triton.jit

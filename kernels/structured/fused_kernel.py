@@ -58,12 +58,12 @@ def multiply_pair(
     weights = here_q & here_p & (j < D)
     for k in range(c2):
         step = tl.cast(k, tl.int64) * D * x_feature
-        left = tl.load(x_place + step, here_q & here, 0.0).to(h.dtype)
-        right = tl.load(second_place + k * PARTS, weights, 0.0).to(h.dtype)
+        left = tl.load(x_place + step, here_q & here, 0.0).to(h.dtype)  # [Q, 1, J, N]
+        right = tl.load(second_place + k * PARTS, weights, 0.0).to(h.dtype)  # [Q, P, J, 1]
         h += right * left
         if PARTS == 2:
-            left_i = tl.load(x_place + step + 1, here_q & here, 0.0).to(h.dtype)
-            right_i = tl.load(second_place + k * PARTS + 1, weights, 0.0).to(h.dtype)
+            left_i = tl.load(x_place + step + 1, here_q & here, 0.0).to(h.dtype)  # [Q, 1, J, N]
+            right_i = tl.load(second_place + k * PARTS + 1, weights, 0.0).to(h.dtype)  # [Q, P, J, 1]
             h -= right_i * left_i
             h_i += right * left_i + right_i * left
     diagonal = p * D + j  # of K1, [1, P, J, 1]
@@ -72,11 +72,11 @@ def multiply_pair(
     outputs = here_p & here
     for r in range(b1):
         target = y_place + tl.cast(r, tl.int64) * b2 * D * y_feature
-        right = tl.load(first_place + r * c1 * PARTS, weights, 0.0).to(h.dtype)
+        right = tl.load(first_place + r * c1 * PARTS, weights, 0.0).to(h.dtype)  # [Q, P, J, 1]
         total = right * h
         if PARTS == 2:
-            right_i = tl.load(first_place + r * c1 * PARTS + 1, weights, 0.0).to(h.dtype)
+            right_i = tl.load(first_place + r * c1 * PARTS + 1, weights, 0.0).to(h.dtype)  # [Q, P, J, 1]
             total -= right_i * h_i
             imaginary = tl.sum(right * h_i + right_i * h, axis=0, keep_dims=True)
-            tl.store(target + 1, imaginary.to(y.dtype.element_ty), outputs)
-        tl.store(target, tl.sum(total, axis=0, keep_dims=True).to(y.dtype.element_ty), outputs)
+            tl.store(target + 1, imaginary.to(y.dtype.element_ty), outputs)  # [1, P, J, N]
+        tl.store(target, tl.sum(total, axis=0, keep_dims=True).to(y.dtype.element_ty), outputs)  # [1, P, J, N]

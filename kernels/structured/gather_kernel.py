@@ -54,17 +54,17 @@ def gather_factor(
     imaginary = total
     for q in range(c):
         step = tl.cast(q, tl.int64) * D * x_feature
-        left = tl.load(x_place + step, inputs, 0.0).to(total.dtype)
-        right = tl.load(w_place + q * PARTS, blocks, 0.0).to(total.dtype)
+        left = tl.load(x_place + step, inputs, 0.0).to(total.dtype)  # [1, J, N]
+        right = tl.load(w_place + q * PARTS, blocks, 0.0).to(total.dtype)  # [P, J, 1]
         total += right * left
         if PARTS == 2:
-            left_i = tl.load(x_place + step + 1, inputs, 0.0).to(total.dtype)
-            right_i = tl.load(w_place + q * PARTS + 1, blocks, 0.0).to(total.dtype)
+            left_i = tl.load(x_place + step + 1, inputs, 0.0).to(total.dtype)  # [1, J, N]
+            right_i = tl.load(w_place + q * PARTS + 1, blocks, 0.0).to(total.dtype)  # [P, J, 1]
             total -= right_i * left_i
             imaginary += right * left_i + right_i * left
     feature = (i * b + p)[:, None, None] * D + j[None, :, None]
     target = y + feature * y_feature + s[None, None, :] * y_batch  # [P, J, N]
     outputs = here_p[:, None, None] & inputs
-    tl.store(target, total.to(y.dtype.element_ty), outputs)
+    tl.store(target, total.to(y.dtype.element_ty), outputs)  # [P, J, N]
     if PARTS == 2:
-        tl.store(target + 1, imaginary.to(y.dtype.element_ty), outputs)
+        tl.store(target + 1, imaginary.to(y.dtype.element_ty), outputs)  # [P, J, N]

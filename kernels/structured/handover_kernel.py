@@ -36,11 +36,11 @@ def multiply_and_place(
         i = t // (across * down)
         total = tl.zeros((N, C), tl.float32)
         for start in range(0, p, P):
-            left = x.load([s0, i, start]).reshape(N, P)
-            right = v.load([i, c0, start]).reshape(C, P)
+            left = x.load([s0, i, start]).reshape(N, P)  # [N, 1, P]
+            right = v.load([i, c0, start]).reshape(C, P)  # [1, C, P]
             total = tl.dot(left, right.T, total)
         c = c0 + tl.arange(0, C)
         s = s0 + tl.arange(0, N)
         feature = (c // RANK).to(tl.int64) * n * (B1 * RANK) + i * RANK + c % RANK
         place = z + feature[None, :] + s.to(tl.int64)[:, None] * (B1 * RANK)
-        tl.store(place, total.to(z.dtype.element_ty), (s < n)[:, None] & (c < rows)[None, :])
+        tl.store(place, total.to(z.dtype.element_ty), (s < n)[:, None] & (c < rows)[None, :])  # [N, C]

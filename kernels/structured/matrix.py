@@ -134,7 +134,8 @@ class FactoredMatrix:
         return found
 
     def __repr__(self) -> str:
-        return f"<{self.structure.name} {self.shape[0]}x{self.shape[1]} {self.dtype}>"
+        sides = f"{self.shape[0]}x{self.shape[1]}"
+        return f"<{' '.join([self.structure.name, *[sides] * (sides not in self.structure.name), self.dtype])}>"
 
 
 def _chain_of(structure: Structured) -> Chain:

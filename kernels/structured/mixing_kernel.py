@@ -46,4 +46,4 @@ def mix_blocks(
         )  # [K, N]
         total = tl.dot(left, right)
         place = mixed + (r * B2 + b2)[:, None] * width + s[None, :]
-        tl.store(place, total.to(mixed.dtype.element_ty), (b2 < B2)[:, None] & here[None, :] & (r < rank))
+        tl.store(place, total.to(mixed.dtype.element_ty), (b2 < B2)[:, None] & here[None, :] & (r < rank))  # [M, N]

@@ -69,14 +69,14 @@ def multiply_neighbours(
             even, odd = tl.split(tl.reshape(tile, (N, Q, 2, 2)))
             left0, left2 = tl.split(even)
             left1, left3 = tl.split(odd)
-        right = rounded(tl.load(block, here, 0.0), PRECISION)
+        right = rounded(tl.load(block, here, 0.0), PRECISION)  # [Q, P]
         total0 = tl.dot(left0, right, total0, input_precision=PRECISION, out_dtype=total0.dtype)
-        right = rounded(tl.load(block + step, here & (first_j + 1 < D), 0.0), PRECISION)
+        right = rounded(tl.load(block + step, here & (first_j + 1 < D), 0.0), PRECISION)  # [Q, P]
         total1 = tl.dot(left1, right, total1, input_precision=PRECISION, out_dtype=total0.dtype)
         if J == 4:
-            right = rounded(tl.load(block + 2 * step, here & (first_j + 2 < D), 0.0), PRECISION)
+            right = rounded(tl.load(block + 2 * step, here & (first_j + 2 < D), 0.0), PRECISION)  # [Q, P]
             total2 = tl.dot(left2, right, total2, input_precision=PRECISION, out_dtype=total0.dtype)
-            right = rounded(tl.load(block + 3 * step, here & (first_j + 3 < D), 0.0), PRECISION)
+            right = rounded(tl.load(block + 3 * step, here & (first_j + 3 < D), 0.0), PRECISION)  # [Q, P]
             total3 = tl.dot(left3, right, total3, input_precision=PRECISION, out_dtype=total0.dtype)
     outputs = here_s[:, None, None] & here_p[None, :, None]
     if D % J != 0:
@@ -84,7 +84,7 @@ def multiply_neighbours(
     feature = (i * b + p)[None, :, None] * D + j[None, None, :]
     target = y + feature * y_feature + s[:, None, None] * y_batch  # [N, P, J]
     if J == 2:
-        tl.store(target, tl.join(total0, total1).to(y.dtype.element_ty), outputs)
+        tl.store(target, tl.join(total0, total1).to(y.dtype.element_ty), outputs)  # [N, P, 2]
     else:
         pairs = tl.join(tl.join(total0, total2), tl.join(total1, total3))
-        tl.store(target, tl.reshape(pairs, (N, P, 4)).to(y.dtype.element_ty), outputs)
+        tl.store(target, tl.reshape(pairs, (N, P, 4)).to(y.dtype.element_ty), outputs)  # [N, P, 4]

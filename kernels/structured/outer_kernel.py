@@ -83,8 +83,8 @@ def sum_outer(
     block = tl.cast(b, tl.int64) * c  # elements from the block of one diagonal to the next
     target = sums + ((r * a + i) * D + first_j) * block + p[:, None] * c + q[None, :]
     here = here_p[:, None] & here_q[None, :]
-    tl.store(target, total0, here)
-    tl.store(target + block, total1, here & (first_j + 1 < D))
+    tl.store(target, total0, here)  # [P, Q]
+    tl.store(target + block, total1, here & (first_j + 1 < D))  # [P, Q]
     if J == 4:
-        tl.store(target + 2 * block, total2, here & (first_j + 2 < D))
-        tl.store(target + 3 * block, total3, here & (first_j + 3 < D))
+        tl.store(target + 2 * block, total2, here & (first_j + 2 < D))  # [P, Q]
+        tl.store(target + 3 * block, total3, here & (first_j + 3 < D))  # [P, Q]

@@ -42,15 +42,15 @@ def split_gathered(
     f = place % across * F + tl.arange(0, F)
     s = place // across * N + tl.arange(0, N)
     here = (f < features)[:, None] & (s < n)[None, :]
-    value = tl.load(x + f.to(tl.int64)[:, None] * x_feature + s.to(tl.int64)[None, :] * x_batch, here, 0.0)
+    value = tl.load(x + f.to(tl.int64)[:, None] * x_feature + s.to(tl.int64)[None, :] * x_batch, here, 0.0)  # [F, N]
     shift = shift_of(largest, s, n, parts, TOP, MOST)
-    tl.store(shifts + s, shift, (s < n) & (place % across == 0))
+    tl.store(shifts + s, shift, (s < n) & (place % across == 0))  # [N]
     value = times_power(value, shift[None, :])
     head = value.to(tl.float16)
     tail = (value - head.to(tl.float32)).to(tl.float16)
     target = gathered_place(f, inner, D)[:, None] * pitch + s[None, :]
-    tl.store(high + target, head, here)
-    tl.store(low + target, tail, here)
+    tl.store(high + target, head, here)  # [F, N]
+    tl.store(low + target, tail, here)  # [F, N]
 
 
 @triton.jit
@@ -77,8 +77,9 @@ def unscale_scattered(
     s = place // across * N + tl.arange(0, N)
     here = (f < features)[:, None] & (s < n)[None, :]
     row = gathered_place(f, inner, D)
-    value = tl.load(product + row[:, None] * n + s[None, :], here)
+    value = tl.load(product + row[:, None] * n + s[None, :], here)  # [F, N]
+    # [F, 1] + [1, N]
     shift = tl.load(row_shifts + row, f < features, 0)[:, None] + tl.load(shifts + s, s < n, 0)[None, :]
     tl.store(
         y + f.to(tl.int64)[:, None] * y_feature + s.to(tl.int64)[None, :] * y_batch, times_power(value, -shift), here
-    )
+    )  # [F, N]

@@ -62,4 +62,4 @@ def multiply_factor(
         )
     feature = (i * b + p)[None, :] * D + j
     outputs = here_s[:, None] & here_p[None, :]
-    tl.store(y + feature * y_feature + s[:, None] * y_batch, total.to(y.dtype.element_ty), outputs)
+    tl.store(y + feature * y_feature + s[:, None] * y_batch, total.to(y.dtype.element_ty), outputs)  # [N, P]

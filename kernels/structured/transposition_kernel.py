@@ -48,8 +48,8 @@ def transpose_words(
     source_row = gathered_place(r, inner, D) if SCATTERS else r
     target_row = gathered_place(c, inner, D) if GATHERS else c
     if W == 1:
-        tile = tl.load(source + source_row[:, None] * source_step + c[None, :], here)
-        tl.store(target + target_row[None, :] * target_step + r[:, None], tile, here)
+        tile = tl.load(source + source_row[:, None] * source_step + c[None, :], here)  # [R, C]
+        tl.store(target + target_row[None, :] * target_step + r[:, None], tile, here)  # [R, C]
     else:
         w, here = tl.arange(0, W)[None, None, :], here[:, :, None]
         tile = tl.load(source + source_row[:, None, None] * source_step + c[None, :, None] * W + w, here)  # [R, C, W]
