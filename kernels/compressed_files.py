@@ -19,7 +19,7 @@ from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
 from .compression import CompressedWeight
-from .structured.chain import Chain
+from .structured.chain import FactorChain
 from .structured.kinds import parse_structure
 
 Matrix = npt.NDArray[Any]
@@ -33,7 +33,7 @@ ROUNDED_LAYERS = "lcma_intermediates"
 def write_model(
     path: Path,
     tensors: Mapping[str, tuple[str, Matrix]],
-    structures: Mapping[str, Chain],
+    structures: Mapping[str, FactorChain],
     metadata: Mapping[str, str],
 ) -> None:
     """Write tensors (the format's dtype and the data) with the structures of compressed layers, atomically.
@@ -45,7 +45,7 @@ def write_model(
     write_atomic(path, safetensors.chunks(tensors, {**metadata, STRUCTURES: json.dumps(texts)}))
 
 
-def structures_in(path: Path) -> dict[str, Chain]:
+def structures_in(path: Path) -> dict[str, FactorChain]:
     """Return the structures of the compressed layers of a file.
 
     Raises:

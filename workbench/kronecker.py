@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..kernels import Request
     from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
-    from ..kernels.structured.chain import Chain
+    from ..kernels.structured.chain import FactorChain
 
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
@@ -243,7 +243,7 @@ def suggested_rows(
 
 
 def ranked_rows(
-    structures: Sequence[Chain],
+    structures: Sequence[FactorChain],
     batch: int,
     layout: str | None,
     dtype: str,

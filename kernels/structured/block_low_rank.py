@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from .chain import Chain, Shape
+from .chain import FactorChain, Shape
 from .pattern import MAX_SIDE, Pattern
 
 
 @dataclass(frozen=True)
-class BlockLowRank(Chain):
+class BlockLowRank(FactorChain):
     """A matrix W (rows x cols) of blocks of low rank. Subclasses are the structures.
 
     Raises:

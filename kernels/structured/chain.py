@@ -21,7 +21,7 @@ Array = Any
 Shape = tuple[int, ...]
 
 
-class Chain:
+class FactorChain:
     """A matrix W (rows x cols) that is stored as the factors of a product K1 K2 ... KL; a `FactoredStructure`.
 
     Factors are Kronecker-sparse, left-most first. Their parameters are those (a, d, b, c) of the patterns, in the
@@ -140,7 +140,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class KroneckerSparse(Chain):
+class KroneckerSparse(FactorChain):
     """A matrix K1 K2 ... KL whose factors have these patterns, left-most first; parameters are (a, d, b, c).
 
     Raises:

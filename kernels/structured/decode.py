@@ -12,7 +12,7 @@ from ..cuda.grid_barrier import counter_for
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
-from .steps import Step, steps_of
+from .steps import FactorStep, steps_of
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -166,7 +166,7 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
     return DecodeLaunch(programs, sizes, constants, {"num_warps": tile.warps, "maxnreg": most})
 
 
-def few_tile(step: Step, programs: int, weights: int, dot: bool) -> tuple[int, int]:
+def few_tile(step: FactorStep, programs: int, weights: int, dot: bool) -> tuple[int, int]:
     """Return the rows and inner elements of a tile of about `weights` elements.
 
     The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as `ROUND` more

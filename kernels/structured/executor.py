@@ -13,7 +13,7 @@ from ..cuda.requests import layout_of as tensor_layout
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-from .chain import Chain
+from .chain import FactorChain
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -35,7 +35,7 @@ class StructuredExecutor:
     """
 
     def __init__(
-        self, request: Request, structure: Chain, product: Product, workspace: int, rewrite: Rewrite | None = None
+        self, request: Request, structure: FactorChain, product: Product, workspace: int, rewrite: Rewrite | None = None
     ) -> None:
         self.request, self.structure, self.workspace = request, structure, workspace
         self._product, self._rewrite = product, rewrite

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...errors import PlanError, SchemeFormatError
 from ..factor_files import Factor, header_of, load_factors, save_factors
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from .chain import Chain, KroneckerSparse
+from .chain import FactorChain, KroneckerSparse
 from .matrix import FactoredMatrix
 from .pattern import Pattern
 
@@ -48,7 +48,7 @@ def load(path: str | Path) -> FactoredMatrix:
         SchemeFormatError: there is no such file, or it contains no factored matrix.
     """
     path = Path(path)
-    found: list[Chain] = []
+    found: list[FactorChain] = []
     try:
         header = header_of(path, (PATTERNS, BLOCK_LOW_RANK))
         if header is None and path.is_file():
@@ -78,7 +78,7 @@ def is_operand_file(path: str | Path) -> bool:
     return header_of(path, (PATTERNS, BLOCK_LOW_RANK)) is not None
 
 
-def _header(structure: Chain) -> tuple[str, Matrix]:
+def _header(structure: FactorChain) -> tuple[str, Matrix]:
     """Return the name of the header tensor and its integers."""
     if not isinstance(structure, BlockLowRank):
         return PATTERNS, np.array([pattern.sizes for pattern in structure.patterns], np.int64)
@@ -96,13 +96,13 @@ def _whole(name: str, read: Callable[[], Matrix]) -> list[Any]:
     return rows
 
 
-def _kronecker(shape: tuple[int, ...], read: Callable[[], Matrix]) -> Chain:
+def _kronecker(shape: tuple[int, ...], read: Callable[[], Matrix]) -> FactorChain:
     if len(shape) != 2 or shape[1] != 4 or not 1 <= shape[0] <= MOST_FACTORS:
         raise SchemeFormatError(f"{PATTERNS} has shape {shape}; (L, 4) with L from 1 to {MOST_FACTORS} is needed")
     return KroneckerSparse(tuple(Pattern(*row) for row in _whole(PATTERNS, read)))
 
 
-def _block_low_rank(shape: tuple[int, ...], read: Callable[[], Matrix]) -> Chain:
+def _block_low_rank(shape: tuple[int, ...], read: Callable[[], Matrix]) -> FactorChain:
     if shape != (7,):
         raise SchemeFormatError(f"{BLOCK_LOW_RANK} has shape {shape}; (7,) is needed")
     numbers = _whole(BLOCK_LOW_RANK, read)

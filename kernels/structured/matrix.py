@@ -12,12 +12,12 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
-from .chain import Chain, KroneckerSparse
+from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 
 Matrix = npt.NDArray[Any]
 
-Structured = Chain | Pattern | Sequence[Pattern]
+Structured = FactorChain | Pattern | Sequence[Pattern]
 """A structure, or the patterns of a Kronecker-sparse one."""
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
@@ -32,12 +32,12 @@ class FactoredMatrix:
         PlanError: a factor's shape or dtype does not match the structure.
     """
 
-    structure: Chain
+    structure: FactorChain
     factors: tuple[Matrix, ...]
     dtype: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.structure, Chain):
+        if not isinstance(self.structure, FactorChain):
             raise PlanError("a factored matrix has a structure; for a list of patterns call FactoredMatrix.of")
         refuse_masks(factors=self.factors)
         shapes = self.structure.factor_shapes
@@ -73,7 +73,7 @@ class FactoredMatrix:
     def random(
         cls, structure: Structured, seed: int | np.random.Generator = 0, dtype: str = "float32"
     ) -> FactoredMatrix:
-        """Return random factors, see `Chain.draw`."""
+        """Return random factors, see `FactorChain.draw`."""
         chain = _chain_of(structure)
         return cls(chain, chain.draw(np.random.default_rng(seed), dtype), dtype)
 
@@ -138,5 +138,5 @@ class FactoredMatrix:
         return f"<{' '.join([self.structure.name, *[sides] * (sides not in self.structure.name), self.dtype])}>"
 
 
-def _chain_of(structure: Structured) -> Chain:
-    return structure if isinstance(structure, Chain) else KroneckerSparse.of(structure)
+def _chain_of(structure: Structured) -> FactorChain:
+    return structure if isinstance(structure, FactorChain) else KroneckerSparse.of(structure)

@@ -18,7 +18,7 @@ Array = Any
 
 
 @dataclass(frozen=True)
-class Step:
+class FactorStep:
     """The sizes of `count` products (m, k) times (k, n)."""
 
     count: int
@@ -35,16 +35,16 @@ class Step:
 
 
 @lru_cache(maxsize=1024)
-def steps_of(structure: BlockLowRank) -> tuple[Step, ...]:
+def steps_of(structure: BlockLowRank) -> tuple[FactorStep, ...]:
     """Return the steps in the order of multiplication, right-most factor first."""
     if isinstance(structure, LowRank):
-        return Step(1, structure.rank, structure.cols), Step(1, structure.rows, structure.rank)
+        return FactorStep(1, structure.rank, structure.cols), FactorStep(1, structure.rows, structure.rank)
     if isinstance(structure, Monarch):
         b1, b2, r = structure.b1, structure.b2, structure.rank
-        return Step(b1, r * b2, structure.p), Step(b2, structure.q, b1 * r)
+        return FactorStep(b1, r * b2, structure.p), FactorStep(b2, structure.q, b1 * r)
     assert isinstance(structure, Blast)
     b1, b2, r = structure.b1, structure.b2, structure.rank
-    return Step(b1, r, structure.p), Step(r, b2, b1), Step(b2, structure.q, r)
+    return FactorStep(b1, r, structure.p), FactorStep(r, b2, b1), FactorStep(b2, structure.q, r)
 
 
 def views(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, row_multiple
-from .steps import Step
+from .steps import FactorStep
 from .steps_strategy import moved_elements
 
 FEW_COLUMNS = 16
@@ -62,7 +62,7 @@ def is_calibrated(dtype: str, costs: CudaCostModel) -> bool:
     return dtype in ("bfloat16", "float16") and costs.units > 1 and costs.knows(dtype) and bool(costs.profile.bandwidth)
 
 
-def working_set(steps: Sequence[Step], n: int, item: int) -> int:
+def working_set(steps: Sequence[FactorStep], n: int, item: int) -> int:
     """Return the bytes that the steps of a product read and write."""
     return item * sum(moved_elements(step, n) for step in steps)
 
@@ -73,7 +73,7 @@ def moving_seconds(moved: float, in_cache: bool, costs: CudaCostModel) -> float:
 
 
 def gemm_seconds(
-    step: Step, n: int, dtype: str, item: int, in_cache: bool, launches: int, costs: CudaCostModel
+    step: FactorStep, n: int, dtype: str, item: int, in_cache: bool, launches: int, costs: CudaCostModel
 ) -> float:
     """Return the seconds of one of the `launches` of a product by the vendor, single or batched."""
     if n <= FEW_COLUMNS:
@@ -83,24 +83,24 @@ def gemm_seconds(
     return START + max(computing, moving) + EXPOSED * min(computing, moving)
 
 
-def copy_seconds(step: Step, n: int, item: int, in_cache: bool, costs: CudaCostModel) -> float:
+def copy_seconds(step: FactorStep, n: int, item: int, in_cache: bool, costs: CudaCostModel) -> float:
     """Return the seconds of a step that is bound by memory."""
     return START + moving_seconds(moved_elements(step, n) * item, in_cache, costs)
 
 
-def handover_seconds(step: Step, first: bool, item: int, costs: CudaCostModel) -> float:
+def handover_seconds(step: FactorStep, first: bool, item: int, costs: CudaCostModel) -> float:
     """Return the seconds of the first or the second product of a Monarch matrix by the tiled strategy, few columns."""
     reading = step.parameters * item / (READ_SHARE * (costs.profile.bandwidth or math.inf))
     waiting = HANDOVER_K_TILE * math.ceil(step.k / K_TILE)
     return REPLAY / 2 + START + (max(reading, waiting) if first else HANDOVER_SECOND + reading)
 
 
-def fits_cache(steps: Sequence[Step], n: int, item: int, costs: CudaCostModel) -> bool:
+def fits_cache(steps: Sequence[FactorStep], n: int, item: int, costs: CudaCostModel) -> bool:
     """Return whether all that a product of many columns reads and writes fits in the last cache."""
     return n > FEW_COLUMNS and working_set(steps, n, item) <= max(costs.profile.caches, default=0)
 
 
-def _few_seconds(step: Step, item: int, costs: CudaCostModel) -> float:
+def _few_seconds(step: FactorStep, item: int, costs: CudaCostModel) -> float:
     share = READ_SHARE if step.count == 1 else BATCHED_READ_SHARE
     reading = step.parameters * item / (share * (costs.profile.bandwidth or math.inf))
     if step.count > 1:
@@ -108,7 +108,7 @@ def _few_seconds(step: Step, item: int, costs: CudaCostModel) -> float:
     return START + reading + (SPLIT_READ if step.m <= step.k else 0.0)
 
 
-def _computing_seconds(step: Step, n: int, dtype: str, costs: CudaCostModel) -> float:
+def _computing_seconds(step: FactorStep, n: int, dtype: str, costs: CudaCostModel) -> float:
     """Return the seconds of whole waves of whole tiles, the sum over k split or not, whichever is faster."""
     units, k = costs.units, -(-step.k // K_TILE) * K_TILE
     rate = OVER_BEST * costs.best_rate(dtype) * UNALIGNED[dtype].get(int(row_multiple(dtype, step.k, K_TILE)), 1.0)

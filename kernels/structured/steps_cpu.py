@@ -17,7 +17,7 @@ from ..request import Request
 from .block_low_rank import BlockLowRank
 from .executor import Factors, StructuredExecutor
 from .rewrites import DENSE
-from .steps import Step, views
+from .steps import FactorStep, views
 from .steps_strategy import BlockLowRankStrategy, moved_elements, padded, structure_in
 
 Matrix = npt.NDArray[Any]
@@ -40,7 +40,7 @@ class CpuBlockLowRank(BlockLowRankStrategy):
         """See `StructuredStrategy`."""
         return basic_reason(None, request)
 
-    def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
+    def step_seconds(self, step: FactorStep, request: Request, machine: Machine) -> float:
         """See `BlockLowRankStrategy`: bound by arithmetic or by memory, plus the overhead of a call for every block."""
         costs = machine.costs
         seconds = float(costs.gemm(request.dtype, step.m, step.k, request.n, count=step.count, mode="whole"))

@@ -15,7 +15,7 @@ from .block_low_rank import Blast, Monarch
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import StructuredExecutor
 from .rewrites import DENSE
-from .steps import Step, steps_of
+from .steps import FactorStep, steps_of
 from .steps_costs import (
     HANDOVER_COLUMNS,
     START,
@@ -108,7 +108,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return request.n >= MANY
         return request.n <= HANDOVER_COLUMNS
 
-    def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
+    def step_seconds(self, step: FactorStep, request: Request, machine: Machine) -> float:
         """See `BlockLowRankStrategy`; the prices of `cuda_costs` where they apply, else of measured rates and copies.
 
         BLAST's middle products by our kernel take what the copy of their operands takes.
@@ -127,7 +127,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return copy_seconds(step, n, item, fits_cache(steps, n, item, costs), costs)
         return float(costs.combine(moved_elements(step, n) * item))
 
-    def _gemm_seconds(self, step: Step, steps: Sequence[Step], request: Request, costs: CudaCostModel) -> float:
+    def _gemm_seconds(
+        self, step: FactorStep, steps: Sequence[FactorStep], request: Request, costs: CudaCostModel
+    ) -> float:
         """Return the seconds of one of the steps by the vendor's GEMM."""
         n, item = request.n, request.itemsize
         if is_calibrated(request.dtype, costs):

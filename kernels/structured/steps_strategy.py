@@ -12,9 +12,9 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Stage
 from ..request import Request
 from .block_low_rank import BlockLowRank
-from .chain import Chain
+from .chain import FactorChain
 from .rewrites import DENSE
-from .steps import Step, steps_of
+from .steps import FactorStep, steps_of
 from .strategy import StructuredStrategy, known
 
 FAMILY = "block-low-rank"
@@ -35,7 +35,7 @@ def structure_in(request: Request) -> BlockLowRank:
     return structure
 
 
-def moved_elements(step: Step, n: int) -> int:
+def moved_elements(step: FactorStep, n: int) -> int:
     """Return the elements that a step reads and writes: its weights, its source and its target."""
     return step.parameters + step.count * (step.m + step.k) * n
 
@@ -44,7 +44,7 @@ def moved_elements(step: Step, n: int) -> int:
 class BlockLowRankStrategy(StructuredStrategy):
     """A strategy whose steps are priced one by one, with a candidate for every setting of its parameters."""
 
-    structures: ClassVar[type[Chain]] = BlockLowRank
+    structures: ClassVar[type[FactorChain]] = BlockLowRank
     adjective: ClassVar[str] = "block low-rank"
 
     name: str
@@ -71,7 +71,7 @@ class BlockLowRankStrategy(StructuredStrategy):
         return self.name in (STRIDED, DENSE)
 
     @abstractmethod
-    def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
+    def step_seconds(self, step: FactorStep, request: Request, machine: Machine) -> float:
         """Return the predicted seconds of one step; NaN if unknown."""
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -79,7 +79,7 @@ class BlockLowRankStrategy(StructuredStrategy):
         if 0 in request.shape:
             return []
         structure, n = structure_in(request), request.n
-        steps = (Step(1, structure.rows, structure.cols),) if self.name == DENSE else steps_of(structure)
+        steps = (FactorStep(1, structure.rows, structure.cols),) if self.name == DENSE else steps_of(structure)
         found = []
         for step in steps:
             seconds = known(self.step_seconds(step, request, machine)) if self.is_priced(request) else None

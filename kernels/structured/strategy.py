@@ -12,7 +12,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
-from .chain import Chain, KroneckerSparse
+from .chain import FactorChain, KroneckerSparse
 from .rewrites import DENSE, WIDENED
 
 FAMILY = "kronecker"
@@ -33,7 +33,7 @@ class StructuredStrategy(ABC):
     name: str
     baseline: bool
     family: str = FAMILY
-    structures: ClassVar[type[Chain]] = KroneckerSparse
+    structures: ClassVar[type[FactorChain]] = KroneckerSparse
     adjective: ClassVar[str] = "Kronecker-sparse"
 
     @abstractmethod
@@ -98,13 +98,13 @@ class StructuredStrategy(ABC):
         return None
 
 
-def chain_in(request: Request) -> Chain:
+def chain_in(request: Request) -> FactorChain:
     """Return the structure of A.
 
     Raises:
         PlanError: A is no factored matrix.
     """
     structure = request.structures[0]
-    if not isinstance(structure, Chain):
+    if not isinstance(structure, FactorChain):
         raise PlanError("no operand is a factored matrix")
     return structure

@@ -16,10 +16,10 @@ from ...errors import PlanError, RankError, SchemeFormatError
 from .. import safetensors
 from ..compressed_files import FinishedLayers, structures_in
 from ..compression import (
-    Chain,
     CompressConfig,
     CompressedWeight,
     Configs,
+    FactorChain,
     LayerReport,
     compress_weight,
     config_for,
@@ -43,7 +43,7 @@ class _Task:
 
     place: LinearPlace
     config: CompressConfig
-    structures: tuple[Chain, ...]
+    structures: tuple[FactorChain, ...]
 
 
 def compress_(
@@ -153,7 +153,7 @@ def _compressed(
     )
 
 
-def _layer(structure: Chain, place: LinearPlace) -> Any:
+def _layer(structure: FactorChain, place: LinearPlace) -> Any:
     """Return a structured layer with the bias of a linear one, and factors that are trained if its weight is."""
     module: Any = place.module
     weight = place.parameter

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import PlanError
-from ..structured.chain import Chain
+from ..structured.chain import FactorChain
 from ..structured.matrix import FactoredMatrix
 from .bilinear import is_sharded
 from .modules import refuse_script
@@ -26,12 +26,12 @@ class FactoredLinear(nn.Module):
 
     __prepare_scriptable__ = refuse_script
 
-    structure: Chain
+    structure: FactorChain
     strategy: str | None
     bias: nn.Parameter | None
     _packed: tuple[Tensor, tuple[Any, ...]] | None = None
 
-    def _begin(self, structure: Chain, bias: bool, strategy: str | None, device: Any, dtype: Any) -> None:
+    def _begin(self, structure: FactorChain, bias: bool, strategy: str | None, device: Any, dtype: Any) -> None:
         """Set the sizes and allocate the bias."""
         self.structure, self.strategy = structure, strategy
         self.in_features, self.out_features = structure.cols, structure.rows

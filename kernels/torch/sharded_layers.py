@@ -13,7 +13,7 @@ from ..factored import BATCH_FIRST
 from ..structured.block_low_rank import LowRank
 from ..structured.kinds import parse_structure
 from .ops import bilinear_mm
-from .recipe import AUTO, Recipe
+from .recipe import AUTO, ProductRecipe
 from .sharding import sharded_layer, sharded_product
 from .structured import kronecker_chain, structured_mm
 
@@ -27,7 +27,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
     Raises:
         PlanError: an operand is no DTensor, or the placements need a redistribution.
     """
-    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
+    ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     rows = x.unsqueeze(0) if x.dim() == 1 else x
     result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
     return result.squeeze(0) if x.dim() == 1 else result

@@ -16,7 +16,7 @@ from ..cuda.dtypes import name_of
 from ..factored import UNLIMITED, product_dtype, request_of
 from ..learning import paused
 from ..plans import decision_for
-from ..structured.chain import Chain, KroneckerSparse
+from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.kinds import parse_structure
 from ..structured.rewrites import DENSE
 from .bilinear import LIBRARY, is_differentiated, is_eager, refuse_sharded
@@ -30,7 +30,7 @@ NAME = "structured_mm"
 def structured_mm(
     x: Tensor,
     factors: Sequence[Tensor],
-    structure: Chain,
+    structure: FactorChain,
     last: bool = False,
     strategy: str | None = None,
     precision: str | None = None,
@@ -65,7 +65,7 @@ def kronecker_chain(
 
 def dense_where_faster(
     factors: Sequence[Tensor],
-    structure: Chain,
+    structure: FactorChain,
     rows: int,
     max_extra_bytes: int,
     strategy: str | None = None,

@@ -15,7 +15,7 @@ from ..plans import AUTO, planned
 from ..request import Layout
 from ..structured.backward import transposed_gradients
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from ..structured.chain import Chain, KroneckerSparse
+from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.factor_products import TILED, TRANSPOSED
 from ..structured.outer import outer_blocks, outer_tensors
 from ..structured.pattern import Pattern
@@ -28,7 +28,12 @@ from .structured_products import gpu_request, request_dtype, run
 
 
 def gradients(
-    structure: Chain, x: Tensor, factors: list[Tensor], options: Sequence[Any], grad: Tensor, needs: Sequence[bool]
+    structure: FactorChain,
+    x: Tensor,
+    factors: list[Tensor],
+    options: Sequence[Any],
+    grad: Tensor,
+    needs: Sequence[bool],
 ) -> list[Tensor | None]:
     """Return the gradients of X (cols, n) and of every factor for that of W X (rows, n); None if not needed.
 
@@ -156,7 +161,7 @@ def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
     return torch.stack(products).unflatten(0, leading)
 
 
-def _multiply(x: Tensor, factors: Sequence[Tensor], structure: Chain, *options: Any) -> Tensor:
+def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, *options: Any) -> Tensor:
     """Compute W X, by the operator unless nothing records or transforms the product."""
     if is_eager(x, *factors):
         return run(x, factors, structure, *options)

@@ -21,7 +21,7 @@ from ..planning.strategy import Executor
 from ..plans import AUTO, again, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
 from ..structured.block_low_rank import BlockLowRank
-from ..structured.chain import Chain
+from ..structured.chain import FactorChain
 from .processor import HALVES, as_array
 
 
@@ -31,7 +31,12 @@ def request_dtype(x: Tensor, precision: str | None) -> str:
 
 
 def run(
-    x: Tensor, factors: Sequence[Tensor], structure: Chain, last: bool, strategy: str | None, precision: str | None
+    x: Tensor,
+    factors: Sequence[Tensor],
+    structure: FactorChain,
+    last: bool,
+    strategy: str | None,
+    precision: str | None,
 ) -> Tensor:
     """Compute W X (rows, n) for x (cols, n) and the factors of W, of tensors that nothing records or transforms.
 
@@ -49,7 +54,7 @@ def run(
     return _on_processor(x, factors, structure, last, strategy)
 
 
-def _checked(x: Tensor, factors: Sequence[Tensor], structure: Chain) -> None:
+def _checked(x: Tensor, factors: Sequence[Tensor], structure: FactorChain) -> None:
     if x.dim() != 2 or x.shape[0] != structure.cols:
         raise PlanError(f"x (cols, n) of shape {tuple(x.shape)} does not fit {structure.name}: cols = {structure.cols}")
     shapes = structure.factor_shapes
@@ -66,7 +71,12 @@ def _checked(x: Tensor, factors: Sequence[Tensor], structure: Chain) -> None:
 
 
 def _on_gpu(
-    x: Tensor, factors: Sequence[Tensor], structure: Chain, last: bool, strategy: str | None, precision: str | None
+    x: Tensor,
+    factors: Sequence[Tensor],
+    structure: FactorChain,
+    last: bool,
+    strategy: str | None,
+    precision: str | None,
 ) -> Tensor:
     x = x.resolve_conj()
     factors = [one.resolve_conj().contiguous() for one in factors]
@@ -90,13 +100,13 @@ def _on_gpu(
     return product
 
 
-def gpu_request(structure: Chain, x: Tensor, last: bool, strategy: str | None, precision: str | None) -> Request:
+def gpu_request(structure: FactorChain, x: Tensor, last: bool, strategy: str | None, precision: str | None) -> Request:
     """Return the request of a product on a GPU."""
     layouts = _given_layout(tensor_layout(x), x.shape, structure), Layout.COLUMNS if last else Layout.ROWS
     return _request(structure, x.shape[1], request_dtype(x, precision), "cuda", layouts, extra_bytes_for(strategy))
 
 
-def _given_layout(found: Layout, shape: Sequence[int], structure: Chain) -> Layout:
+def _given_layout(found: Layout, shape: Sequence[int], structure: FactorChain) -> Layout:
     """Return the layout of X in a request; a single column has both: what was measured has the one of its family."""
     if shape[1] != 1:
         return found
@@ -105,13 +115,15 @@ def _given_layout(found: Layout, shape: Sequence[int], structure: Chain) -> Layo
 
 @lru_cache(maxsize=512)
 def _request(
-    structure: Chain, n: int, dtype: str, device: str, layouts: tuple[Layout, Layout], max_extra_bytes: int
+    structure: FactorChain, n: int, dtype: str, device: str, layouts: tuple[Layout, Layout], max_extra_bytes: int
 ) -> Request:
     """Return the request; the same object has its hash computed."""
     return request_of(structure, n, dtype, device=device, layouts=layouts, max_extra_bytes=max_extra_bytes)
 
 
-def _on_processor(x: Tensor, factors: Sequence[Tensor], structure: Chain, last: bool, strategy: str | None) -> Tensor:
+def _on_processor(
+    x: Tensor, factors: Sequence[Tensor], structure: FactorChain, last: bool, strategy: str | None
+) -> Tensor:
     matrix, arrays = as_array(x), [np.ascontiguousarray(as_array(one)) for one in factors]
     if matrix.size and layout_of(matrix) is Layout.SCATTERED:
         matrix = np.ascontiguousarray(matrix)

@@ -72,13 +72,13 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     from ...kernels.dense.flat_pool import FlatChain
     from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
-    from ...kernels.torch.recipe import AUTO, Recipe, named
+    from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 
     require_device()
     if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     request = request_of(*blank(dtype, sizes), dtype)
-    chosen = plan_of(Recipe(), request).candidate
+    chosen = plan_of(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
     first: dict[tuple[float, ...], FlatChain] = {}
     for proposal in decision_for(request).proposals:
@@ -90,7 +90,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     levels += [fixed for fixed in FIXED if dtype not in COARSE or len(fixed) < 3]
     for recipe in map("/".join, levels):
         try:
-            found.setdefault(str(plan_of(Recipe.parse(recipe), request).candidate), recipe)
+            found.setdefault(str(plan_of(ProductRecipe.parse(recipe), request).candidate), recipe)
         except PlanError:  # too many values alive, say: no choice then
             continue
     return next(iter(found)), found

@@ -25,11 +25,11 @@ class Sums:
         from ...kernels.cuda.level import cuda_level
         from ...kernels.cuda.machine import require_device
         from ...kernels.dense.arrangements import arrangements, levels_of
-        from ...kernels.torch.recipe import Recipe
+        from ...kernels.torch.recipe import ProductRecipe
 
         require_device()
         levels = LEVELS[rank]
-        schemes = Recipe(("strassen",) * levels).schemes()
+        schemes = ProductRecipe(("strassen",) * levels).schemes()
         self.core = cuda_level(arrangements(levels_of(schemes, levels))[0][1])
         size = 8192 if dtype == "float64" else 16384
         self.matrix = torch.randn(1, size, size, device=device).to(getattr(torch, dtype))

@@ -59,10 +59,10 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     """
     from ...kernels.cuda.machine import require_device
     from ...kernels.torch import dispatch
-    from ...kernels.torch.recipe import Recipe
+    from ...kernels.torch.recipe import ProductRecipe
 
     require_device()
-    dispatch.run(Recipe.parse(recipe), *blank(dtype, sizes, columns))
+    dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 
 
 class Truth:

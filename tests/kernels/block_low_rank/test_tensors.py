@@ -24,7 +24,7 @@ from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
 from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
-from lcma.kernels.structured.steps import Step  # noqa: E402
+from lcma.kernels.structured.steps import FactorStep  # noqa: E402
 from lcma.kernels.structured.steps_cuda import CudaBlockLowRank, decode_tile  # noqa: E402
 from lcma.kernels.structured.steps_tensors import multiply_strided  # noqa: E402
 
@@ -143,12 +143,15 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
 
 
 def test_items_have_the_rows_whose_rounds_read_least():
-    assert few_tile(Step(1, 1488, 4096), 528, 4096, False) == (1, 4096)  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
-    assert few_tile(Step(16, 688, 1488), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
-    assert few_tile(Step(16, 1536, 256), 528, 4096, False) == (8, 256)
-    assert few_tile(Step(1, 2304, 192), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
-    assert few_tile(Step(1, 9, 20), 528, 64, False)[0] in (1, 2, 4)
-    assert few_tile(Step(1, 1488, 4096), 264, 4096, True) == (16, 256)
+    assert few_tile(FactorStep(1, 1488, 4096), 528, 4096, False) == (
+        1,
+        4096,
+    )  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
+    assert few_tile(FactorStep(16, 688, 1488), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
+    assert few_tile(FactorStep(16, 1536, 256), 528, 4096, False) == (8, 256)
+    assert few_tile(FactorStep(1, 2304, 192), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
+    assert few_tile(FactorStep(1, 9, 20), 528, 64, False)[0] in (1, 2, 4)
+    assert few_tile(FactorStep(1, 1488, 4096), 264, 4096, True) == (16, 256)
 
 
 @pytest.mark.slow

@@ -13,7 +13,16 @@ import pytest
 from lcma.kernels import Layout, Machine, Profile, Request, decision_for
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning.profile import GemmRate
-from lcma.kernels.planning.wisdom import Entry, Known, Record, Wisdom, class_of, keep_record, sizes_of, stored_wisdom
+from lcma.kernels.planning.wisdom import (
+    Known,
+    TimedCandidate,
+    Wisdom,
+    WisdomRecord,
+    class_of,
+    keep_record,
+    sizes_of,
+    stored_wisdom,
+)
 from lcma.schemes_db.shipped import shipped
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
@@ -29,11 +38,11 @@ def flat(strassen, machine_of) -> Machine:
 
 
 def entry(plan, seconds):
-    return Entry(*plan.candidate.key, seconds, plan.seconds)
+    return TimedCandidate(*plan.candidate.key, seconds, plan.seconds)
 
 
 def record(request, *entries):
-    return Record(class_of(request), sizes_of(request), "2026-01-02", entries)
+    return WisdomRecord(class_of(request), sizes_of(request), "2026-01-02", entries)
 
 
 @pytest.fixture
