@@ -178,6 +178,17 @@ def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsy
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
+def test_no_row_is_begun_beyond_the_budget_of_the_command(tmp_path, counted, capsys, monkeypatch):
+    from lcma.workbench.commands import bench
+
+    monkeypatch.setattr(bench, "find_suite", lambda name: counted.suite)
+    line = ["bench", "counted", "--out", str(tmp_path), "--no-picture"]
+    main([*line, "--budget", "1s"])
+    assert counted.runs == ["row 0"]
+    main([*line, "--budget", "8m"])
+    assert counted.runs == ["row 0", "row 1", "row 2"]
+
+
 def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypatch):
     from lcma.workbench.commands import bench
 
