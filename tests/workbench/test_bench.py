@@ -219,6 +219,11 @@ def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
     assert "".join(calls) == "abbaabbaab"
 
 
+@pytest.mark.parametrize("name", runner.suite_names())
+def test_the_sources_of_a_suite_are_there(name):
+    assert code_hash(runner.find_suite(name).sources)
+
+
 def test_every_suite_names_its_rows(capsys):
     for name in runner.suite_names():
         assert main(["bench", name, "--dry-run"]) == 0
