@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...home import write_atomic
+from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
 from .means import Rows, geometric
@@ -106,7 +107,7 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
     """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
     import torch
 
-    from ...kernels.cuda.clock import interleaved, seconds_of
+    from ...kernels.cuda.clock import seconds_of
     from ...kernels.torch.ops import bilinear_mm, matmul
 
     chosen, recipes = contenders(dtype, sizes)
@@ -127,8 +128,8 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
         times[name] = seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
     del truth
     near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
-    last = interleaved({name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}, rounds, SPENT)
-    times |= {name: taken.median for name, taken in last.items()}
+    last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
+    times |= Contest(last, rounds, CudaClock(SPENT)).run().medians
     best = min(last, key=lambda name: times[name])  # what a heat says of those that are out is less sure
     return {
         "plan": chosen,

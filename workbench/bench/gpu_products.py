@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import VerificationError
 from ..gpu_monitor import GpuMonitor
+from ..timing import Contest, CudaClock
 from .case import Say
 
 Tensor = Any
@@ -114,10 +115,8 @@ def paired(
     """
     import statistics
 
-    from ...kernels.cuda.clock import interleaved
-
     with GpuMonitor() as monitor:
-        times = interleaved(calls, rounds, spent, lambda number: say(f"round {number} of {rounds}"))
+        times = Contest(calls, rounds, CudaClock(spent), say).run()
     base = times["vendor"].seconds
     m, k, n = sizes
     figures: dict[str, Any] = {

@@ -28,7 +28,14 @@ from ..schemes import scheme_argument, stored_scheme
     help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with an "
     "index.",
 )
-@click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(WRITERS)),
+    default="lcma-json",
+    show_default=True,
+    help="The format to write.",
+)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 @force_option
 def command(

@@ -1,26 +1,30 @@
-"""The --start of a search: a scheme by name or file, the naive one, a composition, or the best of a smaller format."""
+"""The start of a search: a scheme by name, the naive one, a composition, or the best of a smaller format."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ..errors import TargetError
 from ..schemes_db import Kind, Ring, Scheme, Target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import MAX_SIDE, best_composition, build
-from ..search import common_products, kept_first, score_of
-from ..search.format_moves.corners import restricted
-from ..search.improve.starts import best_below
 from ..verify import certify
-from .schemes import scheme_argument
+from .format_moves.corners import restricted
+from .improve.starts import best_below
+from .runs.bounds import common_products, kept_first
+from .runs.objectives import score_of
+
+Named = Callable[[str], Scheme]
+"""Finds the scheme that a text names, and proves it."""
 
 
-def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
+def start_scheme(text: str, target: Target, ring: Ring, named: Named) -> Scheme:
     """The scheme that walks for a target over a ring start from.
 
     `naive` and `compose` are the naive scheme and the best composition for the target; `best` is the
-    kept scheme of the lowest rank for the largest format below the target; else a SCHEME.
+    kept scheme of the lowest rank for the largest format below the target; else what `named` finds.
 
     Raises:
         LcmaError: the text means nothing, or there is no such scheme.
@@ -28,16 +32,16 @@ def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
     if text == "naive":
         return naive(target)
     if text not in ("compose", "best"):
-        return scheme_argument(text)[0]
+        return named(text)
     if not target.is_general:
-        raise TargetError(f"--start {text} is for full products, not for {target}: name a scheme")
+        raise TargetError(f"start {text} is for full products, not for {target}: name a scheme")
     with Catalog.open() as catalog:
         if text == "compose":
             part = best_composition(target.shape, catalog.best_ranks())
             return build(part, target.shape, lambda name: catalog.find(name)[0])
         found = best_below(catalog, target, ring)
     if found is None:
-        raise TargetError(f"the catalogue has no scheme below {target} to start from: name one, or leave --start out")
+        raise TargetError(f"the catalogue has no scheme below {target} to start from: name one, or start from naive")
     return found
 
 
@@ -65,10 +69,10 @@ def mask_start(target: Target, ring: Ring) -> Scheme | None:
     return found if score_of("cost", found) < score_of("cost", naive(target)) else None
 
 
-def keep_argument(text: str, start: Scheme) -> tuple[Scheme, int]:
-    """The start with the products that --keep names in front, and how many they are.
+def with_kept_first(text: str, start: Scheme, named: Named) -> tuple[Scheme, int]:
+    """The start with the products that a text names in front, and how many they are.
 
-    Products are named as `lcma show` does (m1,m4), or by a SCHEME whose products stay, as far as the
+    Products are named as `lcma show` does (m1,m4), or by a scheme whose products stay, as far as the
     start has them.
 
     Raises:
@@ -77,7 +81,7 @@ def keep_argument(text: str, start: Scheme) -> tuple[Scheme, int]:
     if re.fullmatch(r"m\d+(,m\d+)*", text.replace(" ", "")):
         places = [int(name) - 1 for name in re.findall(r"\d+", text)]
     else:
-        other = scheme_argument(text)[0]
+        other = named(text)
         places = common_products(start, other)
         if not places:
             raise TargetError(f"the start has no product of {other!r} to keep: `lcma show` names its own")
