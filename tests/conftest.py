@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -10,7 +11,41 @@ import time
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
+
+_LARGEST_CACHE = 1 << 30
+_LONGEST_UNTOUCHED = 7 * 24 * 3600
+
+
+def _prune(folder: Path) -> None:
+    """Delete the compiled code of sources that nothing was compiled from for a week, and the oldest beyond a gigabyte.
+
+    A run that still needs it compiles again: an entry that has gone counts as missing.
+    """
+    total = 0
+    for stamped in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
+        total += sum(path.stat().st_size for path in stamped.iterdir())
+        if total > _LARGEST_CACHE or stamped.stat().st_mtime < time.time() - _LONGEST_UNTOUCHED:
+            shutil.rmtree(stamped, ignore_errors=True)
+
+
+def _shared_folder() -> Path:
+    """The compiled code of all runs of all clones of this user: most of the time of a first run is compiling.
+
+    An entry is stamped with the sources that it comes from, numba's version and its level of optimisation, and is
+    found by the processor's features. An empty XDG_CACHE_HOME makes a run a first one.
+    """
+    folder = platformdirs.user_cache_path("lcma-tests", appauthor=False) / "numba"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # this user can write no such folder: one for this run
+        folder = Path(_HOME.name, "compiled")
+        folder.mkdir()
+    with contextlib.suppress(OSError):  # another run prunes it at the same time
+        _prune(folder)
+    return folder
+
 
 # Before anything reads it: no test may see or touch the user's own catalogue. Workers of pytest-xdist
 # inherit the first process's environment: each has a home of its own inside that one's, and they
@@ -21,15 +56,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     _CACHE.mkdir(exist_ok=True)
     Path(_HOME.name, "cache").symlink_to(_CACHE)
 else:
-    # Compiling takes most of the time of the tests, and entries are stamped with the sources that they come from:
-    # those of one run are good for the next. Of sources that have changed nothing is left after a week.
-    _COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
-    _COMPILED.mkdir(parents=True, exist_ok=True)
-    for _folder in _COMPILED.iterdir():
-        if _folder.stat().st_mtime < time.time() - 7 * 24 * 3600:
-            shutil.rmtree(_folder, ignore_errors=True)
     Path(_HOME.name, "cache").mkdir()
-    Path(_HOME.name, "cache", "numba").symlink_to(_COMPILED)
+    Path(_HOME.name, "cache", "numba").symlink_to(_shared_folder())
 os.environ["LCMA_HOME"] = _HOME.name
 
 # No test times products behind its back; those of learning switch it on.
