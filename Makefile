@@ -13,18 +13,19 @@ setup: $(VENV)/.base
 demo: $(VENV)/.base
 	@$(BIN)/lcma demo
 
+# The slow tests too: make test MARK=
+MARK ?= not slow
 test: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 4 $(ARGS)
+	$(BIN)/pytest -m "$(MARK)" -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests of schemes_db and verify with their coverage, which must reach 90%; then the others, which tracing would slow.
+# The tests of schemes_db and verify with their coverage, which must reach 90%. Tracing would slow the others to half.
 coverage: $(VENV)/.dev
 	$(MAKE) test ARGS="tests/schemes_db tests/verify --cov --cov-report=term $(ARGS)"
-	$(MAKE) test ARGS="--ignore=tests/schemes_db --ignore=tests/verify $(ARGS)"
 
 CASES ?= 10000
 SEED ?= 2

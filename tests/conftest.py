@@ -65,9 +65,35 @@ os.environ["LCMA_LEARN"] = "0"
 
 import lcma  # noqa: E402
 from lcma import jit  # noqa: E402
+from lcma.schemes_db.shipped import shipped_names  # noqa: E402
 
 # A process looks once where its compiled code is: not in the home of the test that happens to be first.
 jit._cache_root()
+
+
+_OF_ALL_KINDS = {
+    *("strassen", "laderman", "eca-stage1", "eca-stage2", "2x3x4-r20", "2x7x9-r96", "4x4x4-r47-mod2"),
+    *("3x3x3-tri-left-r17", "3x3x3-upper-lower-r13", "4x4x4-band1-r34", "4x4x4-upper-upper-r19", "5x2x5-tri-out-r26"),
+}
+"""Shipped schemes of every ring and structure."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before a choice by marks
+def pytest_collection_modifyitems(items):
+    """Mark the tests whose coverage `make coverage` measures."""
+    covered = tuple(Path(__file__).with_name(name) for name in ("schemes_db", "verify"))
+    for item in items:
+        if any(folder in item.path.parents for folder in covered):
+            item.add_marker("covered")
+
+
+def pytest_generate_tests(metafunc):
+    """`shipped_name`: every shipped scheme, and in the fast suite twelve of all kinds; nothing reads them before."""
+    if "shipped_name" in metafunc.fixturenames:
+        slow = pytest.mark.slow
+        names = [name if name in _OF_ALL_KINDS else pytest.param(name, marks=slow) for name in shipped_names()]
+        assert len(_OF_ALL_KINDS) == 12 == sum(isinstance(name, str) for name in names)
+        metafunc.parametrize("shipped_name", names)
 
 
 @pytest.fixture(autouse=True)
