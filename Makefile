@@ -1,5 +1,5 @@
 # `make setup`, `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
-.PHONY: setup demo test lint coverage fuzz docs browser-test clean
+.PHONY: setup demo test lint coverage fuzz faults docs browser-test clean
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -33,6 +33,10 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python tests/schemes_db/fuzz_formats.py $(CASES) $(SEED)
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
 	$(BIN)/python tests/kernels/exact/fuzz_products.py $(CASES) $(SEED)
+
+# What the fast suite is worth: 30 faults, one at a time in a copy of the project, of which it must find every one.
+faults: $(VENV)/.dev
+	$(BIN)/python tests/faults/seed_faults.py
 
 # The documentation in docs/_build/html, the catalogue's pages in its folder `catalogue`. Strict: a warning or a dead link fails.
 docs: export LCMA_HOME = $(CURDIR)/docs/_build/home
