@@ -13,7 +13,7 @@ from lcma.schemes_db.formats import lcma_json, parse_bytes, render
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped
 from lcma.verify import judge, randomized
-from lcma.verify.exact import check_exact
+from lcma.verify.exact import check_exact, magnitude_bound
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
 from lcma.workbench import cli
 
@@ -234,6 +234,12 @@ def test_what_is_no_certificate_is_refused(data):
 def test_an_unknown_method_is_refused(strassen):
     with pytest.raises(LcmaError, match="choose one of exact, randomized"):
         lcma.check(strassen, "hopeful")
+
+
+def test_the_bound_on_sums_is_of_magnitudes(strassen):
+    u, v, w = (factor.dense for factor in strassen.factors)
+    assert magnitude_bound(strassen) == 7 + 1  # a sum of seven products, and the value wanted
+    assert magnitude_bound(Scheme.from_arrays(strassen.target, -3 * u, -v, w)) == 3 * 7 + 1
 
 
 def test_primes():
