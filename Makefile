@@ -34,7 +34,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
 	$(BIN)/python tests/kernels/exact/fuzz_products.py $(CASES) $(SEED)
 
-# What the fast suite is worth: 30 faults, one at a time in a copy of the project, of which it must find every one.
+# What the fast suite is worth: it must find every fault of tests/faults, made one at a time in a copy of the project.
 faults: $(VENV)/.dev
 	$(BIN)/python tests/faults/seed_faults.py
 
