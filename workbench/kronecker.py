@@ -21,11 +21,9 @@ from .timing import gflops
 
 if TYPE_CHECKING:
     from ..kernels import Request
-    from ..kernels.block_low_rank import BlockLowRankMatrix
-    from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
+    from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
-
-    FactoredMatrix = KroneckerMatrix | BlockLowRankMatrix
+    from ..kernels.structured.chain import Chain
 
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
@@ -48,14 +46,9 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     Raises:
         SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.block_low_rank import files as block_low_rank_files
-    from ..kernels.factor_files import header_of
-    from ..kernels.kronecker import files as kronecker_files
+    from ..kernels.structured.files import is_operand_file, load
 
-    header = header_of(text, (kronecker_files.PATTERNS, block_low_rank_files.HEADER))
-    if header is None:
-        return None
-    return kronecker_files.load(text) if header == kronecker_files.PATTERNS else block_low_rank_files.load(text)
+    return load(text) if is_operand_file(text) else None
 
 
 def product_request(
@@ -244,13 +237,13 @@ def suggested_rows(
     Raises:
         PlanError: no list keeps to the density.
     """
-    from ..kernels.kronecker.suggestions import suggested
+    from ..kernels.structured.suggestions import suggested
 
     return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
 
 
 def ranked_rows(
-    structures: Sequence[KroneckerSparse],
+    structures: Sequence[Chain],
     batch: int,
     layout: str | None,
     dtype: str,
@@ -308,8 +301,8 @@ def approximated(
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
     from ..kernels.kronecker import factorize
-    from ..kernels.kronecker.pattern import parse_patterns
-    from ..kernels.kronecker.suggestions import suggested
+    from ..kernels.structured.pattern import parse_patterns
+    from ..kernels.structured.suggestions import suggested
 
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]

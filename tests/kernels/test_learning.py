@@ -22,8 +22,6 @@ from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker.pattern import Pattern
-from lcma.kernels.kronecker.structure import KroneckerSparse
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
@@ -32,6 +30,8 @@ from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
 from lcma.kernels.planning.trials.trial import begun
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Request
+from lcma.kernels.structured.chain import KroneckerSparse
+from lcma.kernels.structured.pattern import Pattern
 
 STRASSEN = Found(
     ("dense", "scheme", OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name, (("method", "batched"),)), 1.0

@@ -16,7 +16,7 @@ from .case import Options, Say
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
-    from ...kernels.block_low_rank.structure import BlockLowRank
+    from ...kernels.structured.block_low_rank import BlockLowRank
     from .baselines.product import Baseline
 
 AUTO, FREE, DENSE, BASELINE, COMPILED = "auto", "auto or dense", "dense", "permuted", "compiled"
@@ -48,8 +48,8 @@ def forms_of(
         VerificationError: a result is wrong.
         PlanError: there is too little memory.
     """
-    from ...kernels.block_low_rank.strategy import structure_in
     from ...kernels.factored import UNLIMITED
+    from ...kernels.structured.steps_strategy import structure_in
     from ...kernels.tuning import bench_for
 
     require_memory(request)
@@ -181,7 +181,7 @@ def _check(name: str, request: Request, error: float) -> None:
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     import torch
 
-    from ...kernels.block_low_rank.strategy import structure_in
+    from ...kernels.structured.steps_strategy import structure_in
     from .baselines.block_low_rank import multiply_permuted
 
     structure = structure_in(request)

@@ -52,7 +52,8 @@ def gradient_figures(
     import torch
 
     from ...kernels.cuda.clock import interleaved
-    from ...kernels.torch.kronecker import kronecker_mm
+    from ...kernels.kronecker import KroneckerSparse
+    from ...kernels.torch.structured import structured_mm
 
     torch.backends.cuda.matmul.allow_tf32 = False
     first = order == BATCH_FIRST
@@ -65,7 +66,8 @@ def gradient_figures(
     try:
         x = drawn(*((batch, pattern.cols) if first else (pattern.cols, batch))).requires_grad_()
         weights = drawn(*pattern.parameter_shape).mul_(pattern.c**-0.5).requires_grad_()
-        ours = kronecker_mm(x.T, weights, True).T if first else kronecker_mm(x, weights)
+        columns = structured_mm(x.T if first else x, [weights], KroneckerSparse.of(pattern), last=first)
+        ours = columns.T if first else columns
         products = {"ours": ours, "bmm": permuted_product(x, weights, pattern, first)}
         grad = drawn(*ours.shape)
         calls = {

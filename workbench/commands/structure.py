@@ -101,7 +101,7 @@ def _one_list(
 ) -> None:
     """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
     from ...kernels.kronecker import save
-    from ...kernels.kronecker.approximation import ALGORITHMS
+    from ...kernels.structured.approximation import ALGORITHMS
 
     batch, layout, device = product
     algorithms = ALGORITHMS if by in (None, "all") else (str(by),)

@@ -50,7 +50,7 @@ def command(
     lists of patterns that keep to the density are ranked by predicted time; where few patterns divide the sizes, it
     says which ones would.
     """
-    from ...kernels.kronecker.suggestions import padding_advice
+    from ...kernels.structured.suggestions import padding_advice
 
     given = (inputs, outputs, density)
     if structure is not None:

@@ -90,7 +90,7 @@ def command(
     GEMM (bmm), einsum, sparse formats (bsr, csr) and the dense matrix, of a block low-rank one GEMMs on views
     (strided), the papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
     """
-    from ...kernels.kronecker import KroneckerMatrix
+    from ...kernels.kronecker import FactoredMatrix
 
     if (matrix := operand_matrix(scheme)) is not None:
         if causal or record or ring or max_abs is not None:
@@ -105,7 +105,7 @@ def command(
             found = contest_of(request, text, levels or (1,), strategy, seed, factors).run(rounds, progress.update)
         about: dict[str, Any] = {
             "structure": matrix.structure.name,
-            **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, KroneckerMatrix) else {}),
+            **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, FactoredMatrix) else {}),
             "layout": layout or "bsf",
             "size": request.shape,
         }
