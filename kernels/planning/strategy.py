@@ -258,5 +258,18 @@ class Plan:
         """Build the executor of this plan."""
         return self.strategy.build(self.candidate, self.request, self.machine)
 
+    @cached_property
+    def executor(self) -> Executor:
+        """The executor of this plan, built once."""
+        return self.build()
+
+    def run(self, a: Any, b: Any, out: Any = None) -> Any:
+        """Compute a b by this plan, in `out` or in a new array or tensor.
+
+        Raises:
+            PlanError: the operands do not match the request.
+        """
+        return self.executor.run(a, b, out)
+
     def __repr__(self) -> str:
         return f"<plan {self.request} by {self.candidate}, workspace {self.workspace} bytes>"

@@ -146,6 +146,16 @@ def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, pla
     assert (found.plan.candidate.strategy, found.measured) == ("scheme", True)
 
 
+def test_a_plan_stays_what_it_is_while_its_class_is_learned(learner, played):
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    a, b = operands()
+    before = lcma.plan(a, b)
+    multiply_until(a, b, decided)
+    assert lcma.plan(a, b).candidate.strategy == "scheme"
+    assert before.candidate.strategy == "vendor"
+    np.testing.assert_array_equal(before.run(a, b), np.matmul(a, b))
+
+
 def test_a_slower_scheme_loses_and_the_library_is_called_directly(learner, played):
     played({"vendor": 3e-3, "scheme": 4e-3})
     a, b = operands()
