@@ -276,7 +276,7 @@ def _remembered(
         if (plan := _restored(found, request, machine, strategies)) is not None and not plan.strategy.baseline:
             plans = [*plans, plan]
             break
-    times = tuple(known.seconds(plan) for plan in plans)
+    times = tuple(known.seconds(plan.candidate.key, plan.seconds) for plan in plans)
     if any(seconds != seconds for seconds in times):  # NaN: not measured
         return plans, begun(vendors, len(plans), open=False)
     return plans, decided_by(vendors, times)

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..request import Request
+from .parameters import CandidateKey, Parameters
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 Operand = Any
 """A numpy array on the CPU, a torch tensor on a GPU."""
-
-
-Parameters = tuple[tuple[str, str | int], ...]
-"""Sorted pairs of a name and a value, such as (("method", "tasks"),)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class Candidate:
         return None if self.source is None else self.source.program
 
     @cached_property
-    def key(self) -> tuple[str, str, str, Parameters]:
+    def key(self) -> CandidateKey:
         """The identity of the candidate, also in files."""
         return self.family, self.strategy, "" if self.source is None else self.source.key, self.parameters
 

@@ -24,7 +24,7 @@ from ...errors import PlanError
 from ...home import home, write_atomic
 from ..request import Request
 from .cache import plan_cache
-from .strategy import Parameters, Plan
+from .parameters import CandidateKey, Parameters
 
 NEAR = math.log(1.25)
 """Sizes that each differ by less than this factor use one record."""
@@ -58,7 +58,7 @@ class TimedCandidate:
     predicted: float | None
 
     @property
-    def key(self) -> tuple[str, str, str, Parameters]:
+    def key(self) -> CandidateKey:
         return self.family, self.strategy, self.source, self.parameters
 
 
@@ -92,21 +92,21 @@ class Known:
         """The fraction of the baseline's time that a candidate must stay below."""
         return EXACT_PART if self.exact else NEAR_PART
 
-    def seconds(self, plan: Plan) -> float:
-        """Return measured seconds of a plan, or its prediction scaled by the record's ratio; NaN if neither is known.
+    def seconds(self, candidate: CandidateKey, predicted: float | None) -> float:
+        """Return measured seconds of a candidate, or those predicted scaled by the record's ratio; NaN if unknown.
 
         With a neighbour's record, a candidate that was not measured is scaled by the median ratio of its strategy.
         """
-        entry = self.entry_of(plan)
+        entry = self.entry_of(candidate)
         if self.exact:
             return math.nan if entry is None else entry.seconds
-        alike = [one for one in self.record.entries if one.strategy == plan.candidate.strategy]
+        alike = [one for one in self.record.entries if one.strategy == candidate[1]]
         scales = [one.seconds / one.predicted for one in (alike if entry is None else [entry]) if one.predicted]
-        return plan.seconds * statistics.median(scales) if scales and plan.seconds is not None else math.nan
+        return predicted * statistics.median(scales) if scales and predicted is not None else math.nan
 
-    def entry_of(self, plan: Plan) -> TimedCandidate | None:
-        """Return the record's entry of a plan's candidate, or None."""
-        return next((one for one in self.record.entries if one.key == plan.candidate.key), None)
+    def entry_of(self, candidate: CandidateKey) -> TimedCandidate | None:
+        """Return the record's entry of a candidate, or None."""
+        return next((one for one in self.record.entries if one.key == candidate), None)
 
 
 @dataclass(frozen=True)

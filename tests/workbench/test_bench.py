@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -110,9 +111,10 @@ def test_a_torn_last_line_is_dropped_and_a_bad_one_named(tmp_path):
     assert journal.rows() == [row]
     journal.append(row)
     assert journal.rows() == [row, row]
-    journal.path.write_text('nonsense\n{"suite": "s", "key": "k", "code": "c"}\n')
-    with pytest.raises(SchemeFormatError, match="not a row"):
-        journal.rows()
+    for lines in (["nonsense", json.dumps(row)], [json.dumps(row), "nonsense"]):  # the last one is not torn
+        journal.path.write_text("".join(line + "\n" for line in lines))
+        with pytest.raises(SchemeFormatError, match="not a row"):
+            journal.rows()
 
 
 def test_the_code_hash_sees_every_file(tmp_path, monkeypatch):

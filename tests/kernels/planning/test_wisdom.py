@@ -91,14 +91,18 @@ def test_a_near_record_scales_predictions(flat, plans):
     vendor, scheme = plans
     known = Known(record(REQUEST, entry(vendor, 2 * vendor.seconds), entry(scheme, 3 * scheme.seconds)), exact=False)
     other = decision_for(replace(REQUEST, m=2400), machine=flat)
-    assert known.seconds(other.baseline) == pytest.approx(2 * other.baseline.seconds)
+
+    def seconds(known, plan):
+        return known.seconds(plan.candidate.key, plan.seconds)
+
+    assert seconds(known, other.baseline) == pytest.approx(2 * other.baseline.seconds)
     if other.plan.candidate == scheme.candidate:
-        assert known.seconds(other.plan) == pytest.approx(3 * other.plan.seconds)
+        assert seconds(known, other.plan) == pytest.approx(3 * other.plan.seconds)
     unknown = replace(other.baseline, candidate=replace(other.baseline.candidate, parameters=(("method", "other"),)))
-    assert known.seconds(unknown) == pytest.approx(2 * other.baseline.seconds)  # as others of its strategy
-    assert math.isnan(replace(known, exact=True).seconds(unknown))
+    assert seconds(known, unknown) == pytest.approx(2 * other.baseline.seconds)  # as others of its strategy
+    assert math.isnan(seconds(replace(known, exact=True), unknown))
     strange = replace(unknown, candidate=replace(unknown.candidate, strategy="other"))
-    assert math.isnan(known.seconds(strange))
+    assert math.isnan(seconds(known, strange))
 
 
 def test_near_a_record_what_it_lacks_may_be_chosen_by_a_scaled_prediction(flat, plans):
