@@ -38,9 +38,7 @@ from ..schemes import scheme_argument, stored_scheme
 )
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 @force_option
-def command(
-    scheme: str | None, everything: bool, records: bool, format_: str, out: str | None, force: bool
-) -> int:
+def command(scheme: str | None, everything: bool, records: bool, format_: str, out: str | None, force: bool) -> int:
     """Write schemes of the catalogue as text.
 
     The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.
