@@ -41,7 +41,8 @@ def api_pages() -> dict[str, str]:
     """A page for each public name, one for each package, and `index`."""
     names = public_names()
     pages = {name: _page(f"lcma.{name}", getattr(lcma, name)) for name in names}
-    pages |= {page_name(package): _package(package) for package in public_packages()}
+    described: set[int] = set()
+    pages |= {page_name(package): _package(package, described) for package in public_packages()}
     return {"index": _index(names), **pages}
 
 
@@ -99,14 +100,16 @@ def _constant(value: object) -> str:
     return f"`{value!r}`"
 
 
-def _package(package: str) -> str:
+def _package(package: str, described: set[int]) -> str:
+    """The page of a package; what a page before describes (`described`, by identity) is not indexed again."""
     module = import_module(package)
     directives = []
     for name in names_of(package):
         value = getattr(module, name)
         if isinstance(value, ModuleType):
             continue
-        listed = getattr(lcma, name, None) is value and name in lcma.__all__
+        listed = (getattr(lcma, name, None) is value and name in lcma.__all__) or id(value) in described
+        described.add(id(value))
         directives.append(_directive(f"{package}.{name}", value, *([":no-index:"] if listed else [])))
     body = "\n".join(directives)
     return f"# {package}\n\n{_summary(module)}\n\n```{{eval-rst}}\n{body}\n```\n"
