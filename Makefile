@@ -1,5 +1,5 @@
 # `make setup`, `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
-.PHONY: setup demo test lint coverage fuzz docs browser-test clean
+.PHONY: setup demo test lint coverage fuzz faults docs browser-test clean
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -13,18 +13,19 @@ setup: $(VENV)/.base
 demo: $(VENV)/.base
 	@$(BIN)/lcma demo
 
+# The slow tests too: make test MARK=
+MARK ?= not slow
 test: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 4 $(ARGS)
+	$(BIN)/pytest -m "$(MARK)" -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests of schemes_db and verify with their coverage, which must reach 90%; then the others, which tracing would slow.
+# The tests of schemes_db and verify with their coverage, which must reach 90%. Tracing would slow the others to half.
 coverage: $(VENV)/.dev
 	$(MAKE) test ARGS="tests/schemes_db tests/verify --cov --cov-report=term $(ARGS)"
-	$(MAKE) test ARGS="--ignore=tests/schemes_db --ignore=tests/verify $(ARGS)"
 
 CASES ?= 10000
 SEED ?= 2
@@ -32,6 +33,10 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python tests/schemes_db/fuzz_formats.py $(CASES) $(SEED)
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
 	$(BIN)/python tests/kernels/exact/fuzz_products.py $(CASES) $(SEED)
+
+# What the fast suite is worth: it must find every fault of tests/faults, made one at a time in a copy of the project.
+faults: $(VENV)/.dev
+	$(BIN)/python tests/faults/seed_faults.py
 
 # The documentation in docs/_build/html, the catalogue's pages in its folder `catalogue`. Strict: a warning or a dead link fails.
 docs: export LCMA_HOME = $(CURDIR)/docs/_build/home

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .kernels import finite as finite
     from .kernels import kronecker as kronecker
     from .kernels import matmul as matmul
+    from .kernels import plan as plan
     from .kernels import prepare as prepare
     from .kernels.causal.masked import masked_matmul as masked_matmul
     from .kernels.causal.products import causal_pv as causal_pv
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("BitMatrix", "Prepared", "block_low_rank", "finite", "kronecker", "matmul", "prepare"),
+    ".kernels": ("BitMatrix", "Prepared", "block_low_rank", "finite", "kronecker", "matmul", "plan", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.compression": ("CompressConfig",),

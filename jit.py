@@ -3,7 +3,7 @@
 numba's own cache checks only the file of the function itself: it reuses stale machine code after a
 helper in another file changed. It fails on a corrupt entry, it raises where no folder is writable,
 and processes that need the same function at the same time all compile it. Here an entry is stamped
-with a hash of every source file of the function's folder, an entry that cannot be read or written
+with a hash of every source file of the function's folder and of NUMBA_OPT, an entry that cannot be read or written
 counts as missing, and one process compiles while the others wait for its entry.
 
 Modules that use this are imported only by the functions that need compiled code: importing numba
@@ -32,7 +32,7 @@ LONGEST_WAIT = 120.0
 
 @functools.lru_cache(maxsize=64)
 def _folder_stamp(folder: Path, deep: bool) -> str:
-    hasher = hashlib.sha256(numba.__version__.encode())
+    hasher = hashlib.sha256(f"{numba.__version__} {numba.config.OPT}".encode())  # type: ignore[attr-defined]
     for path in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
         hasher.update(path.name.encode() + path.read_bytes())
     return hasher.hexdigest()[:24]

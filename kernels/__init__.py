@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from . import kronecker as kronecker
     from .api import finite as finite
     from .api import matmul as matmul
+    from .api import plan as plan
     from .api import prepare as prepare
     from .cpu.workspace import Pool as Pool
     from .dense.prepared import Prepared as Prepared
@@ -62,6 +63,7 @@ _MODULES = {
     "finite": "api",
     "machine_for": "families",
     "matmul": "api",
+    "plan": "api",
     "plan_for": "plans",
     "prepare": "api",
     "register_strategy": "planning.strategy",

@@ -18,7 +18,7 @@ from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
 from .out import check_out
 from .planning.cache import plan_cache
-from .plans import AUTO, PREDICT, planned
+from .plans import AUTO, PREDICT, plan_for, planned
 from .request import Request
 from .ring import ExactRing
 
@@ -141,6 +141,39 @@ def matmul(
     return multiply(
         np.asarray(a), np.asarray(b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)
     )
+
+
+def plan(
+    a: Any,
+    b: Any,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    *,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
+    max_abs: int | None = None,
+    strategy: str | None = None,
+) -> Plan:
+    """Return the plan by which a (..., M, K) and b (..., K, N), arrays or tensors of a GPU, are multiplied now.
+
+    The plan stays what it is, whatever is learned later: `plan.run(a, b, out=None)` multiplies any operands of these
+    shapes, dtypes and layouts by it, and `print(plan)` names the candidate. Arguments are those of `matmul`.
+
+    Raises:
+        PlanError, VerificationError: as `matmul`, or tensors of a CPU are given.
+    """
+    refuse_masks(a=a, b=b)
+    limits: Any = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
+    if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
+        from .cuda.dtypes import name_of
+        from .cuda.requests import request_of
+
+        if not (torch.is_tensor(a) and torch.is_tensor(b) and a.is_cuda):
+            raise PlanError("plans run arrays, or tensors of a GPU; pass x.numpy() of CPU tensors")
+        request = request_of(a, b, name_of(a), **limits)
+    else:
+        request = Request.of(np.asarray(a), np.asarray(b), **limits)
+    return plan_for(request, scheme, levels, strategy=strategy)
 
 
 def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:

@@ -29,6 +29,7 @@ SMALL = 1 << 28
 At 200 Gflop/s such a product takes less than 2.7 ms.
 """
 
+
 class IsVendors:
     """The cache entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
 

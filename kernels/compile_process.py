@@ -44,7 +44,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Task:
+class CompileTask:
     """A request, and what candidates are predicted by; `target` is that of Triton for a GPU."""
 
     request: Request
@@ -68,7 +68,9 @@ class CompileProcess:
             from .cuda.precompile import target as current
 
             target = (now := current()).backend, now.arch, now.warp_size
-        task = Task(request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target)
+        task = CompileTask(
+            request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target
+        )
         try:
             process = self._process = self._process or _started()
             assert process.stdin is not None
@@ -115,7 +117,7 @@ def _receive(stream: BinaryIO | Any) -> Any:
     return pickle.loads(stream.read(struct.unpack("<q", head)[0]))
 
 
-def best_plans(task: Task) -> list[Plan]:
+def best_plans(task: CompileTask) -> list[Plan]:
     """Return the plans of the candidates to try: one that is soon compiled, then the best by prediction.
 
     Each differs from those before it in its strategy and method, or in its levels.
@@ -137,7 +139,7 @@ def best_plans(task: Task) -> list[Plan]:
     return chosen
 
 
-def _planned(task: Task) -> list[Plan]:
+def _planned(task: CompileTask) -> list[Plan]:
     """Return `best_plans`, none where planning fails: the parent goes on without candidates."""
     try:
         return best_plans(task)
@@ -158,7 +160,7 @@ def _programs(program: Any) -> Iterator[Any]:
             yield from _programs(inner)
 
 
-def _machine(task: Task) -> Machine:
+def _machine(task: CompileTask) -> Machine:
     """Return the machine of a task, with the schemes of the compact pool."""
     from .dense.pool import compact_pool
 
@@ -199,11 +201,11 @@ def main() -> None:
     os.dup2(2, 1)  # the compiler may print
     with contextlib.suppress(EOFError):
         while True:
-            task: Task = _receive(sys.stdin.buffer)
+            task: CompileTask = _receive(sys.stdin.buffer)
             if task.target is not None:
-                from .cuda.precompile_worker import Target
+                from .cuda.precompile_worker import OfflineDriver
 
-                Target.activate(*task.target)
+                OfflineDriver.activate(*task.target)
             for plan in _planned(task):
                 with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)

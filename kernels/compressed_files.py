@@ -18,10 +18,9 @@ import numpy.typing as npt
 from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
-from .block_low_rank.structure import Blast, LowRank, Monarch
-from .compression import CompressedWeight, Compressible
-from .kronecker.pattern import parse_patterns
-from .kronecker.structure import KroneckerSparse
+from .compression import CompressedWeight
+from .structured.chain import FactorChain
+from .structured.kinds import parse_structure
 
 Matrix = npt.NDArray[Any]
 
@@ -30,41 +29,11 @@ STRUCTURES = "lcma_structures"
 ROUNDED_LAYERS = "lcma_intermediates"
 """The metadata of files with layers that rounded the results between their steps to 8 bits, which are not read."""
 
-_CLASSES: dict[str, type[Any]] = {"low-rank": LowRank, "monarch": Monarch, "blast": Blast}
-
-
-def structure_text(structure: Compressible) -> str:
-    """Return the text that `parse_structure` reads: patterns, or a kind and its sizes."""
-    if isinstance(structure, KroneckerSparse):
-        return "".join(map(str, structure.patterns))
-    return " ".join(map(str, (structure.kind, *structure.sizes)))
-
-
-def parse_structure(text: str) -> Compressible:
-    """Parse a structure.
-
-    Raises:
-        PlanError: the text is no structure.
-    """
-    if text.startswith("("):
-        return KroneckerSparse(parse_patterns(text))
-    kind, *sizes = text.split(" ")
-    try:
-        numbers = [int(size) for size in sizes]
-        return _structure_of(kind, numbers)
-    except (KeyError, TypeError, ValueError):
-        raise PlanError(f"{text[:60]!r} names no structure") from None
-
-
-def _structure_of(kind: str, numbers: list[int]) -> Compressible:
-    found: Compressible = _CLASSES[kind](*numbers)
-    return found
-
 
 def write_model(
     path: Path,
     tensors: Mapping[str, tuple[str, Matrix]],
-    structures: Mapping[str, Compressible],
+    structures: Mapping[str, FactorChain],
     metadata: Mapping[str, str],
 ) -> None:
     """Write tensors (the format's dtype and the data) with the structures of compressed layers, atomically.
@@ -72,11 +41,11 @@ def write_model(
     Raises:
         OSError: the file cannot be written.
     """
-    texts = {name: structure_text(structure) for name, structure in structures.items()}
+    texts = {name: structure.text for name, structure in structures.items()}
     write_atomic(path, safetensors.chunks(tensors, {**metadata, STRUCTURES: json.dumps(texts)}))
 
 
-def structures_in(path: Path) -> dict[str, Compressible]:
+def structures_in(path: Path) -> dict[str, FactorChain]:
     """Return the structures of the compressed layers of a file.
 
     Raises:
@@ -133,7 +102,7 @@ class FinishedLayers:
         """
         kinds = {"float32": "F32", "float64": "F64"}
         rows = {f"factor{place}": (kinds[x.dtype.name], x) for place, x in enumerate(found.factors, 1)}
-        facts = {"structure": structure_text(found.structure), "error": repr(found.error)}
+        facts = {"structure": found.structure.text, "error": repr(found.error)}
         write_atomic(self._file(key), safetensors.chunks(rows, facts))
 
     def remove(self, keys: list[str]) -> None:

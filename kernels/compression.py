@@ -14,21 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError, RankError
-from .block_low_rank.conversion import monarch_of
-from .block_low_rank.decomposition import STEPS, decompose, least_error
-from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from .factored import product_dtype, request_of
-from .kronecker.approximation import factorize
-from .kronecker.chainability import chain_reason
-from .kronecker.pattern import parse_patterns
-from .kronecker.structure import KroneckerSparse
-from .kronecker.suggestions import suggested_pairs
 from .plans import decision_for
 from .request import Request
+from .structured.approximation import factorize
+from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .structured.chain import FactorChain, KroneckerSparse
+from .structured.chainability import chain_reason
+from .structured.conversion import monarch_of
+from .structured.decomposition import STEPS, decompose, least_error
+from .structured.pattern import parse_patterns
+from .structured.suggestions import suggested_pairs
 
 Matrix = npt.NDArray[Any]
-
-Compressible = BlockLowRank | KroneckerSparse
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
 
@@ -108,7 +106,7 @@ class CompressConfig:
                 raise PlanError(f"{option!r} must be a number") from None
         return found
 
-    def structures(self, rows: int, cols: int) -> tuple[Compressible, ...]:
+    def structures(self, rows: int, cols: int) -> tuple[FactorChain, ...]:
         """Return the candidate structures for a weight, of which the best is used: one, or all kronecker pairs.
 
         Raises:
@@ -160,7 +158,7 @@ def config_for(name: str, configs: Configs) -> CompressConfig | None:
 class CompressedWeight:
     """Factors that approximate a weight, left-most first, and their relative error before rounding to its dtype."""
 
-    structure: Compressible
+    structure: FactorChain
     factors: tuple[Any, ...]
     error: float
 
@@ -186,7 +184,7 @@ class LayerReport:
 
 def compress_weight(
     weight: Any,
-    structures: tuple[Compressible, ...],
+    structures: tuple[FactorChain, ...],
     steps: int = STEPS,
     on_event: OnEvent = lambda _: None,
     tolerance: float = 0.0,
@@ -209,6 +207,7 @@ def compress_weight(
             nearest = factorize(plain, structure.patterns)
             one = CompressedWeight(structure, nearest.matrix.factors, nearest.error)
         else:
+            assert isinstance(structure, BlockLowRank)
             by_step = decompose(
                 weight,
                 structure,
@@ -223,7 +222,7 @@ def compress_weight(
     return found
 
 
-def _nearest_pair(weight: Any, structures: tuple[Compressible, ...], on_event: OnEvent) -> CompressedWeight | None:
+def _nearest_pair(weight: Any, structures: tuple[FactorChain, ...], on_event: OnEvent) -> CompressedWeight | None:
     """Return the most accurate of pairs of Kronecker-sparse factors for a tensor; None if another structure is given.
 
     As Monarch matrices, which they are: their least errors first, then the factors of the best.
@@ -246,7 +245,7 @@ def _nearest_pair(weight: Any, structures: tuple[Compressible, ...], on_event: O
     return CompressedWeight(pair, factors, found.error)
 
 
-def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
+def output_error(weight: Matrix, structure: FactorChain, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
     """Return |X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64."""
     wide = inputs.astype(np.float64).T
     truth = weight.astype(np.float64) @ wide
@@ -255,7 +254,7 @@ def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix,
     return error / norm if norm else error
 
 
-def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str) -> float | None:
+def predicted_speed(structure: FactorChain, batch: int, dtype: str, device: str) -> float | None:
     """Return predicted seconds of the vendor's product X W^T over those of the structured one, for X (batch, cols)."""
     dtype = product_dtype(dtype, device)
     dense = Request(batch, structure.cols, structure.rows, dtype, device=device)
@@ -264,7 +263,7 @@ def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str
     return None if not theirs or not ours else theirs / ours
 
 
-def parameter_names(structure: Compressible) -> tuple[str, ...]:
+def parameter_names(structure: FactorChain) -> tuple[str, ...]:
     """Return the names of the factors in the state of the structure's layer, left-most first."""
     if isinstance(structure, KroneckerSparse):
         return tuple(f"factors.{place}" for place in range(len(structure.patterns)))

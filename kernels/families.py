@@ -65,13 +65,13 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
 
 def _cpu() -> tuple[Strategy, ...]:
-    from .block_low_rank.cpu import CpuBlockLowRank
     from .causal.cpu import CpuTriangular
     from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
     from .dense.cpu import CpuScheme, CpuVendor
     from .dense.naive import NaiveScheme
     from .exact.cpu import CpuExactLeaf, CpuExactScheme
-    from .kronecker.cpu import CpuKronecker
+    from .structured.cpu import CpuKronecker
+    from .structured.steps_cpu import CpuBlockLowRank
 
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "dense"))
@@ -83,7 +83,6 @@ def _cpu() -> tuple[Strategy, ...]:
 
 
 def _cuda() -> tuple[Strategy, ...]:
-    from .block_low_rank.cuda import CudaBlockLowRank
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.fp8 import NAMES, CudaFp8
@@ -92,9 +91,10 @@ def _cuda() -> tuple[Strategy, ...]:
     from .dense.scaled_half import CudaScaledHalf
     from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
-    from .kronecker.block_schemes import CudaBlockSchemes
-    from .kronecker.cuda import CudaKronecker
-    from .kronecker.split_strategy import CudaSplitKronecker
+    from .structured.block_schemes import CudaBlockSchemes
+    from .structured.cuda import CudaKronecker
+    from .structured.split_strategy import CudaSplitKronecker
+    from .structured.steps_cuda import CudaBlockLowRank
 
     names = ("vendor", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))

@@ -31,7 +31,7 @@ from .planning.trials.clock import Clock, HostClock
 from .planning.trials.lesson import LearningExecutor, Lesson
 from .planning.trials.trial import Trial, begun, decided_by
 from .planning.tune import candidates
-from .planning.wisdom import Entry, Known, Record, class_of, keep_record, sizes_of
+from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 from .request import Request
 
 MOST_CLASSES = 1024
@@ -209,13 +209,13 @@ class Learner:
         """Store the medians of a decided class as wisdom."""
         seconds = lesson.trial.seconds()
         entries = tuple(
-            Entry(*lesson.plans[i].candidate.key, each, lesson.plans[i].seconds)
+            TimedCandidate(*lesson.plans[i].candidate.key, each, lesson.plans[i].seconds)
             for i, each in sorted(seconds.items(), key=lambda pair: pair[1])
         )
         request, today = lesson.request, datetime.date.today().isoformat()
         if not entries or request.max_error is not None or request.max_workspace is not None:
             return  # records have no limits: what was found within them is this process's alone
-        record = Record(class_of(request), sizes_of(request), today, entries)
+        record = WisdomRecord(class_of(request), sizes_of(request), today, entries)
         try:
             keep_record(lesson.plan.machine.profile.id, record, drop_plans=False)
         except OSError as error:
@@ -276,7 +276,7 @@ def _remembered(
         if (plan := _restored(found, request, machine, strategies)) is not None and not plan.strategy.baseline:
             plans = [*plans, plan]
             break
-    times = tuple(known.seconds(plan) for plan in plans)
+    times = tuple(known.seconds(plan.candidate.key, plan.seconds) for plan in plans)
     if any(seconds != seconds for seconds in times):  # NaN: not measured
         return plans, begun(vendors, len(plans), open=False)
     return plans, decided_by(vendors, times)

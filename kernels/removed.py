@@ -36,7 +36,7 @@ def family_of(request: Request) -> str:
         return "dense"
     if not is_factored(request.structures[0]):
         return "causal"
-    from .kronecker.structure import KroneckerSparse
+    from .structured.chain import KroneckerSparse
 
     return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
 

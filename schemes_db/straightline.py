@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
+from heapq import heappop, heappush
 
 from ..errors import PlanError
 from .costs import product_kinds
@@ -107,10 +107,6 @@ def _coprime(first: Coefficient, second: Coefficient) -> tuple[int, int, Coeffic
     return int(x / content), int(y / content), scale
 
 
-def _pairs(total: Sum) -> Iterable[Pair]:
-    return (_pair(total, i, j)[0] for i, j in combinations(sorted(total), 2))
-
-
 def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op], int]:
     """The sums with every pair that at least two of them share replaced by a value of its own."""
     sums = [dict(total) for total in sums]
@@ -119,30 +115,41 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
         return sums, ops, fresh
     counts: Counter[Pair] = Counter()
     holders: dict[Pair, set[int]] = {}
+    # Every pair that occurs twice has an entry with its count or a higher, earlier one. Equally frequent pairs are
+    # taken by their ids: the choice must not depend on the order of insertion.
+    queue: list[tuple[int, Pair]] = []
 
-    def count(row: int, change: int) -> None:
-        for pair in _pairs(sums[row]):
-            counts[pair] += change
-            if change > 0:
-                holders.setdefault(pair, set()).add(row)
-            else:
-                holders[pair].discard(row)
+    def pairs(row: int, ids: Iterable[int]) -> Iterable[Pair]:
+        """The pairs of two terms of a row, one of them one of these."""
+        total, done = sums[row], set[int]()
+        for one in ids:
+            done.add(one)
+            yield from (_pair(total, min(one, other), max(one, other))[0] for other in total if other not in done)
+
+    def add(row: int, ids: Iterable[int]) -> None:
+        for pair in pairs(row, ids):
+            counts[pair] += 1
+            holders.setdefault(pair, set()).add(row)
+            if counts[pair] > 1:
+                heappush(queue, (-counts[pair], pair))
 
     for row in range(len(sums)):
-        count(row, 1)
-    while counts:
-        # The first of the most frequent by its ids: the choice must not depend on the order of insertion.
-        best, times = min(counts.items(), key=lambda item: (-item[1], item[0]))
-        if times < 2:
-            break
+        add(row, tuple(sums[row]))
+    while queue:
+        times, best = heappop(queue)
+        if counts[best] < -times:
+            if counts[best] > 1:
+                heappush(queue, (-counts[best], best))
+            continue
         i, j, p, q = best
         for row in sorted(holders[best]):
-            count(row, -1)
+            for pair in pairs(row, (i, j)):
+                counts[pair] -= 1
+                holders[pair].discard(row)
             total = sums[row]
             _, total[fresh] = _pair(total, i, j)
             del total[i], total[j]
-            count(row, 1)
-        counts = +counts
+            add(row, (fresh,))
         ops.append(Lin(fresh, ((p, i), (q, j))))
         fresh += 1
     return sums, ops, fresh

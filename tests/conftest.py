@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -10,7 +11,41 @@ import time
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
+
+_LARGEST_CACHE = 1 << 30
+_LONGEST_UNTOUCHED = 7 * 24 * 3600
+
+
+def _prune(folder: Path) -> None:
+    """Delete the compiled code of sources that nothing was compiled from for a week, and the oldest beyond a gigabyte.
+
+    A run that still needs it compiles again: an entry that has gone counts as missing.
+    """
+    total = 0
+    for stamped in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
+        total += sum(path.stat().st_size for path in stamped.iterdir())
+        if total > _LARGEST_CACHE or stamped.stat().st_mtime < time.time() - _LONGEST_UNTOUCHED:
+            shutil.rmtree(stamped, ignore_errors=True)
+
+
+def _shared_folder() -> Path:
+    """The compiled code of all runs of all clones of this user: most of the time of a first run is compiling.
+
+    An entry is stamped with the sources that it comes from, numba's version and its level of optimisation, and is
+    found by the processor's features. An empty XDG_CACHE_HOME makes a run a first one.
+    """
+    folder = platformdirs.user_cache_path("lcma-tests", appauthor=False) / "numba"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # this user can write no such folder: one for this run
+        folder = Path(_HOME.name, "compiled")
+        folder.mkdir()
+    with contextlib.suppress(OSError):  # another run prunes it at the same time
+        _prune(folder)
+    return folder
+
 
 # Before anything reads it: no test may see or touch the user's own catalogue. Workers of pytest-xdist
 # inherit the first process's environment: each has a home of its own inside that one's, and they
@@ -21,15 +56,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     _CACHE.mkdir(exist_ok=True)
     Path(_HOME.name, "cache").symlink_to(_CACHE)
 else:
-    # Compiling takes most of the time of the tests, and entries are stamped with the sources that they come from:
-    # those of one run are good for the next. Of sources that have changed nothing is left after a week.
-    _COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
-    _COMPILED.mkdir(parents=True, exist_ok=True)
-    for _folder in _COMPILED.iterdir():
-        if _folder.stat().st_mtime < time.time() - 7 * 24 * 3600:
-            shutil.rmtree(_folder, ignore_errors=True)
     Path(_HOME.name, "cache").mkdir()
-    Path(_HOME.name, "cache", "numba").symlink_to(_COMPILED)
+    Path(_HOME.name, "cache", "numba").symlink_to(_shared_folder())
 os.environ["LCMA_HOME"] = _HOME.name
 
 # No test times products behind its back; those of learning switch it on.
@@ -37,9 +65,35 @@ os.environ["LCMA_LEARN"] = "0"
 
 import lcma  # noqa: E402
 from lcma import jit  # noqa: E402
+from lcma.schemes_db.shipped import shipped_names  # noqa: E402
 
 # A process looks once where its compiled code is: not in the home of the test that happens to be first.
 jit._cache_root()
+
+
+_OF_ALL_KINDS = {
+    *("strassen", "laderman", "eca-stage1", "eca-stage2", "2x3x4-r20", "2x7x9-r96", "4x4x4-r47-mod2"),
+    *("3x3x3-tri-left-r17", "3x3x3-upper-lower-r13", "4x4x4-band1-r34", "4x4x4-upper-upper-r19", "5x2x5-tri-out-r26"),
+}
+"""Shipped schemes of every ring and structure."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before a choice by marks
+def pytest_collection_modifyitems(items):
+    """Mark the tests whose coverage `make coverage` measures."""
+    covered = tuple(Path(__file__).with_name(name) for name in ("schemes_db", "verify"))
+    for item in items:
+        if any(folder in item.path.parents for folder in covered):
+            item.add_marker("covered")
+
+
+def pytest_generate_tests(metafunc):
+    """`shipped_name`: every shipped scheme, and in the fast suite twelve of all kinds; nothing reads them before."""
+    if "shipped_name" in metafunc.fixturenames:
+        slow = pytest.mark.slow
+        names = [name if name in _OF_ALL_KINDS else pytest.param(name, marks=slow) for name in shipped_names()]
+        assert len(_OF_ALL_KINDS) == 12 == sum(isinstance(name, str) for name in names)
+        metafunc.parametrize("shipped_name", names)
 
 
 @pytest.fixture(autouse=True)

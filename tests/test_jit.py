@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -47,14 +48,14 @@ with slow.many._cache.alone():
 
 @pytest.fixture
 def start(tmp_path):
-    """start(program): a process that runs it beside the module `slow`, with an empty cache of compiled code."""
+    """start(program, **environment): a process that runs it beside the module `slow`; code is cached in `home`."""
     (tmp_path / "slow.py").write_text(SLOW)
     environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
     running = []
 
-    def begin(program: str) -> subprocess.Popen[str]:
+    def begin(program: str, **changed: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", program, str(tmp_path)]
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, **changed}))
         return running[-1]
 
     yield begin
@@ -90,3 +91,23 @@ def test_a_killed_process_holds_nobody_up(start):
 def test_compiling_goes_on_where_no_file_can_be_locked(start, tmp_path):
     (tmp_path / "home").write_text("a file where the folder of the cache should be")
     assert answer(start(CALL))[1] == 2
+
+
+def test_code_of_one_level_of_optimisation_is_not_that_of_another(start):
+    compiled = [answer(start(CALL, NUMBA_OPT=level))[1] for level in ("1", "3", "1")]
+    assert compiled == [2, 2, 0]
+
+
+def test_a_run_of_tests_leaves_little_compiled_code(request, tmp_path, monkeypatch):
+    conftest = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    monkeypatch.setattr(conftest, "_LARGEST_CACHE", 250)
+    for name, days in (("now", 0), ("yesterday", 1), ("before", 2), ("long ago", 8)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "entry").write_bytes(bytes(100))
+        os.utime(tmp_path / name, (time.time() - days * 24 * 3600,) * 2)
+    conftest._prune(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"now", "yesterday"}
+    monkeypatch.setattr(conftest, "_LARGEST_CACHE", 1 << 30)
+    os.utime(tmp_path / "yesterday", (time.time() - 8 * 24 * 3600,) * 2)
+    conftest._prune(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"now"}

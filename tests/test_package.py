@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def test_the_package_list_is_what_is_on_disk():
     listed = project()["tool"]["setuptools"]["packages"]
     assert set(listed) == folders_on_disk()
     assert listed == sorted(listed)
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports inside functions and those for type checkers are counted too."""
+    graph = pytest.importorskip("grimp").build_graph("lcma", cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) - {name} for name in graph.modules}
+    assert "lcma.search.runs.engine" in imports["lcma.search.cluster.engine"]
+    TopologicalSorter(imports).prepare()  # CycleError names the modules
 
 
 def test_versions_agree_and_constraints_name_every_base_dependency():

@@ -95,6 +95,7 @@ def cli() -> None:
     start of a digest, naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
 
     A file that exists is replaced with --force, or after a question at a terminal; an input never is.
+    With --json stdout is the result for scripts; the same --seed gives the same random choices.
 
     Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
     error, 130 interrupted.

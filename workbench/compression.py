@@ -20,7 +20,7 @@ from .products import Device
 
 if TYPE_CHECKING:
     from ..kernels.compressed_files import FinishedLayers
-    from ..kernels.compression import CompressConfig, CompressedWeight, Compressible, LayerReport
+    from ..kernels.compression import CompressConfig, CompressedWeight, FactorChain, LayerReport
 
 Matrix = npt.NDArray[Any]
 
@@ -66,7 +66,7 @@ class Task:
 
     weight: StoredWeight
     config: CompressConfig
-    structures: tuple[Compressible, ...]
+    structures: tuple[FactorChain, ...]
     reason: str | None = None
 
 
@@ -298,7 +298,7 @@ class Compression:
         return replace(report, output_error=output_error(matrix, found.structure, rounded, inputs))
 
     def _speed(
-        self, structure: Compressible, batch: int, dtype: str, rounds: int | None
+        self, structure: FactorChain, batch: int, dtype: str, rounds: int | None
     ) -> tuple[float | None, float | None]:
         from ..kernels.compression import predicted_speed
 
@@ -310,7 +310,7 @@ class Compression:
         return self._speeds[place]
 
 
-def measured_speed(structure: Compressible, batch: int, dtype: str, device: Device, rounds: int) -> float | None:
+def measured_speed(structure: FactorChain, batch: int, dtype: str, device: Device, rounds: int) -> float | None:
     """Median seconds of the dense product over those of the structured one, in turns; None: dense does not fit."""
     from ..kernels.factored import product_dtype, request_of
     from .contenders import contest_of

@@ -12,7 +12,7 @@ from .bench.machine import BUSY_SHARE, Watch
 from .gpu_monitor import GpuMonitor, GpuState
 from .products import require_memory, within_memory
 from .schemes import AUTO, planned_scheme
-from .timing import Timing, gflops, paired_interval, ratio_to
+from .timing import Contest, CudaClock, Timing, Timings, gflops, paired_interval, ratio_to
 from .truth import relative_error, true_product
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Contest:
+class PlanContest:
     """The contenders for a request, the basis of the planner's own choice, and A where it is given (None: random)."""
 
     request: Request
@@ -146,23 +146,18 @@ class Contest:
         watch = Watch()
         timings, gpu = self._timed(calls, rounds, say)
         timed = [one for one in self.contenders if one.what in calls]
-        bases = [one.what for one in timed if one.is_baseline]
-        base = min((timings[name] for name in bases), key=lambda timing: timing.median)
+        base = timings.fastest(one.what for one in timed if one.is_baseline)
         rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
         return Result(rows, base.name, self.basis, gpu, watch.share())
 
     def _timed(
         self, calls: dict[str, Callable[[], object]], rounds: int, say: Callable[[str], None]
-    ) -> tuple[dict[str, Timing], GpuState | None]:
+    ) -> tuple[Timings, GpuState | None]:
         if self.request.device == "cpu":
-            from .timing import interleaved
-
-            return interleaved(calls, rounds, lambda number: say(f"round {number} of {rounds}")), None
-        from ..kernels.cuda.clock import interleaved as by_events
-
+            return Contest(calls, rounds, say=say).run(), None
         with GpuMonitor() as monitor:
-            times = by_events(calls, rounds, SPENT, lambda number: say(f"round {number} of {rounds}"))
-        return {name: Timing(name, found.seconds) for name, found in times.items()}, monitor.state
+            timings = Contest(calls, rounds, CudaClock(SPENT), say).run()
+        return timings, monitor.state
 
     def _error(self, error_of: Callable[[Any], float], one: Contender, a: Any, b: Any, product: Any) -> float:
         request = self.request
@@ -200,7 +195,7 @@ def max_error(request: Request) -> float:
 
 def contest_of(
     request: Request, text: str, levels: Sequence[int], strategy: str | None, seed: int = 0, operand: Any = None
-) -> Contest:
+) -> PlanContest:
     """The baselines of a request, and the plan of "auto" or of a scheme at each number of levels.
 
     Raises:
@@ -225,7 +220,7 @@ def contest_of(
             single = family != "causal" and not isinstance(scheme, list)
             label = f"{text}, {count} level{'s' if count > 1 else ''}" if single else text
             found.append(Contender(label, plan, scheme, is_baseline=False))
-    return Contest(request, tuple(found), basis, seed, operand)
+    return PlanContest(request, tuple(found), basis, seed, operand)
 
 
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Baseline]]:

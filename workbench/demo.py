@@ -18,7 +18,7 @@ from ..verify import check
 from .demo_picture import Panel, write
 from .destination import unwritable
 from .progress import Progress
-from .timing import FrobeniusTruth, Matrix, Timing, gflops, interleaved, ratio_to
+from .timing import Contest, FrobeniusTruth, Matrix, Timing, gflops, ratio_to
 
 Calls = dict[str, Callable[[], Matrix]]
 
@@ -152,7 +152,7 @@ def _timed(
             errors[name] = truth.error(call())
             if not errors[name] <= MAX_ERROR:
                 raise RuntimeError(f"{name} came out wrong: relative error {errors[name]:.1e}")
-        timings = interleaved(calls, rounds, lambda number: progress.update(f"round {number} of {rounds}"))
+        timings = Contest(calls, rounds, say=progress.update).run()
     for name, timing in timings.items():
         click.echo(
             f"  {name:<24}{speed(timing.median)}, {ratio_to(timings[baseline], timing):.3f} times the first, "

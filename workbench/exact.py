@@ -55,14 +55,13 @@ def exact_request_of(
     ring: ExactRing,
     device: Device,
     batch: tuple[int, ...] = (),
-    max_workspace: int | None = None,
 ) -> Request:
     """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude."""
     from ..kernels import Request
 
     dtype = "bit" if ring.modulus == 2 else "int64"
     most = None if ring.modulus else MAX_ABS
-    return Request(*sizes, dtype, batch, batch, device.kind, ring=ring, max_abs=most, max_workspace=max_workspace)
+    return Request(*sizes, dtype, batch, batch, device.kind, ring=ring, max_abs=most)
 
 
 def run_exact(

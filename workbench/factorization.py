@@ -11,12 +11,12 @@ from ..errors import PlanError
 from .output import print_table
 
 if TYPE_CHECKING:
-    from ..kernels.kronecker import KroneckerMatrix
+    from ..kernels.kronecker import FactoredMatrix
 
 
 def factorized(
     weight: Any, patterns: str, algorithms: Sequence[str], seed: int, say: Callable[[str], None]
-) -> tuple[list[dict[str, Any]], KroneckerMatrix]:
+) -> tuple[list[dict[str, Any]], FactoredMatrix]:
     """Error and seconds of each algorithm for a weight (rows, cols), the least error first, and the nearest matrix.
 
     One that does not take the list gives a row with the reason under "refused".
@@ -25,11 +25,11 @@ def factorized(
         PlanError: the text is no list of patterns of the weight's size, or no algorithm takes it.
     """
     from ..kernels.kronecker import factorize
-    from ..kernels.kronecker.pattern import parse_patterns
+    from ..kernels.structured.pattern import parse_patterns
 
     listed = parse_patterns(patterns)
     rows: list[dict[str, Any]] = []
-    nearest: KroneckerMatrix | None = None
+    nearest: FactoredMatrix | None = None
     refusals = []
     for by in algorithms:
         began, row = time.perf_counter(), dict.fromkeys(("error", "bound", "least", "seconds", "refused"))

@@ -21,25 +21,14 @@ from .timing import gflops
 
 if TYPE_CHECKING:
     from ..kernels import Request
-    from ..kernels.block_low_rank import BlockLowRankMatrix
-    from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
+    from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
-
-    FactoredMatrix = KroneckerMatrix | BlockLowRankMatrix
+    from ..kernels.structured.chain import FactorChain
 
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
 
 LAYOUT = click.Choice(["bsf", "bsl"])
-
-
-max_extra_bytes_option = click.option(
-    "--max-extra-bytes",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="BYTES",
-    help="Of K: allow the dense matrix where it takes at most this more than the factors.",
-)
 
 
 def operand_matrix(text: str) -> FactoredMatrix | None:
@@ -48,14 +37,9 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     Raises:
         SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.block_low_rank import files as block_low_rank_files
-    from ..kernels.factor_files import header_of
-    from ..kernels.kronecker import files as kronecker_files
+    from ..kernels.structured.files import is_operand_file, load
 
-    header = header_of(text, (kronecker_files.PATTERNS, block_low_rank_files.HEADER))
-    if header is None:
-        return None
-    return kronecker_files.load(text) if header == kronecker_files.PATTERNS else block_low_rank_files.load(text)
+    return load(text) if is_operand_file(text) else None
 
 
 def product_request(
@@ -79,69 +63,6 @@ def product_request(
         raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
     limits["max_extra_bytes"] = max(limits.get("max_extra_bytes", 0), extra_bytes_for(strategy))
     return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
-
-
-def operand_request(
-    matrix: FactoredMatrix,
-    batch: int | None,
-    dtype: str | None,
-    layout: str | None,
-    device: Device,
-    strategy: str | None = None,
-    **limits: Any,
-) -> Request:
-    """The request of `product_request` for a stored matrix, without a dtype in the one that `lcma run` computes in.
-
-    A line on stderr tells where that is not the one of the stored factors.
-
-    Raises:
-        UsageError, PlanError: as `product_request`.
-    """
-    from ..kernels.factored import product_dtype
-
-    own = dtype or product_dtype(matrix.dtype, device.kind)
-    request = product_request(matrix.structure, batch, own, layout, device, strategy, **limits)
-    if dtype is None and own != matrix.dtype:
-        click.echo(f"the factors are stored in {matrix.dtype}; a processor computes in {own}", err=True)
-    return request
-
-
-def stored_request(
-    arguments: Sequence[str],
-    batch: int | None,
-    dtype: str | None,
-    layout: str | None,
-    device: Device,
-    strategy: str | None = None,
-    **limits: Any,
-) -> Request | None:
-    """The request for a product with the stored matrix that a command names; None where it names none.
-
-    Raises:
-        UsageError: the batch is not given, or a layout without such a matrix.
-        PlanError: there is no such dtype on the device.
-        SchemeFormatError: the file holds patterns, but no such matrix.
-    """
-    matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
-    if matrix is not None:
-        return operand_request(matrix, batch, dtype, layout, device, strategy, **limits)
-    require_plain(layout, limits.get("max_extra_bytes", 0))
-    return None
-
-
-def require_plain(layout: str | None, max_extra_bytes: int) -> None:
-    """Check that a command without a factored matrix has none of the options for one.
-
-    Raises:
-        UsageError: it has.
-    """
-    given = {
-        "--layout": layout is not None,
-        "--max-extra-bytes": max_extra_bytes > 0,
-    }
-    for option, found in given.items():
-        if found:
-            raise click.UsageError(f"{option} is for a file with a factored matrix")
 
 
 def run_product(
@@ -244,13 +165,13 @@ def suggested_rows(
     Raises:
         PlanError: no list keeps to the density.
     """
-    from ..kernels.kronecker.suggestions import suggested
+    from ..kernels.structured.suggestions import suggested
 
     return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
 
 
 def ranked_rows(
-    structures: Sequence[KroneckerSparse],
+    structures: Sequence[FactorChain],
     batch: int,
     layout: str | None,
     dtype: str,
@@ -308,8 +229,8 @@ def approximated(
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
     from ..kernels.kronecker import factorize
-    from ..kernels.kronecker.pattern import parse_patterns
-    from ..kernels.kronecker.suggestions import suggested
+    from ..kernels.structured.pattern import parse_patterns
+    from ..kernels.structured.suggestions import suggested
 
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]

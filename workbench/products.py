@@ -93,12 +93,6 @@ CAUSAL = click.Choice([name.lower() for name in ATTENTION_PRODUCTS])
 DTYPE = "float32"
 """The dtype of products of matrices that a command makes up by itself, where none is given."""
 
-dtype_option = click.option("--dtype", help=f"Default: {DTYPE}; of K the one that its factors are stored in.")
-
-max_abs_option = click.option(
-    "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
-)
-
 
 def causal_name(text: str | None) -> str | None:
     """The key in ATTENTION_PRODUCTS of a --causal option."""
@@ -148,7 +142,6 @@ def request_of(
     batch: tuple[int, ...] = (),
     *,
     max_error: float | None = None,
-    max_workspace: int | None = None,
     max_abs: int | None = None,
 ) -> Request:
     """The request for such a product; `causal` is a key of ATTENTION_PRODUCTS.
@@ -175,7 +168,6 @@ def request_of(
         layouts,
         structures=structures,
         max_error=max_error,
-        max_workspace=max_workspace,
         max_abs=max_abs,
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -63,11 +63,98 @@ def in_turns(
     return {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}
 
 
-def interleaved(
-    contenders: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None] = lambda _: None
-) -> dict[str, Timing]:
-    """`in_turns`, of calls that are timed here."""
-    return in_turns({name: stopwatch(call) for name, call in contenders.items()}, rounds, on_round)
+class Clock(Protocol):
+    """Times calls in turns."""
+
+    def time(
+        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
+    ) -> dict[str, Timing]:
+        """Seconds of every call over the rounds, without those of warming up."""
+        ...
+
+
+@dataclass(frozen=True)
+class CpuClock:
+    """The processor's clock: one call a turn."""
+
+    def time(
+        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
+    ) -> dict[str, Timing]:
+        """See `in_turns`."""
+        return in_turns({name: stopwatch(call) for name, call in calls.items()}, rounds, on_round)
+
+
+@dataclass(frozen=True)
+class CudaClock:
+    """Events of the current GPU: `spent` seconds a turn; `warmed`: each after a run that is discarded."""
+
+    spent: float = 0.02
+    warmed: bool = False
+
+    def time(
+        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
+    ) -> dict[str, Timing]:
+        """See `kernels.cuda.clock.interleaved`."""
+        from ..kernels.cuda import clock
+
+        found = clock.interleaved(calls, rounds, self.spent, on_round, self.warmed)
+        return {name: Timing(name, times.seconds) for name, times in found.items()}
+
+
+def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> Clock:
+    """The clock of "cpu" or "cuda"."""
+    return CudaClock(spent, warmed) if device == "cuda" else CpuClock()
+
+
+class Timings(dict[str, Timing]):
+    """What a contest measured: the timings of its contenders by name."""
+
+    @property
+    def medians(self) -> dict[str, float]:
+        """Median seconds."""
+        return {name: timing.median for name, timing in self.items()}
+
+    @property
+    def ms(self) -> dict[str, float]:
+        """Median milliseconds."""
+        return {name: 1e3 * timing.median for name, timing in self.items()}
+
+    @property
+    def quartiles_s(self) -> dict[str, list[float]]:
+        """Lower and upper quartile in seconds."""
+        return {name: list(timing.quartiles) for name, timing in self.items()}
+
+    def fastest(self, names: Iterable[str]) -> Timing:
+        """The contender with the least median among some."""
+        return min((self[name] for name in names), key=lambda timing: timing.median)
+
+    def against(self, baseline: Timing, name: str) -> dict[str, Any]:
+        """The figures of a row: the baseline, how many times as fast a contender is, with the 95% interval, and ms."""
+        ours = self[name]
+        return {
+            "baseline": baseline.name,
+            "ratio": ratio_to(baseline, ours),
+            "interval": list(paired_interval(baseline, ours)),
+            "ms": self.ms,
+        }
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Calls that take turns on one device: warmed up, interleaved, each round begun by another one."""
+
+    calls: Mapping[str, Callable[[], object]]
+    rounds: int
+    clock: Clock = field(default_factory=CpuClock)
+    say: Callable[[str], None] = lambda _: None
+
+    def run(self) -> Timings:
+        """Time all of them."""
+
+        def on_round(number: int) -> None:
+            self.say(f"round {number} of {self.rounds}")
+
+        return Timings(self.clock.time(self.calls, self.rounds, on_round))
 
 
 def ratio_to(baseline: Timing, timing: Timing) -> float:

@@ -10,7 +10,7 @@ from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.executor import StagedCore
 from ..cpu.half import HalfProduct
 from ..cpu.level import core_of
-from ..cpu.partition import Method
+from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import strip_count
@@ -85,4 +85,4 @@ def _core(candidate: Candidate, request: Request) -> StagedCore:
         return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
     program = candidate.program
     assert program is not None  # schemes have a source
-    return core_of(program, request, Method(grouped=True))
+    return core_of(program, request, CpuMethod(grouped=True))

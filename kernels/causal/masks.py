@@ -20,7 +20,7 @@ from ..codegen.programs import program_for
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.level import core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Method
+from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
@@ -176,7 +176,7 @@ class CpuMaskedScheme(CpuStrategy):
         """See `CpuStrategy.core`."""
         program = candidate.program
         assert program is not None  # a scheme has a source
-        return core_of(program, request, Method(False, 0, library_for(request, machine.profile)))
+        return core_of(program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
 
 
 def _kinds(mask: BlockMask) -> Kinds:

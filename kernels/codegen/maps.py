@@ -35,7 +35,7 @@ class LinearMap:
 
 
 @dataclass(frozen=True)
-class Piece:
+class MapPiece:
     """A part of a map small enough for one kernel, with the indices of its sources and results in the whole."""
 
     map: LinearMap
@@ -121,19 +121,19 @@ def expanded(linear: LinearMap, result: int) -> list[tuple[int, Coefficient]]:
     return sorted(total(linear.results[result]).items())
 
 
-def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> tuple[Piece, ...]:
+def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> tuple[MapPiece, ...]:
     """Split the map, or some results of it, into kernels of at most MAX_TARGETS results."""
     return _pieces(whole, tuple(range(len(whole.results)) if results is None else results), MAX_TARGETS)
 
 
 @memoize_on_instance
-def _pieces(whole: LinearMap, kept: tuple[int, ...], most: int) -> tuple[Piece, ...]:
+def _pieces(whole: LinearMap, kept: tuple[int, ...], most: int) -> tuple[MapPiece, ...]:
     count = -(-len(kept) // most)
     parts = [kept[len(kept) * i // count : len(kept) * (i + 1) // count] for i in range(count)]
     return tuple(_piece(whole, part) for part in parts)
 
 
-def _piece(whole: LinearMap, results: tuple[int, ...]) -> Piece:
+def _piece(whole: LinearMap, results: tuple[int, ...]) -> MapPiece:
     """Return some results of a map, with only the sources and sums they need."""
     needed = {src for i in results for _, src in whole.results[i]}
     for i in reversed(range(len(whole.lins))):
@@ -141,7 +141,7 @@ def _piece(whole: LinearMap, results: tuple[int, ...]) -> Piece:
             needed.update(src for _, src in whole.lins[i])
     sources = sorted(value for value in needed if value < whole.sources)
     lins = [(whole.sources + i, terms) for i, terms in enumerate(whole.lins) if whole.sources + i in needed]
-    return Piece(_map(sources, lins, [whole.results[i] for i in results]), tuple(sources), results)
+    return MapPiece(_map(sources, lins, [whole.results[i] for i in results]), tuple(sources), results)
 
 
 def _map(sources: list[int], lins: list[tuple[int, Terms]], results: list[Terms]) -> LinearMap:

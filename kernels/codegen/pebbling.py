@@ -43,7 +43,7 @@ MOST_TERMS = 6
 
 
 @dataclass(frozen=True)
-class Sum:
+class CellSum:
     """Cell `goal` += factor times cell `source`."""
 
     goal: int
@@ -70,12 +70,12 @@ class Schedule:
 
     cells: int
     beyond: int
-    steps: tuple[Sum | Work, ...]
+    steps: tuple[CellSum | Work, ...]
 
     @property
     def additions(self) -> int:
         """Number of additions of cells."""
-        return sum(isinstance(step, Sum) for step in self.steps)
+        return sum(isinstance(step, CellSum) for step in self.steps)
 
     def run(self, products: Sequence[Any]) -> list[Any]:
         """Compute the blocks of C from the products, each read once; cells that store sums of operands are None."""
@@ -153,13 +153,13 @@ class _End:
 
     columns: IntArray
     left: frozenset[int]
-    steps: tuple[Sum | Work, ...]
+    steps: tuple[CellSum | Work, ...]
     sums: tuple[int, ...]
     beyond: int
 
     @property
     def cost(self) -> int:
-        return sum(isinstance(step, Sum) for step in self.steps)
+        return sum(isinstance(step, CellSum) for step in self.steps)
 
     @property
     def weight(self) -> int:
@@ -192,10 +192,10 @@ class _End:
         step = Work(cell, r, int(self.columns[cell, r]), tuple(free[: self.sums[r]]))
         return self._before((step,), self.columns, self.left - {r})
 
-    def _before(self, steps: tuple[Sum | Work, ...], columns: IntArray, left: frozenset[int]) -> _End:
+    def _before(self, steps: tuple[CellSum | Work, ...], columns: IntArray, left: frozenset[int]) -> _End:
         return _End(columns, left, (*steps, *self.steps), self.sums, self.beyond)
 
-    def _added(self, sums: list[Sum]) -> _End:
+    def _added(self, sums: list[CellSum]) -> _End:
         """Return this end preceded by additions of cells; the cells before them are obtained by undoing them."""
         columns = self.columns.copy()
         for one in sums:
@@ -207,7 +207,7 @@ class _End:
         column = self.columns[:, r]
         terms = np.flatnonzero(column).tolist()
         return [
-            self._added([Sum(i, pivot, int(column[i] // column[pivot])) for i in terms if i != pivot])
+            self._added([CellSum(i, pivot, int(column[i] // column[pivot])) for i in terms if i != pivot])
             for pivot in terms
             if not (column[terms] % column[pivot]).any()
         ]
@@ -222,14 +222,14 @@ class _End:
                 for signs in product((1, -1), repeat=length - 1):
                     if not (columns[terms[0]] - np.array(signs) @ columns[list(terms[1:])]).any():
                         found.append(
-                            self._added([Sum(terms[0], i, sign) for i, sign in zip(terms[1:], signs, strict=True)])
+                            self._added([CellSum(terms[0], i, sign) for i, sign in zip(terms[1:], signs, strict=True)])
                         )
             if found:
                 return found
         return []
 
 
-def _needed(steps: tuple[Sum | Work, ...]) -> tuple[Sum | Work, ...]:
+def _needed(steps: tuple[CellSum | Work, ...]) -> tuple[CellSum | Work, ...]:
     """Return the steps without additions of cells that are still empty."""
     filled: set[int] = set()
     kept = []

@@ -9,14 +9,14 @@ from .maps import LinearMap
 
 
 @dataclass(frozen=True)
-class Step:
+class ScheduleStep:
     """`load` source `value`; `make` (compute) the sum with id `value`; or `store` result `value`."""
 
     what: str
     value: int
 
 
-def schedule(linear: LinearMap, registers: int) -> list[Step]:
+def schedule(linear: LinearMap, registers: int) -> list[ScheduleStep]:
     """Return the steps that execute the map: every result right after its terms, loads as late as possible.
 
     The next result is the one that needs the fewest values not yet used. If more than
@@ -26,7 +26,7 @@ def schedule(linear: LinearMap, registers: int) -> list[Step]:
     order = _order(linear)
     plan = [_needs(linear, result) for result in order]
     uses = _uses(linear, order)
-    steps: list[Step] = []
+    steps: list[ScheduleStep] = []
     alive: dict[int, None] = {}
     clock = 0
 
@@ -41,9 +41,9 @@ def schedule(linear: LinearMap, registers: int) -> list[Step]:
             needed = {src for _, src in terms}
             for _, src in terms:
                 fetch(src, kept | needed)
-            steps.append(Step("make", value))
+            steps.append(ScheduleStep("make", value))
         else:
-            steps.append(Step("load", value))
+            steps.append(ScheduleStep("load", value))
         alive[value] = None
         while len(alive) > registers:
             loose = [held for held in alive if held < linear.sources and held not in kept and held != value]
@@ -54,7 +54,7 @@ def schedule(linear: LinearMap, registers: int) -> list[Step]:
     for result, needed in zip(order, plan, strict=True):
         for value in needed:
             fetch(value, set(needed))
-        steps.append(Step("store", result))
+        steps.append(ScheduleStep("store", result))
         clock += 1
         for value in [held for held in alive if next_use(held) >= 1 << 60]:
             del alive[value]

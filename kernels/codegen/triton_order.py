@@ -24,7 +24,7 @@ class Take:
 
 
 @dataclass(frozen=True)
-class Sum:
+class ValueSum:
     """Set value `value` to the sum of the terms."""
 
     value: int
@@ -49,7 +49,7 @@ class Keep:
     value: int
 
 
-Step = Fetch | Take | Sum | Accumulate | Keep
+Step = Fetch | Take | ValueSum | Accumulate | Keep
 
 
 def steps(linear: LinearMap, ahead: int = 0) -> list[Step]:
@@ -91,7 +91,7 @@ def _by_results(linear: LinearMap) -> Iterator[Step]:
     def _sum(value: int, terms: Terms) -> Iterator[Step]:
         for _, src in terms:
             yield from made(src)
-        yield Sum(value, terms)
+        yield ValueSum(value, terms)
 
     first = linear.sources + len(linear.lins)
     for i, terms in enumerate(linear.results):
@@ -125,7 +125,7 @@ def _by_sources(linear: LinearMap) -> Iterator[Step]:
 
     for value, terms in sums.items():
         if value >= first and not terms:
-            yield Sum(value, terms)
+            yield ValueSum(value, terms)
             yield Keep(value - first, value)
     for source in range(linear.sources):
         yield Take(source)
@@ -148,7 +148,7 @@ def peak_alive(linear: LinearMap) -> int:
 
 
 def _uses(step: Step) -> list[int]:
-    if isinstance(step, Sum):
+    if isinstance(step, ValueSum):
         return [src for _, src in step.terms]
     if isinstance(step, Accumulate):
         return [step.value, step.term]

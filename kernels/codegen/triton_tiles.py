@@ -28,7 +28,7 @@ FILE = 65536
 
 
 @dataclass(frozen=True)
-class Tile:
+class CombineTile:
     """Rows and columns of a program's tile, its warps, and how many sources are loaded ahead of their use."""
 
     rows: int
@@ -45,30 +45,30 @@ class Tile:
         return self.rows * self.cols // (32 * self.warps)
 
 
-MEASURED: dict[tuple[int, int, int], Tile] = {
-    (16, 49, 2): Tile(1, 512, 4, 14),  # 0.902 of a copy
-    (16, 49, 4): Tile(1, 512, 4, 14),  # 0.905 of a copy
-    (16, 49, 8): Tile(1, 256, 4, 14),  # 0.901 of a copy
-    (343, 64, 2): Tile(1, 128, 2, 22),  # 0.923 of a copy
-    (343, 64, 4): Tile(1, 64, 2, 26),  # 1.026 of a copy
-    (343, 64, 8): Tile(1, 64, 2, 11),  # 1.024 of a copy
-    (4, 7, 2): Tile(1, 512, 4, 4),  # 0.955 of a copy
-    (4, 7, 4): Tile(1, 256, 4, 4),  # 0.952 of a copy
-    (4, 7, 8): Tile(1, 128, 4, 4),  # 0.953 of a copy
-    (49, 16, 2): Tile(1, 512, 4, 26),  # 1.037 of a copy
-    (49, 16, 4): Tile(1, 256, 2, 7),  # 1.041 of a copy
-    (49, 16, 8): Tile(1, 256, 4, 14),  # 1.037 of a copy
-    (64, 343, 2): Tile(1, 128, 2, 20),  # 0.838 of a copy
-    (64, 343, 4): Tile(1, 256, 4, 10),  # 0.872 of a copy
-    (64, 343, 8): Tile(1, 128, 4, 20),  # 0.878 of a copy
-    (7, 4, 2): Tile(1, 512, 4, 6),  # 1.021 of a copy
-    (7, 4, 4): Tile(1, 256, 4, 4),  # 1.019 of a copy
-    (7, 4, 8): Tile(1, 128, 4, 4),  # 1.020 of a copy
+MEASURED: dict[tuple[int, int, int], CombineTile] = {
+    (16, 49, 2): CombineTile(1, 512, 4, 14),  # 0.902 of a copy
+    (16, 49, 4): CombineTile(1, 512, 4, 14),  # 0.905 of a copy
+    (16, 49, 8): CombineTile(1, 256, 4, 14),  # 0.901 of a copy
+    (343, 64, 2): CombineTile(1, 128, 2, 22),  # 0.923 of a copy
+    (343, 64, 4): CombineTile(1, 64, 2, 26),  # 1.026 of a copy
+    (343, 64, 8): CombineTile(1, 64, 2, 11),  # 1.024 of a copy
+    (4, 7, 2): CombineTile(1, 512, 4, 4),  # 0.955 of a copy
+    (4, 7, 4): CombineTile(1, 256, 4, 4),  # 0.952 of a copy
+    (4, 7, 8): CombineTile(1, 128, 4, 4),  # 0.953 of a copy
+    (49, 16, 2): CombineTile(1, 512, 4, 26),  # 1.037 of a copy
+    (49, 16, 4): CombineTile(1, 256, 2, 7),  # 1.041 of a copy
+    (49, 16, 8): CombineTile(1, 256, 4, 14),  # 1.037 of a copy
+    (64, 343, 2): CombineTile(1, 128, 2, 20),  # 0.838 of a copy
+    (64, 343, 4): CombineTile(1, 256, 4, 10),  # 0.872 of a copy
+    (64, 343, 8): CombineTile(1, 128, 4, 20),  # 0.878 of a copy
+    (7, 4, 2): CombineTile(1, 512, 4, 6),  # 1.021 of a copy
+    (7, 4, 4): CombineTile(1, 256, 4, 4),  # 1.019 of a copy
+    (7, 4, 8): CombineTile(1, 128, 4, 4),  # 1.020 of a copy
 }
 """Fastest tiles by sources, results and bytes of an element, in `lcma bench gpu --rows 'tile*'` on an H200."""
 
 
-def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> Tile:
+def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> CombineTile:
     """Return the tile of a map: measured, else estimated.
 
     `transposed`: matrix and stack are contiguous in different directions, so that a tile must be
@@ -80,42 +80,50 @@ def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> Tile:
     return known or _estimated(linear, itemsize)
 
 
-def _turning(linear: LinearMap, itemsize: int) -> Tile:
+def _turning(linear: LinearMap, itemsize: int) -> CombineTile:
     """Return the tile of a transposing map.
 
     float32, float64: measured on an H200, 10 to 64 sources, 34 and 226 results.
     """
     values = _values(linear, itemsize)
     if itemsize == 1:  # not measured: rows of two sectors where registers allow it
-        return Tile(64, 64, 8) if values <= 8 else Tile(32, 32, 8)
+        return CombineTile(64, 64, 8) if values <= 8 else CombineTile(32, 32, 8)
     if itemsize == 4:
-        return Tile(64, 16, 8)
+        return CombineTile(64, 16, 8)
     if itemsize == 8:
-        return Tile(32, 32, 4) if values <= 64 else Tile(32, 16, 8)
-    return Tile(32, 32, 8) if values <= 32 else Tile(32, 16, 8) if values <= 64 else Tile(16, 16, 8)
+        return CombineTile(32, 32, 4) if values <= 64 else CombineTile(32, 16, 8)
+    return (
+        CombineTile(32, 32, 8) if values <= 32 else CombineTile(32, 16, 8) if values <= 64 else CombineTile(16, 16, 8)
+    )
 
 
 @lru_cache(maxsize=512)
-def _estimated(linear: LinearMap, itemsize: int) -> Tile:
+def _estimated(linear: LinearMap, itemsize: int) -> CombineTile:
     values = _values(linear, itemsize)
     elements = min(max(EASY // values, WORD // itemsize, 1), ACCESS // itemsize)
     elements = 1 << (elements.bit_length() - 1)
     return _tile(linear, itemsize, elements, 4)
 
 
-def candidates(linear: LinearMap, itemsize: int) -> Iterator[Tile]:
+def candidates(linear: LinearMap, itemsize: int) -> Iterator[CombineTile]:
     """Yield tiles worth measuring, the estimated one first: more or fewer elements, warps, sources ahead."""
     first = _estimated(linear, itemsize)
-    found = [first, Tile(1, 64 * first.elements, 2, first.ahead), Tile(1, 256 * first.elements, 8, first.ahead)]
+    found = [
+        first,
+        CombineTile(1, 64 * first.elements, 2, first.ahead),
+        CombineTile(1, 256 * first.elements, 8, first.ahead),
+    ]
     for elements in (first.elements * 2, first.elements // 2):
         fits = elements * _values(linear, itemsize) + SPARE <= MOST_REGISTERS
         if elements and fits and WORD <= elements * itemsize <= ACCESS:
             found.append(_tile(linear, itemsize, elements, 4))
-    found += [Tile(1, first.cols, 4, ahead) for ahead in (first.ahead // 2, 2 * first.ahead) if ahead < linear.sources]
+    found += [
+        CombineTile(1, first.cols, 4, ahead) for ahead in (first.ahead // 2, 2 * first.ahead) if ahead < linear.sources
+    ]
     return iter(dict.fromkeys(found))
 
 
-def _tile(linear: LinearMap, itemsize: int, elements: int, warps: int) -> Tile:
+def _tile(linear: LinearMap, itemsize: int, elements: int, warps: int) -> CombineTile:
     """Return the tile with so many elements per thread, and enough sources ahead to hide the memory latency."""
     held = elements * _values(linear, itemsize) + SPARE
     each = elements * itemsize / WORD
@@ -124,7 +132,7 @@ def _tile(linear: LinearMap, itemsize: int, elements: int, warps: int) -> Tile:
         ahead += 1
         resident = FILE // (32 * int(held + ahead * each))
         flying = resident * 32 * elements * itemsize * ahead
-    return Tile(1, 32 * warps * elements, warps, ahead)
+    return CombineTile(1, 32 * warps * elements, warps, ahead)
 
 
 @lru_cache(maxsize=512)

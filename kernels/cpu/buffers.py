@@ -22,7 +22,7 @@ Terms = list[tuple[int, Coefficient]]
 
 
 @dataclass(frozen=True)
-class Sum:
+class BlockSum:
     """A sum of blocks of an operand: the compiled code, and the blocks that it reads."""
 
     kernel: BoundMap
@@ -57,12 +57,12 @@ class Buffers:
         )
         self._feeds = [self._feed(*terms) for terms in _feeds(maps.merge, cut.wanted, len(maps.products))]
 
-    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | Sum:
+    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | BlockSum:
         if place is not None:
             return place
         terms = sorted(terms, key=lambda term: (-term[1], term[0]))
         linear = LinearMap(len(terms), (), (tuple((coefficient, i) for i, (_, coefficient) in enumerate(terms)),))
-        return Sum(self._kernel(side, linear), [block for block, _ in terms])
+        return BlockSum(self._kernel(side, linear), [block for block, _ in terms])
 
     def _feed(self, first: Terms, again: Terms) -> Feed | None:
         results = [((1, i), (coefficient, 0)) for i, (_, coefficient) in enumerate(again, start=1)]
@@ -101,7 +101,7 @@ class Buffers:
             ("sums of B", [self._sides[1][i] for i in maps.right_of]),
             ("blocks of C", self._feeds),
         )
-        return [_stage(name, [x.kernel for x in steps if isinstance(x, Sum | Feed)]) for name, steps in parts]
+        return [_stage(name, [x.kernel for x in steps if isinstance(x, BlockSum | Feed)]) for name, steps in parts]
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
@@ -119,7 +119,7 @@ class Buffers:
 
         def operand(side: int, result: int) -> Matrix:
             part = self._sides[side][result]
-            if not isinstance(part, Sum):
+            if not isinstance(part, BlockSum):
                 return cut.view(side, (a, b)[side], part)
             part.kernel.run(sources[side].chosen(part.blocks), buffers[side], {0: 0}, spare, threads)
             return matrices[side]

@@ -18,9 +18,9 @@ from .buffers import Buffers
 from .grouped import Groups
 from .half import BASE, HalfProduct
 from .leaf import Leaf
-from .partition import Method, Partition, Sizes
+from .partition import CpuMethod, Partition, Sizes
 from .slabs import Slabs
-from .store import Batch, Form, Store
+from .store import Batch, Form, LevelStore
 from .strips import leaf_strips, task_strips
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .workspace import Arena
@@ -49,11 +49,11 @@ class Level:
     """
 
     def __init__(
-        self, program: Program, sizes: Sizes, dtype: str, by_columns: ByColumns, method: Method | None = None
+        self, program: Program, sizes: Sizes, dtype: str, by_columns: ByColumns, method: CpuMethod | None = None
     ) -> None:
-        self.method = method = Method() if method is None else method
+        self.method = method = CpuMethod() if method is None else method
         self.cut = cut = Partition(program, sizes, dtype, by_columns)
-        self.store: Store = Buffers(cut) if method.loops else Groups(cut) if method.grouped else Slabs(cut)
+        self.store: LevelStore = Buffers(cut) if method.loops else Groups(cut) if method.grouped else Slabs(cut)
         self._inner = dict(program.inner)
         self._cores = {form: self._core(*form) for form in set(self.store.forms)}
         self._core_of = [self._cores[form] for form in self.store.forms]
@@ -186,7 +186,7 @@ class Level:
         return [first, *([] if prepared else others), *products, last]
 
 
-def core_of(program: Program, request: Request, method: Method | None = None) -> Level:
+def core_of(program: Program, request: Request, method: CpuMethod | None = None) -> Level:
     """Return the core of the program on one matrix of a request; a SCATTERED matrix is assumed copied by rows."""
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
     return Level(program, request.shape, request.dtype, (first, second, third), method)

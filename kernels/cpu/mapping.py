@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.maps import LinearMap, Piece, pieces
+from ..codegen.maps import LinearMap, MapPiece, pieces
 from ..codegen.rows import RowsKernel, rows_kernel
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
@@ -26,7 +26,7 @@ PARALLEL_BYTES = 1 << 20
 class BoundMap:
     """Some results of a linear map, for blocks of one dtype, height and width (as they are stored)."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MapPiece, ...]
     dtype: str
     height: int
     width: int
@@ -54,7 +54,7 @@ class BoundMap:
         for piece in self.pieces:
             self._kernel(piece)
 
-    def _kernel(self, piece: Piece) -> RowsKernel:
+    def _kernel(self, piece: MapPiece) -> RowsKernel:
         return rows_kernel(piece.map, self.dtype)
 
     def run(

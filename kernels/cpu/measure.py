@@ -129,9 +129,7 @@ def _allowed(backend: Backend, threads: int) -> Iterator[None]:
         backend.limit(before)
 
 
-def _rates(
-    backend: Backend, dtype: str, size: tuple[int, int, int], threads: int, tasks: bool
-) -> Iterator[GemmRate]:
+def _rates(backend: Backend, dtype: str, size: tuple[int, int, int], threads: int, tasks: bool) -> Iterator[GemmRate]:
     kind, (m, k, n) = dtype_of(dtype), size
     flops = 2.0 * kind.parts**2 * m * k * n
     count = _turns(kind.numpy.itemsize * (m * k + k * n + m * n), flops, kind.exact)

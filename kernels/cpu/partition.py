@@ -24,7 +24,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Method:
+class CpuMethod:
     """The method by which levels are run.
 
     `tasks`: the products of a level are distributed to the threads, each computed by one of them alone;
@@ -39,11 +39,11 @@ class Method:
     blas: Backend = NUMPY
     grouped: bool = False
 
-    def below(self, program: Program) -> Method:
+    def below(self, program: Program) -> CpuMethod:
         """Return the method of the next level, which runs `program`."""
         if self.grouped:
-            return Method() if program.target.is_general else self
-        return Method(self.tasks, max(self.loops - 1, 0), self.blas)
+            return CpuMethod() if program.target.is_general else self
+        return CpuMethod(self.tasks, max(self.loops - 1, 0), self.blas)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Batch:
     results: Sequence[Matrix]
 
 
-class Store(Protocol):
+class LevelStore(Protocol):
     """The matrices of one level of known sizes: it computes the sums and merges the products."""
 
     @property

@@ -20,7 +20,7 @@ from ..codegen.triton_text import (
     Direction,
     Scale,
 )
-from ..codegen.triton_tiles import ACCESS, Tile, tile_of
+from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
 from .launch import starter
 
 Tensor = Any
@@ -86,7 +86,7 @@ class Combination:
         self,
         matrix: Tensor,
         stack: Tensor,
-        tile: Tile | None = None,
+        tile: CombineTile | None = None,
         shifts: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         """Execute the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
@@ -120,7 +120,7 @@ class Combination:
             self._launches[key] = launch
         launch(matrix, stack, *(shifts or ()))
 
-    def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
+    def _launch(self, matrix: Tensor, stack: Tensor, tile: CombineTile | None) -> Launch:
         """Return the launch for tensors with the strides of these."""
         import torch
 
@@ -234,7 +234,7 @@ def form_of(matrix: Tensor, stack: Tensor) -> tuple[int, int, int]:
     return next(fitting, 1), order, by_rows
 
 
-def _fitting(tile: Tile, width: int) -> Tile:
+def _fitting(tile: CombineTile, width: int) -> CombineTile:
     """Return the tile, with fewer warps if it is wider than a block: then most of it would be outside."""
     if tile.rows > 1:
         return tile

@@ -37,17 +37,18 @@ def quantise(
     along = tl.program_id(1) * ALONG + tl.arange(0, ALONG)
     inside = (line < lines)[:, None] & (along < length)[None, :]
     place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-    values = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)
+    values = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)  # [LINES, ALONG]
     largest = tl.max(finite_magnitude(values), 1)
     block = tl.program_id(1).to(tl.int64) * scale_along
     if BLOCKS:
         shared = tl.zeros((LINES,), tl.float32) + tl.max(largest, 0)
         scale, inverse = scales_of(shared)
-        tl.store(scales + block + tl.program_id(0).to(tl.int64) * scale_line, tl.max(scale, 0))
+        tl.store(scales + block + tl.program_id(0).to(tl.int64) * scale_line, tl.max(scale, 0))  # one number []
     else:
         scale, inverse = scales_of(largest)
-        tl.store(scales + block + line.to(tl.int64) * scale_line, scale, mask=line < lines)
+        tl.store(scales + block + line.to(tl.int64) * scale_line, scale, mask=line < lines)  # [LINES]
     found = rounded(scaled_down(values, inverse[:, None]))
+    # [LINES, ALONG]
     tl.store(bits + line.to(tl.int64)[:, None] * pitch + along[None, :], found, mask=(line < lines)[:, None])
 
 
@@ -87,10 +88,10 @@ def scaled_gemm(
     total = tl.zeros((M, N), tl.float32)
     # A tile that extends beyond m or n reads the next matrix of the stack, and that part is not stored.
     for block in range(blocks):
-        x, y = a.load([r * m + row0, block * K]), b.load([r * n + col0, block * K])
-        scale = tl.load(of_a, mask=i < m, other=0.0) * tl.load(of_b + block)
+        x, y = a.load([r * m + row0, block * K]), b.load([r * n + col0, block * K])  # [M, K], [N, K]
+        scale = tl.load(of_a, mask=i < m, other=0.0) * tl.load(of_b + block)  # [M] times one number []
         total += dot_transposed(x, y) * scale[:, None]
         of_a += m
     j = col0 + tl.arange(0, N)
     place = c + slab * c_slab + i.to(tl.int64)[:, None] * c_row + j.to(tl.int64)[None, :] * c_col
-    tl.store(place, total.to(c.dtype.element_ty), mask=(i < m)[:, None] & (j < n)[None, :])
+    tl.store(place, total.to(c.dtype.element_ty), mask=(i < m)[:, None] & (j < n)[None, :])  # [M, N]

@@ -41,4 +41,4 @@ def multiply_int8(
     total = int8_sums(a + slab * a_slab, b + slab * b_slab, row0, col0, m, n, k, a_stride, b_stride, M, N, K)
     i, j = row0 + tl.arange(0, M), col0 + tl.arange(0, N)
     place = c + slab * c_slab + i.to(tl.int64)[:, None] * c_row + j.to(tl.int64)[None, :] * c_col
-    tl.store(place, total, mask=(i < m)[:, None] & (j < n)[None, :])
+    tl.store(place, total, mask=(i < m)[:, None] & (j < n)[None, :])  # [M, N]

@@ -18,13 +18,13 @@ from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, kept
 from .naive import combine
 from .nesting import nests_of
-from .shape import Piece, Shape
+from .shape import BatchPiece, Shape
 from .stack import multiply_stack
 
 Tensor = Any
 
 
-class Method(StrEnum):
+class CudaMethod(StrEnum):
     """The method of a level's full products: BATCHED, one batched call, or STACK, our own kernel."""
 
     BATCHED = "batched"
@@ -43,13 +43,13 @@ class CudaLevel:
         PlanError: as `FlatProgram`, or another method than BATCHED for half products.
     """
 
-    def __init__(self, program: Program, method: Method = Method.BATCHED) -> None:
+    def __init__(self, program: Program, method: CudaMethod = CudaMethod.BATCHED) -> None:
         self.method = method
         self.flat: FlatProgram = flat_program(program)
         self.target = target = self.flat.program.target
         self._kinds = [op.kind for op in self.flat.products]
         self._halves = any(kind.half for kind in self._kinds)
-        if self._halves and method is not Method.BATCHED:
+        if self._halves and method is not CudaMethod.BATCHED:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         maps = self.flat.maps
@@ -156,7 +156,7 @@ class CudaLevel:
     def _batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         import torch
 
-        if self.method is Method.BATCHED or not multiply_stack(lefts, rights, products):
+        if self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
 
     def _by_kind(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
@@ -174,11 +174,11 @@ def _needed(product: Product) -> Kind:
     return Kind.UPPER if product.kind.of_upper else Kind.LOWER
 
 
-def _items(x: Tensor, piece: Piece) -> Tensor:
+def _items(x: Tensor, piece: BatchPiece) -> Tensor:
     return x if x.shape[0] == 1 else x[piece.items]
 
 
-def cuda_level(program: Program, method: Method = Method.BATCHED) -> CudaLevel:
+def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> CudaLevel:
     """Return the level of a program, cached with its kernels.
 
     Raises:

@@ -13,7 +13,7 @@ from ..codegen.flatten import flatten
 from ..planning.profile import GemmRate, Profile
 from .clock import settled
 from .cost_model import MULTIPROCESSORS, mode_of
-from .level import CudaLevel, Method
+from .level import CudaLevel, CudaMethod
 from .machine import device_id, require_device, versions
 from .points import DTYPES, Point, points
 from .stack import missing_accelerator, multiply_stack
@@ -70,7 +70,7 @@ def _combine_rate() -> tuple[float, float]:
     import torch
 
     one = program_of(shipped("strassen").scheme)
-    core = CudaLevel(flatten(one, one), Method.BATCHED)
+    core = CudaLevel(flatten(one, one), CudaMethod.BATCHED)
 
     def rate(size: int) -> tuple[float, float]:
         matrix = torch.randn(1, size, size, device="cuda")
@@ -90,7 +90,7 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
     try:
         for dtype in DTYPES:
             torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.method is not Method.STACK)]
+            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.method is not CudaMethod.STACK)]
             seconds: dict[Point, list[float]] = {point: [] for point in known}
             for visit in range(VISITS):
                 for point in known if visit % 2 == 0 else reversed(known):
@@ -117,8 +117,8 @@ def _products(point: Point) -> Callable[[], Any]:
     a = torch.randn((point.count, m, k), device="cuda", dtype=dtype)
     b = torch.randn((point.count, k, n), device="cuda", dtype=dtype)
     out = torch.empty((point.count, m, n), device="cuda", dtype=dtype)
-    if point.method is Method.BATCHED:
+    if point.method is CudaMethod.BATCHED:
         return lambda: torch.bmm(a, b, out=out)
-    if point.method is Method.STACK:
+    if point.method is CudaMethod.STACK:
         return lambda: multiply_stack(a, b, out)
     return lambda: torch.mm(a[0], b[0], out=out[0])

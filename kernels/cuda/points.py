@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .dtypes import itemsize
-from .level import Method
+from .level import CudaMethod
 from .stack import DTYPES as STACKED
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -52,7 +52,7 @@ class Point:
 
     dtype: str
     sizes: tuple[int, int, int]
-    method: Method | None
+    method: CudaMethod | None
     count: int
 
     @property
@@ -67,10 +67,10 @@ def points(dtype: str) -> Iterator[Point]:
     for sizes in (*cubes(1024, 2048, 4096, 8192, 16384), *((m, k, n) for k, n in LAYERS for m in ROWS)):
         yield Point(dtype, sizes, None, 1)
     square = {7: cubes(1024, 4096), 49: cubes(512, 2048), 343: cubes(256, 1024)}
-    yield from stacks(dtype, Method.BATCHED, square, BLOCKS)
+    yield from stacks(dtype, CudaMethod.BATCHED, square, BLOCKS)
     if dtype in STACKED:
         square = {7: cubes(2048, 4096, 8192), 49: cubes(1024, 2048, 4096)}
-        yield from stacks(dtype, Method.STACK, square, STACKED_BLOCKS)
+        yield from stacks(dtype, CudaMethod.STACK, square, STACKED_BLOCKS)
 
 
 def cubes(*sizes: int) -> tuple[tuple[int, int, int], ...]:
@@ -78,7 +78,7 @@ def cubes(*sizes: int) -> tuple[tuple[int, int, int], ...]:
     return tuple((size, size, size) for size in sizes)
 
 
-def stacks(dtype: str, method: Method, *groups: Mapping[int, tuple[tuple[int, int, int], ...]]) -> Iterator[Point]:
+def stacks(dtype: str, method: CudaMethod, *groups: Mapping[int, tuple[tuple[int, int, int], ...]]) -> Iterator[Point]:
     """Yield points of one method, from sizes by the number of products."""
     for group in groups:
         for count, several in group.items():

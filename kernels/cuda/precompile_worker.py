@@ -14,7 +14,7 @@ from typing import Any
 from ..codegen.modules import load
 
 
-class Target:
+class OfflineDriver:
     """A substitute for Triton's driver to compile for a GPU that this process does not use."""
 
     def __init__(self, backend: str, arch: Any, warp_size: int) -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     # The compiler may print: answers are written to the original standard output, all else to standard error.
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
-        Target.activate(*json.loads(sys.stdin.readline()))
+        OfflineDriver.activate(*json.loads(sys.stdin.readline()))
         for line in sys.stdin:
             try:
                 compile_kernel(*json.loads(line))

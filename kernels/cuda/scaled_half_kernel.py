@@ -20,8 +20,8 @@ def _fold(parts, sums, count, length, first, ROWS: tl.constexpr, SIZE: tl.conste
     for start in range(0, count, ROWS):
         one = start + row
         place = one.to(tl.int64)[:, None] * length + at[None, :]
-        total += tl.load(parts + place, mask=(one < count)[:, None] & (at < length)[None, :], other=0.0)
-    tl.store(sums + at, tl.sum(total, 0), mask=at < length)
+        total += tl.load(parts + place, mask=(one < count)[:, None] & (at < length)[None, :], other=0.0)  # [ROWS, SIZE]
+    tl.store(sums + at, tl.sum(total, 0), mask=at < length)  # [SIZE]
 
 
 @triton.jit
@@ -74,24 +74,24 @@ def half_gemm(
         row0, col0 = tile_start(t, m, n, GROUP, M, N)
         total = tl.zeros((M, N), tl.float32)
         for inner in range(0, k, K):
-            total = tl.dot(a.load([row0, inner]), b.load([inner, col0]), total)
+            total = tl.dot(a.load([row0, inner]), b.load([inner, col0]), total)  # [M, K], [K, N]
         # In quarters: a whole tile of float32 would need too many registers and too much shared memory.
         left, right = _halved(total, M, N)
         parts = _halved(left, M, N // 2) + _halved(right, M, N // 2)
         i = row0 + tl.arange(0, M)
-        down = -tl.load(row_shifts + i, mask=i < m, other=0)
+        down = -tl.load(row_shifts + i, mask=i < m, other=0)  # [M]
         for part in tl.static_range(4):
             first = col0 + part * (N // 4)
             j = first + tl.arange(0, N // 4)
-            across = -tl.load(col_shifts + j, mask=j < n, other=0)
+            across = -tl.load(col_shifts + j, mask=j < n, other=0)  # [N / 4]
             # 2^(down + across) by two factors, each a power by row times one by column: all are normal numbers.
             scaled = parts[part] * (_power(down >> 1)[:, None] * _power(across >> 1)[None, :])
             scaled *= _power(down - (down >> 1))[:, None] * _power(across - (across >> 1))[None, :]
             if DESCRIBED:
-                c.store([row0, first], scaled)
+                c.store([row0, first], scaled)  # [M, N / 4]
             else:
                 place = c + i.to(tl.int64)[:, None] * c_row + j.to(tl.int64)[None, :] * c_col
-                tl.store(place, scaled, mask=(i < m)[:, None] & (j < n)[None, :])
+                tl.store(place, scaled, mask=(i < m)[:, None] & (j < n)[None, :])  # [M, N / 4]
 
 
 @triton.jit
@@ -140,10 +140,10 @@ def _check(
     least = tl.full((SIZE,), float("inf"), tl.float32)
     for start in range(0, inner, SIZE):
         at = start + tl.arange(0, SIZE)
-        total += tl.load(weights + at, mask=at < inner, other=0.0)
-        least = tl.minimum(least, tl.load(weights + at, mask=at < inner, other=float("inf")))
+        total += tl.load(weights + at, mask=at < inner, other=0.0)  # [SIZE]
+        least = tl.minimum(least, tl.load(weights + at, mask=at < inner, other=float("inf")))  # [SIZE]
     line = first + tl.arange(0, LINES)
-    one = tl.load(sums + line, mask=line < lines, other=0.0)
+    one = tl.load(sums + line, mask=line < lines, other=0.0)  # [LINES]
     whole = tl.sum(total, 0)
     bad = _loses(one, tl.min(least, 0) * one, whole, others, LOST, ROUNDING)
     # The least weight does not show enough: the weights of all elements do, or the line loses too much.
@@ -153,10 +153,10 @@ def _check(
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))
-        weighted += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
+        weighted += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
     bad &= _loses(one, tl.sum(weighted, 1), whole, others, LOST, ROUNDING)
-    tl.store(flag, 1, mask=tl.max(bad.to(tl.int32), 0) > 0)
+    tl.store(flag, 1, mask=tl.max(bad.to(tl.int32), 0) > 0)  # one number []
 
 
 @triton.jit
@@ -224,7 +224,7 @@ def guarded_gemm(
     K: tl.constexpr,
 ):
     """Compute C = A B of float32 matrices in tf32 if the flag is set; else return at once."""
-    tiles = tl.where(tl.load(flag) != 0, tl.cdiv(m, M) * tl.cdiv(n, N), 0)
+    tiles = tl.where(tl.load(flag) != 0, tl.cdiv(m, M) * tl.cdiv(n, N), 0)  # one number []
     for t in range(tl.program_id(0), tiles, programs):
         row0, col0 = tile_start(t, m, n, GROUP, M, N)
         i, j = (row0 + tl.arange(0, M)).to(tl.int64), (col0 + tl.arange(0, N)).to(tl.int64)
@@ -233,8 +233,8 @@ def guarded_gemm(
             inner = start + tl.arange(0, K).to(tl.int64)
             left = a + i[:, None] * a_row + inner[None, :] * a_col
             right = b + inner[:, None] * b_row + j[None, :] * b_col
-            x = _as_tf32(tl.load(left, mask=(i < m)[:, None] & (inner < k)[None, :], other=0.0))
-            y = _as_tf32(tl.load(right, mask=(inner < k)[:, None] & (j < n)[None, :], other=0.0))
+            x = _as_tf32(tl.load(left, mask=(i < m)[:, None] & (inner < k)[None, :], other=0.0))  # [M, K]
+            y = _as_tf32(tl.load(right, mask=(inner < k)[:, None] & (j < n)[None, :], other=0.0))  # [K, N]
             total = tl.dot(x, y, total, input_precision="tf32")
         place = c + i[:, None] * c_row + j[None, :] * c_col
-        tl.store(place, total, mask=(i < m)[:, None] & (j < n)[None, :])
+        tl.store(place, total, mask=(i < m)[:, None] & (j < n)[None, :])  # [M, N]

@@ -34,7 +34,7 @@ MAX_PIECES = 64
 
 
 @dataclass(frozen=True)
-class Piece:
+class BatchPiece:
     """A range of the matrices of a batch and a range of their rows."""
 
     items: slice
@@ -80,7 +80,7 @@ class Shape:
         m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, target.shape, strict=True))
         return m, k, n
 
-    def pieces(self, target: Target, count: int) -> Iterator[Piece]:
+    def pieces(self, target: Target, count: int) -> Iterator[BatchPiece]:
         """Yield about `count` pieces: groups of whole matrices, or ranges of rows if there are too few matrices."""
         group = -(-self.items // min(count, self.items))
         per_item = max(1, count // self.items)
@@ -88,7 +88,7 @@ class Shape:
         rows = -(-self.m // (per_item * unit)) * unit if per_item > 1 and target.is_general else self.m
         for first in range(0, self.items, group):
             for top in range(0, self.m, rows):
-                yield Piece(
+                yield BatchPiece(
                     slice(first, min(first + group, self.items)),
                     slice(top, min(top + rows, self.m)),
                 )

@@ -38,13 +38,13 @@ def largest_bits(
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        bits = tl.load(x + place, mask=inside, other=0.0).to(tl.int32, bitcast=True) & 0x7FFFFFFF
+        bits = tl.load(x + place, mask=inside, other=0.0).to(tl.int32, bitcast=True) & 0x7FFFFFFF  # [LINES, ALONG]
         if SHIFTED:
-            shift = tl.load(along_shifts + along, mask=along < last, other=0)[None, :]
+            shift = tl.load(along_shifts + along, mask=along < last, other=0)[None, :]  # [1, ALONG]
             exponent = tl.minimum(tl.maximum((bits >> 23) + shift, 1), 254)
             bits = tl.where(bits > 0, (exponent << 23) | (bits & 0x7FFFFF), 0)
         found = tl.maximum(found, bits)
-    tl.store(largest + tl.program_id(1) * lines + line, tl.max(found, 1), mask=line < lines)
+    tl.store(largest + tl.program_id(1) * lines + line, tl.max(found, 1), mask=line < lines)  # [LINES]
 
 
 @triton.jit
@@ -58,7 +58,7 @@ def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr)
     for first in range(0, parts, 8):
         part = first + tl.arange(0, 8)
         inside = (part < parts)[:, None] & (line < lines)[None, :]
-        found = tl.load(largest + part[:, None] * lines + line[None, :], mask=inside, other=0)
+        found = tl.load(largest + part[:, None] * lines + line[None, :], mask=inside, other=0)  # [8, LINES]
         bits = tl.maximum(bits, tl.max(found, 0))
     shift = tl.minimum(tl.maximum(TOP + 126 - (bits >> 23), -MOST), MOST)
     return tl.where((bits > 0) & (bits < 0x7F800000), shift, 0)
@@ -99,40 +99,42 @@ def split_halves(
     col = tl.program_id(1) * N + tl.arange(0, N)
     i, j = row[:, None], col[None, :]
     inside = (i < rows) & (j < cols)
-    value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)
+    value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)  # [M, N]
     if AXIS == 0:
         shift = shift_of(largest, row, rows, parts, TOP, MOST)
-        tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))
+        tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))  # [M]
         power = shift[:, None]
         if SHIFTED:
-            power = power + tl.load(along_shifts + col, mask=col < cols, other=0)[None, :]
+            power = power + tl.load(along_shifts + col, mask=col < cols, other=0)[None, :]  # [1, N]
         value = times_power(value, power)
-        tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
+        tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)  # [N]
         if not LOW:
+            # [M]
             tl.store(sums + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
     else:
         shift = shift_of(largest, col, cols, parts, TOP, MOST)
-        tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))
+        tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))  # [N]
         power = shift[None, :]
         if SHIFTED:
-            power = power + tl.load(along_shifts + row, mask=row < rows, other=0)[:, None]
+            power = power + tl.load(along_shifts + row, mask=row < rows, other=0)[:, None]  # [M, 1]
         value = times_power(value, power)
-        tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
+        tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)  # [M]
         if not LOW:
+            # [N]
             tl.store(sums + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
     head = value.to(tl.float16)
     place = i.to(tl.int64) * pitch + j
-    tl.store(high + place, head, mask=inside)
+    tl.store(high + place, head, mask=inside)  # [M, N]
     if LOW:
         tail = (value - head.to(tl.float32)).to(tl.float16)
-        tl.store(low + place, tail, mask=inside)
+        tl.store(low + place, tail, mask=inside)  # [M, N]
 
 
 @triton.jit
 def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr, SIZE: tl.constexpr):
     """Compute the shifts of all lines; see `shift_of`."""
     line = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    tl.store(shifts + line, shift_of(largest, line, lines, parts, TOP, MOST), mask=line < lines)
+    tl.store(shifts + line, shift_of(largest, line, lines, parts, TOP, MOST), mask=line < lines)  # [SIZE]
 
 
 @triton.jit
@@ -159,12 +161,12 @@ def weighted_sums(
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
         one += value
-        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]
+        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
     at = tl.program_id(1) * lines + line
-    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)
-    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)
+    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)  # [LINES]
+    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)  # [LINES]
 
 
 @triton.jit
@@ -189,9 +191,9 @@ def block_sums(
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = tl.abs(tl.load(x + place, mask=inside, other=0.0))
-        total += times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])
-    tl.store(sums + tl.program_id(1) * lines + line, tl.sum(total, 1), mask=line < lines)
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0))  # [LINES, ALONG]
+        total += times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])  # [1, ALONG]
+    tl.store(sums + tl.program_id(1) * lines + line, tl.sum(total, 1), mask=line < lines)  # [LINES]
 
 
 @triton.jit
@@ -219,7 +221,7 @@ def level_sums(
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
-    shift = tl.load(shifts + line, mask=line < lines, other=0)[:, None]
+    shift = tl.load(shifts + line, mask=line < lines, other=0)[:, None]  # [LINES, 1]
     one = tl.zeros((LINES, ALONG), tl.float32)
     other = tl.zeros((LINES, ALONG), tl.float32)
     third = tl.zeros((LINES, ALONG), tl.float32)
@@ -227,15 +229,15 @@ def level_sums(
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = times_power(tl.abs(tl.load(x + place, mask=inside, other=0.0)), shift)
+        value = times_power(tl.abs(tl.load(x + place, mask=inside, other=0.0)), shift)  # [LINES, ALONG]
         one += value
-        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]
+        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
         heavy = block_weights + (line // block)[:, None] * length + along[None, :]
-        third += value * tl.load(heavy, mask=inside, other=0.0)
+        third += value * tl.load(heavy, mask=inside, other=0.0)  # [LINES, ALONG]
     at = tl.program_id(1) * lines + line
-    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)
-    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)
-    tl.store(by_blocks + at, tl.sum(third, 1), mask=line < lines)
+    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)  # [LINES]
+    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)  # [LINES]
+    tl.store(by_blocks + at, tl.sum(third, 1), mask=line < lines)  # [LINES]
 
 
 @triton.jit
@@ -248,8 +250,8 @@ def _total(sums, largest, lines, parts, SIZE: tl.constexpr):
         line = start + tl.arange(0, SIZE)
         bits = tl.zeros((SIZE,), tl.int32)
         for part in range(parts):
-            total += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)
-            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))
+            total += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
+            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))  # [SIZE]
         some += (bits > 0).to(tl.int32)
         most = tl.maximum(most, bits)
     return tl.sum(total, 0), tl.sum(some, 0), tl.max(most, 0)
@@ -276,9 +278,9 @@ def _lost_too_much(
         one = tl.zeros((SIZE,), tl.float32)
         other = tl.zeros((SIZE,), tl.float32)
         for part in range(parts):
-            one += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)
-            other += tl.load(weighted + part * lines + line, mask=line < lines, other=0.0)
-            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))
+            one += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
+            other += tl.load(weighted + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
+            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))  # [SIZE]
         kept = LOST * (other_sum + others * one) <= ROUNDING * other
         count += ((bits > 0) & (kept == 0)).to(tl.int32)
     return tl.sum(count, 0)
@@ -308,8 +310,8 @@ def verdict(
     sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)
     rows = _lost_too_much(sums_a, weighted_a, largest_a, m, parts, sum_b, some_b, LOST, ROUNDING, SIZE)
     cols = _lost_too_much(sums_b, weighted_b, largest_b, n, parts, sum_a, some_a, LOST, ROUNDING, SIZE)
-    tl.store(found, tl.maximum(most_a, most_b))
-    tl.store(found + 1, tl.where((some_a > 0) & (some_b > 0), rows + cols, 0))
+    tl.store(found, tl.maximum(most_a, most_b))  # one number []
+    tl.store(found + 1, tl.where((some_a > 0) & (some_b > 0), rows + cols, 0))  # one number []
 
 
 @triton.jit
@@ -349,8 +351,8 @@ def split_gemm(
     total = tl.zeros((M, N), tl.float32)
     # A tile that extends beyond k reads zeros of A, and finite numbers of the next B.
     for inner in range(0, k, K):
-        x, x_low = a.load([r * m + row0, inner]), a.load([(count + r) * m + row0, inner])
-        y, y_low = b.load([r * k + inner, col0]), b.load([(count + r) * k + inner, col0])
+        x, x_low = a.load([r * m + row0, inner]), a.load([(count + r) * m + row0, inner])  # [M, K], [M, K]
+        y, y_low = b.load([r * k + inner, col0]), b.load([(count + r) * k + inner, col0])  # [K, N], [K, N]
         part = tl.dot(x_low, y)
         part = tl.dot(x, y_low, part)
         part = tl.dot(x, y, part)
@@ -358,7 +360,8 @@ def split_gemm(
     i = row0 + tl.arange(0, M)[:, None]
     j = col0 + tl.arange(0, N)[None, :]
     if SCALED:
+        # [M, 1] + [1, N]
         shift = tl.load(row_shifts + i, mask=i < m, other=0) + tl.load(col_shifts + j, mask=j < n, other=0)
         total = times_power(total, -shift)
     place = c + r.to(tl.int64) * c_slab + i.to(tl.int64) * c_row + j.to(tl.int64) * c_col
-    tl.store(place, total, mask=(i < m) & (j < n))
+    tl.store(place, total, mask=(i < m) & (j < n))  # [M, N]

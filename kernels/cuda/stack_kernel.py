@@ -12,18 +12,18 @@ import triton.language as tl
 @triton.jit
 def _tile_of_a(a, row, inner, A_T: tl.constexpr):
     if A_T:  # noqa: SIM108  # Triton types both branches of an expression
-        x = a.load([inner, row]).T
+        x = a.load([inner, row]).T  # [K, M] transposed
     else:
-        x = a.load([row, inner])
+        x = a.load([row, inner])  # [M, K]
     return x
 
 
 @triton.jit
 def _tile_of_b(b, inner, col, B_T: tl.constexpr):
     if B_T:  # noqa: SIM108
-        y = b.load([col, inner]).T
+        y = b.load([col, inner]).T  # [N, K] transposed
     else:
-        y = b.load([inner, col])
+        y = b.load([inner, col])  # [K, N]
     return y
 
 
@@ -67,8 +67,8 @@ def stack_gemm(
             i = top + q % (GROUP * across) % high
             j = q % (GROUP * across) // high
         else:
-            i = tl.load(tiles + 2 * q)
-            j = tl.load(tiles + 2 * q + 1)
+            i = tl.load(tiles + 2 * q)  # one number []
+            j = tl.load(tiles + 2 * q + 1)  # one number []
         row0, col0 = i * M, j * N
         # Vertically stacked transposes are m columns of k rows, and n rows of k columns.
         a_row, a_inner = (row0, r * k) if A_T else (r * m + row0, 0)
@@ -118,4 +118,4 @@ def stack_gemm(
             one = row0 + tl.arange(0, M)[:, None]
             other = col0 + tl.arange(0, N)[None, :]
             total = tl.where((other >= one) if UPPER else (other <= one), total, 0.0)
-        c.store([r * m + row0, col0], total.to(c.dtype))
+        c.store([r * m + row0, col0], total.to(c.dtype))  # [M, N]

@@ -46,8 +46,8 @@ def triangular_gemm(
     """
     place = tl.program_id(0)
     item = tl.program_id(1).to(tl.int64)
-    i = tl.load(tiles + 2 * place)
-    j = tl.load(tiles + 2 * place + 1)
+    i = tl.load(tiles + 2 * place)  # one number []
+    j = tl.load(tiles + 2 * place + 1)  # one number []
     row0, col0 = i * M, j * N
     rows = (row0 + tl.arange(0, M)).to(tl.int64)
     cols = (col0 + tl.arange(0, N)).to(tl.int64)
@@ -71,11 +71,11 @@ def triangular_gemm(
     for start in tl.range(first, last, K):
         inner = (start + tl.arange(0, K)).to(tl.int64)
         if EXACT:
-            x = tl.load(a_place + inner[None, :] * a_col)
-            y = tl.load(b_place + inner[:, None] * b_row)
+            x = tl.load(a_place + inner[None, :] * a_col)  # [M, K]
+            y = tl.load(b_place + inner[:, None] * b_row)  # [K, N]
         else:
-            x = tl.load(a_place + inner[None, :] * a_col, (rows[:, None] < m) & (inner[None, :] < k), 0.0)
-            y = tl.load(b_place + inner[:, None] * b_row, (inner[:, None] < k) & (cols[None, :] < n), 0.0)
+            x = tl.load(a_place + inner[None, :] * a_col, (rows[:, None] < m) & (inner[None, :] < k), 0.0)  # [M, K]
+            y = tl.load(b_place + inner[:, None] * b_row, (inner[:, None] < k) & (cols[None, :] < n), 0.0)  # [K, N]
         # Elements outside the triangle may be anything, NaN included: they are replaced, not multiplied.
         if SIDE == 2:
             if UPPER:
@@ -102,6 +102,6 @@ def triangular_gemm(
     where = c + item * c_item + rows[:, None] * c_row + cols[None, :] * c_col
     result = total.to(c.dtype.element_ty)
     if EXACT:
-        tl.store(where, result)
+        tl.store(where, result)  # [M, N]
     else:
-        tl.store(where, result, (rows[:, None] < m) & (cols[None, :] < n))
+        tl.store(where, result, (rows[:, None] < m) & (cols[None, :] < n))  # [M, N]

@@ -18,7 +18,7 @@ from ..cpu.int8 import Int8Leaf, Int8Level
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Method
+from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.timing import priced
@@ -258,13 +258,13 @@ def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:
     return None if source.costs is None else level_costs(SchemeCosts.stacked(source.costs), dtype)
 
 
-def _method(candidate: Candidate, request: Request, machine: Machine) -> Method:
+def _method(candidate: Candidate, request: Request, machine: Machine) -> CpuMethod:
     loops = {LOOP: 1, DEPTH_FIRST: ALL_LEVELS}.get(candidate.method, 0)
-    return Method(candidate.method == TASKS, loops, _library(candidate, request, machine))
+    return CpuMethod(candidate.method == TASKS, loops, _library(candidate, request, machine))
 
 
 @lru_cache(maxsize=64)
-def _core(program: IdentityKey, request: Request, method: Method) -> Level | Int8Level:
+def _core(program: IdentityKey, request: Request, method: CpuMethod) -> Level | Int8Level:
     """Return the core, which predicting, sizing and building share."""
     if request.dtype == INT8:
         return Int8Level(program.held, request.shape)

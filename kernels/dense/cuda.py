@@ -17,7 +17,7 @@ from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import reason_against
 from ..cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
-from ..cuda.level import CudaLevel, Method, cuda_level
+from ..cuda.level import CudaLevel, CudaMethod, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
@@ -364,7 +364,7 @@ def _program(candidate: Candidate) -> Program:
 
 
 def _core(candidate: Candidate) -> CudaLevel:
-    return cuda_level(_program(candidate), Method(candidate.method))
+    return cuda_level(_program(candidate), CudaMethod(candidate.method))
 
 
 def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:

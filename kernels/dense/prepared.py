@@ -15,7 +15,7 @@ from ..codegen.certified import SchemeLike
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Method
+from ..cpu.partition import CpuMethod
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
 from ..families import strategies
@@ -85,7 +85,7 @@ class Prepared:
                 blas = library_for(self.plan.request, self.plan.machine.profile)
                 program = self.plan.candidate.program
                 assert program is not None  # a scheme has a source
-                level = core_of(program, request, Method(self.plan.candidate.method == TASKS, 0, blas))
+                level = core_of(program, request, CpuMethod(self.plan.candidate.method == TASKS, 0, blas))
                 level.compile()
                 if len(self._executors) >= KEPT_LEVELS:
                     self._executors.clear()

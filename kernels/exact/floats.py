@@ -19,7 +19,7 @@ from ..cpu.threads import parallel_rows, parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .padding import padded, padded_shapes
-from .schemes import LinearMap, RingLevel
+from .schemes import ExactMap, RingLevel
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -216,7 +216,7 @@ class FloatLevel:
         matrix: Matrix,
         grid: tuple[int, int],
         block: tuple[int, int],
-        sums: LinearMap,
+        sums: ExactMap,
         each: bool,
         slabs: Any,
         threads: int,
@@ -269,7 +269,7 @@ def half(modulus: int) -> int:
     return modulus // 2 + 2 if modulus else 0
 
 
-def _each(sums: LinearMap, bound: int, modulus: int, limit: int) -> bool:
+def _each(sums: ExactMap, bound: int, modulus: int, limit: int) -> bool:
     """Return whether every multiple must be reduced before it is added."""
     if sums.norm * bound <= limit:
         return False

@@ -15,7 +15,7 @@ from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, words_of
 from .padding import padded, padded_shapes
-from .schemes import LinearMap, RingLevel
+from .schemes import ExactMap, RingLevel
 
 Words = npt.NDArray[np.uint64]
 Sizes = tuple[int, int, int]
@@ -192,7 +192,7 @@ class BitLevel:
 
 
 def _add_blocks(
-    matrix: Words, grid: tuple[int, int], block: tuple[int, int], sums: LinearMap, slabs: Any, threads: int
+    matrix: Words, grid: tuple[int, int], block: tuple[int, int], sums: ExactMap, slabs: Any, threads: int
 ) -> None:
     """Compute slabs = the sums of the blocks of a matrix."""
     from .combine import xor_sums

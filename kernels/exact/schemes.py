@@ -30,7 +30,7 @@ MAX_RANK = 128
 
 
 @dataclass(frozen=True)
-class LinearMap:
+class ExactMap:
     """Sums of multiples of sources: sum s is that of values[j] * source places[j], starts[s] <= j < starts[s + 1].
 
     `values` are residues of least magnitude, or integers; `norm` is the largest sum of magnitudes.
@@ -64,9 +64,9 @@ class RingLevel:
 
     grid: tuple[int, int, int]
     rank: int
-    left: LinearMap
-    right: LinearMap
-    merge: LinearMap
+    left: ExactMap
+    right: ExactMap
+    merge: ExactMap
 
 
 @dataclass(frozen=True)
@@ -151,24 +151,24 @@ def _values(factor: Factor, ring: ExactRing) -> list[int]:
     return [value - ring.modulus if 2 * value > ring.modulus else value for value in residues]
 
 
-def _by_product(factor: Factor, ring: ExactRing) -> LinearMap:
+def _by_product(factor: Factor, ring: ExactRing) -> ExactMap:
     rows = np.repeat(np.arange(factor.rank), np.diff(factor.indptr))
     return _linear_map(rows, factor.indices, _values(factor, ring), factor.rank)
 
 
-def _by_block(factor: Factor, ring: ExactRing) -> LinearMap:
+def _by_block(factor: Factor, ring: ExactRing) -> ExactMap:
     products = np.repeat(np.arange(factor.rank), np.diff(factor.indptr))
     values = _values(factor, ring)
     order = np.argsort(factor.indices, kind="stable")
     return _linear_map(factor.indices[order], products[order], [values[i] for i in order], factor.rows * factor.cols)
 
 
-def _linear_map(rows: IntArray, places: IntArray, values: Sequence[int], count: int) -> LinearMap:
+def _linear_map(rows: IntArray, places: IntArray, values: Sequence[int], count: int) -> ExactMap:
     numbers = np.array(values, dtype=np.int64)
     held = numbers != 0
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows[held], minlength=count), out=starts[1:])
-    return LinearMap(starts, np.ascontiguousarray(places[held], np.int64), numbers[held])
+    return ExactMap(starts, np.ascontiguousarray(places[held], np.int64), numbers[held])
 
 
 @lru_cache(maxsize=256)

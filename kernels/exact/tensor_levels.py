@@ -14,7 +14,7 @@ from ...errors import PlanError
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .floats import FloatCore, FloatLeaf, float_core
-from .schemes import LinearMap, RingLevel
+from .schemes import ExactMap, RingLevel
 from .tensors import DigitTensorLeaf, centred, corners, require_int64
 
 Tensor = Any
@@ -234,7 +234,7 @@ def _add_products(products: Tensor, out: Tensor, level: RingLevel, block: Sizes,
 def sum_of_blocks(
     source: Tensor,
     froms: list[tuple[int, int]],
-    sums: LinearMap,
+    sums: ExactMap,
     target: Tensor,
     tos: list[tuple[int, int]],
     block: tuple[int, int],

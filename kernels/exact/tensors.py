@@ -15,7 +15,7 @@ from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
 from .gf2 import block_sizes
-from .schemes import LinearMap, RingLevel
+from .schemes import ExactMap, RingLevel
 
 Tensor = Any
 Sizes = tuple[int, int, int]
@@ -165,7 +165,7 @@ def corners(down: int, across: int, height: int, width: int) -> list[tuple[int, 
 def _add(
     source: Tensor,
     froms: list[tuple[int, int]],
-    sums: LinearMap,
+    sums: ExactMap,
     target: Tensor,
     tos: list[tuple[int, int]],
     block: tuple[int, int],

@@ -329,10 +329,14 @@ def _measured(request: Request, machine: Machine, strategies: Strategies) -> Dec
     if known is None:
         return None
     # Of the vendor's libraries the fastest is the baseline. One that was not measured is not compared with.
-    measured = [plan for plan in baseline_plans(request, machine, strategies) if not math.isnan(known.seconds(plan))]
+
+    def seconds(plan: Plan) -> float:
+        return known.seconds(plan.candidate.key, plan.seconds)
+
+    measured = [plan for plan in baseline_plans(request, machine, strategies) if not math.isnan(seconds(plan))]
     if not measured:
         return None
-    baseline = min(measured, key=known.seconds)
+    baseline = min(measured, key=seconds)
     plans = [baseline, *(plan for plan in measured if plan is not baseline)]
     free = cache(machine.free_bytes)
     for entry in known.entries:
@@ -347,11 +351,11 @@ def _measured(request: Request, machine: Machine, strategies: Strategies) -> Dec
             refused.append((str(candidate), found))
     if not known.exact and (guess := _predicted(request, machine, strategies, plans)) is not None:
         plans.append(guess)
-    times = {id(plan): known.seconds(plan) for plan in plans}
+    times = {id(plan): seconds(plan) for plan in plans}
     best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
     if not times[id(best)] < known.part * times[id(baseline)]:
         best = baseline
-    seen = known.entry_of(best) is not None
+    seen = known.entry_of(best.candidate.key) is not None
     basis = "measured" if seen else "predicted, and scaled by what was measured"
     reason = f"{basis} {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
     proposals = tuple(sorted((Proposal(times[id(plan)], plan.candidate) for plan in plans), key=lambda one: one.bound))

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..request import Request
+from .parameters import CandidateKey, Parameters
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 Operand = Any
 """A numpy array on the CPU, a torch tensor on a GPU."""
-
-
-Parameters = tuple[tuple[str, str | int], ...]
-"""Sorted pairs of a name and a value, such as (("method", "tasks"),)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class Candidate:
         return None if self.source is None else self.source.program
 
     @cached_property
-    def key(self) -> tuple[str, str, str, Parameters]:
+    def key(self) -> CandidateKey:
         """The identity of the candidate, also in files."""
         return self.family, self.strategy, "" if self.source is None else self.source.key, self.parameters
 
@@ -260,6 +257,19 @@ class Plan:
     def build(self) -> Executor:
         """Build the executor of this plan."""
         return self.strategy.build(self.candidate, self.request, self.machine)
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The executor of this plan, built once."""
+        return self.build()
+
+    def run(self, a: Any, b: Any, out: Any = None) -> Any:
+        """Compute a b by this plan, in `out` or in a new array or tensor.
+
+        Raises:
+            PlanError: the operands do not match the request.
+        """
+        return self.executor.run(a, b, out)
 
     def __repr__(self) -> str:
         return f"<plan {self.request} by {self.candidate}, workspace {self.workspace} bytes>"

@@ -14,7 +14,7 @@ from ..request import Request
 from .machine import Machine
 from .planner import Strategies, decide, vendor_plans
 from .strategy import Plan
-from .wisdom import Entry, Record, class_of, keep_record, sizes_of
+from .wisdom import TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 
 TOP = 6
 """Default number of candidates measured in addition to the baseline."""
@@ -127,9 +127,9 @@ def tune(
         for name in calls
     ]
     if keep:
-        entries = tuple(Entry(*one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
+        entries = tuple(TimedCandidate(*one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
         today = datetime.date.today().isoformat()
-        keep_record(machine.profile.id, Record(class_of(request), sizes_of(request), today, entries))
+        keep_record(machine.profile.id, WisdomRecord(class_of(request), sizes_of(request), today, entries))
     return sorted(found, key=lambda one: one.seconds)
 
 

@@ -24,7 +24,7 @@ from ...errors import PlanError
 from ...home import home, write_atomic
 from ..request import Request
 from .cache import plan_cache
-from .strategy import Parameters, Plan
+from .parameters import CandidateKey, Parameters
 
 NEAR = math.log(1.25)
 """Sizes that each differ by less than this factor use one record."""
@@ -47,7 +47,7 @@ SEGMENT = 16
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimedCandidate:
     """One candidate of a record: measured median seconds, and predicted seconds (None: none)."""
 
     family: str
@@ -58,29 +58,29 @@ class Entry:
     predicted: float | None
 
     @property
-    def key(self) -> tuple[str, str, str, Parameters]:
+    def key(self) -> CandidateKey:
         return self.family, self.strategy, self.source, self.parameters
 
 
 @dataclass(frozen=True)
-class Record:
+class WisdomRecord:
     """The measurements of one request: its class, (m, k, n, matrices), the date, and the candidates."""
 
     group: str
     sizes: tuple[int, int, int, int]
     when: str
-    entries: tuple[Entry, ...]
+    entries: tuple[TimedCandidate, ...]
 
 
 @dataclass(frozen=True)
 class Known:
     """A record that applies to a request; `exact` if it is of the same sizes."""
 
-    record: Record
+    record: WisdomRecord
     exact: bool
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[TimedCandidate, ...]:
         return self.record.entries
 
     @property
@@ -92,28 +92,28 @@ class Known:
         """The fraction of the baseline's time that a candidate must stay below."""
         return EXACT_PART if self.exact else NEAR_PART
 
-    def seconds(self, plan: Plan) -> float:
-        """Return measured seconds of a plan, or its prediction scaled by the record's ratio; NaN if neither is known.
+    def seconds(self, candidate: CandidateKey, predicted: float | None) -> float:
+        """Return measured seconds of a candidate, or those predicted scaled by the record's ratio; NaN if unknown.
 
         With a neighbour's record, a candidate that was not measured is scaled by the median ratio of its strategy.
         """
-        entry = self.entry_of(plan)
+        entry = self.entry_of(candidate)
         if self.exact:
             return math.nan if entry is None else entry.seconds
-        alike = [one for one in self.record.entries if one.strategy == plan.candidate.strategy]
+        alike = [one for one in self.record.entries if one.strategy == candidate[1]]
         scales = [one.seconds / one.predicted for one in (alike if entry is None else [entry]) if one.predicted]
-        return plan.seconds * statistics.median(scales) if scales and plan.seconds is not None else math.nan
+        return predicted * statistics.median(scales) if scales and predicted is not None else math.nan
 
-    def entry_of(self, plan: Plan) -> Entry | None:
-        """Return the record's entry of a plan's candidate, or None."""
-        return next((one for one in self.record.entries if one.key == plan.candidate.key), None)
+    def entry_of(self, candidate: CandidateKey) -> TimedCandidate | None:
+        """Return the record's entry of a candidate, or None."""
+        return next((one for one in self.record.entries if one.key == candidate), None)
 
 
 @dataclass(frozen=True)
 class Wisdom:
     """All records of one machine."""
 
-    records: tuple[Record, ...] = ()
+    records: tuple[WisdomRecord, ...] = ()
 
     def near(self, request: Request) -> Known | None:
         """Return the record of the request itself, else the nearest one within a factor of 1.25 in every size."""
@@ -130,7 +130,7 @@ class Wisdom:
         distance, record = min(found, key=lambda pair: pair[0])
         return Known(record, distance == 0)
 
-    def with_record(self, record: Record) -> Wisdom:
+    def with_record(self, record: WisdomRecord) -> Wisdom:
         """Return this wisdom with a record that replaces the one of the same request."""
         others = [one for one in self.records if (one.group, one.sizes) != (record.group, record.sizes)]
         return Wisdom((*others, record)[-MOST_RECORDS:])
@@ -187,7 +187,7 @@ def wisdom_stamp() -> object:
 plan_cache.watch(wisdom_stamp)
 
 
-def keep_record(profile: str, record: Record, drop_plans: bool = True) -> Path:
+def keep_record(profile: str, record: WisdomRecord, drop_plans: bool = True) -> Path:
     """Store a record atomically, and drop the plans that it may change, unless the caller replaces them.
 
     Raises:
@@ -218,7 +218,7 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _write(path: Path, profile: str, record: Record) -> None:
+def _write(path: Path, profile: str, record: WisdomRecord) -> None:
     wisdom = (stored_wisdom(profile) or Wisdom()).with_record(record)
     data = {
         "format": FORMAT,
@@ -257,19 +257,19 @@ def _read(path: Path, stamp: int) -> Wisdom | None:
         return None
 
 
-def _record(data: Mapping[str, Any]) -> Record:
+def _record(data: Mapping[str, Any]) -> WisdomRecord:
     m, k, n, items = (int(size) for size in data["sizes"])
     if min(m, k, n, items) < 1 or max(m, k, n, items) >= 1 << 62:
         raise ValueError("sizes must be positive, and are below 2^62")
-    return Record(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
+    return WisdomRecord(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
 
 
-def _entry(data: Mapping[str, Any]) -> Entry:
+def _entry(data: Mapping[str, Any]) -> TimedCandidate:
     seconds, predicted = (None if data[key] is None else float(data[key]) for key in ("seconds", "predicted"))
     if seconds is None or not all(LEAST <= value <= LONGEST for value in (seconds, predicted) if value is not None):
         raise ValueError(f"seconds must be numbers from {LEAST} to {LONGEST}")
     parameters = tuple(sorted((str(k), v if isinstance(v, int) else str(v)) for k, v in data["parameters"].items()))
-    return Entry(
+    return TimedCandidate(
         str(data["family"]),
         str(data["strategy"]),
         str(data["source"]),

@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import PlanError
-from ..block_low_rank.layouts import SCALES, from_layout, to_layout
-from ..block_low_rank.matrix import BlockLowRankMatrix
-from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
-from ..block_low_rank.transposition import output_order
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ..structured.matrix import FactoredMatrix
+from ..structured.published_layouts import SCALES, from_layout, to_layout
 from .bilinear import is_sharded
-from .block_low_rank import block_low_rank_mm, dense_where_faster
-from .modules import is_conv1d, refuse_script
+from .factored_layer import FactoredLinear
+from .modules import is_conv1d
 from .processor import stored_array, stored_tensor
+from .structured import structured_mm
 
 
-class BlockLowRankLinear(nn.Module):
-    """`torch.nn.Linear` with a block low-rank weight; subclasses choose the structure.
-
-    Parameters are the factors in the canonical layout, named by `names`, and `bias` (out_features,). Factors are drawn
-    so that outputs have a third of the variance of inputs, as with nn.Linear; the bias from U(+-1/sqrt(in_features)).
-    `pack` lets the layer use the dense weight where that is faster.
-    """
-
-    __prepare_scriptable__ = refuse_script
+class BlockLowRankLinear(FactoredLinear):
+    """A linear layer with a block low-rank weight; subclasses choose the structure and the names of the factors."""
 
     names: ClassVar[tuple[str, ...]] = ("U", "V")
-    bias: nn.Parameter | None
-    _packed: tuple[Tensor, tuple[Any, ...]] | None = None
+    structure: BlockLowRank
 
     def __init__(
         self,
@@ -45,12 +36,9 @@ class BlockLowRankLinear(nn.Module):
         strategy: Any = None,
     ) -> None:
         super().__init__()
-        self.structure, self.strategy = structure, strategy
-        self.in_features, self.out_features = structure.cols, structure.rows
         for name, shape in zip(self.names, structure.factor_shapes, strict=True):
             self.register_parameter(name, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
-        empty = torch.empty(self.out_features, device=device, dtype=dtype)
-        self.register_parameter("bias", nn.Parameter(empty) if bias else None)
+        self._begin(structure, bias, strategy, device, dtype)
         self.reset_parameters()
 
     @property
@@ -58,30 +46,22 @@ class BlockLowRankLinear(nn.Module):
         """The factors, left-most first."""
         return [getattr(self, name) for name in self.names]
 
-    def reset_parameters(self) -> None:
-        """Draw new factors and a new bias."""
-        terms = [np.prod(shape[self.structure._term_axes(shape) :]) for shape in self.structure.factor_shapes]
-        for place, (weights, count) in enumerate(zip(self.factors, terms, strict=True)):
-            bound = float((1.0 if place == 0 else 3.0) / count) ** 0.5
-            nn.init.uniform_(weights, -bound, bound)
-        if self.bias is not None:
-            bound = self.in_features**-0.5
-            nn.init.uniform_(self.bias, -bound, bound)
+    def weights(self) -> list[Tensor]:
+        """See `FactoredLinear`."""
+        return self.factors
 
     @classmethod
-    def from_matrix(cls, matrix: BlockLowRankMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
+    def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
         """Return the layer of a stored matrix, of the class of its structure; factors are copied.
 
         Raises:
-            PlanError: the bias has another size.
+            PlanError: the matrix is Kronecker-sparse, or the bias has another size.
         """
+        if not isinstance(matrix.structure, BlockLowRank):
+            raise PlanError(f"{matrix!r} is the matrix of a KSLinear; use KSLinear.from_matrix")
         layer = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
         layer._take(matrix, bias)
         return layer
-
-    def matrix(self) -> BlockLowRankMatrix:
-        """Return the factors as a matrix of numpy arrays, for storage or analysis."""
-        return BlockLowRankMatrix.of(self.structure, list(map(stored_array, self.factors)))
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -100,72 +80,6 @@ class BlockLowRankLinear(nn.Module):
         """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""
         return {name: stored_tensor(w) for name, w in to_layout(self.matrix(), scales).items()}
 
-    def dense(self) -> Tensor:
-        """Return the weight (out_features, in_features), as the product with the identity."""
-        identity = torch.eye(self.in_features, dtype=self.factors[0].dtype, device=self.factors[0].device)
-        return block_low_rank_mm(identity, self.factors, self.structure, self.strategy).T
-
-    def pack(self, rows: int, max_extra_bytes: int) -> bool:
-        """Store the dense weight for calls without gradients, if the planner takes it for so many inputs.
-
-        The planner takes the dense weight if it needs at most `max_extra_bytes` and has the shorter predicted or
-        measured time. The factors remain the parameters. Calls that record gradients, `train()`, `to`,
-        `load_state_dict` and changes of the factors free the dense weight. Changes of the factors in a compiled graph
-        are not detected: call `pack` again after them. Returns whether the weight is stored.
-
-        Raises:
-            PlanError: the factors are sharded, or nothing runs the product.
-        """
-        self.unpack()
-        if any(is_sharded(one) for one in self.factors):
-            raise PlanError("the factors are sharded (DTensor); a dense weight is stored on one device only")
-        weight = dense_where_faster(self.factors, self.structure, rows, max_extra_bytes, self.strategy)
-        self._packed = None if weight is None else (weight, self._state())
-        return weight is not None
-
-    @property
-    def packed_bytes(self) -> int:
-        """Number of bytes of the dense weight that `pack` stored."""
-        return 0 if self._packed is None else self._packed[0].nbytes
-
-    def unpack(self) -> None:
-        """Free the dense weight."""
-        self._packed = None
-
-    def _state(self) -> tuple[Any, ...]:
-        """Return the identity of the factors' content, to detect changes after packing."""
-        versions = (0 if one.is_inference() else one._version for one in self.factors)
-        return tuple((id(one), one.data_ptr(), version) for one, version in zip(self.factors, versions, strict=True))
-
-    def _dense_weight(self, x: Tensor) -> Tensor | None:
-        """Return the stored weight if it is that of the factors, x fits it and no gradients are recorded."""
-        if self._packed is None:
-            return None
-        weight, state = self._packed
-        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in (x, *self.factors))
-        if not torch.compiler.is_compiling() and (recorded or state != self._state()):
-            self.unpack()
-            return None
-        fits = x.device == weight.device and (x.dtype == weight.dtype or torch.is_autocast_enabled(x.device.type))
-        return weight if fits and not recorded else None
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the training mode; True drops the dense weight."""
-        if mode:
-            self.unpack()
-        return super().train(mode)
-
-    def _apply(self, *args: Any, **kwargs: Any) -> Any:
-        self.unpack()
-        return super()._apply(*args, **kwargs)
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        self.unpack()
-        super()._load_from_state_dict(*args, **kwargs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_packed": None}
-
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., in_features) to (..., out_features).
 
@@ -175,25 +89,15 @@ class BlockLowRankLinear(nn.Module):
         if x.dim() < 1 or x.shape[-1] != self.in_features:
             raise PlanError(f"inputs have shape (..., {self.in_features}), not {tuple(x.shape)}")
         if is_sharded(x):
-            kind, sizes = self.structure.kind, list(self.structure.sizes)
             from .sharded_layers import block_low_rank_linear
 
-            return block_low_rank_linear(x, self.factors, self.bias, kind, sizes, self.strategy)
+            return block_low_rank_linear(x, self.factors, self.bias, self.structure.text, self.strategy)
         if (weight := self._dense_weight(x)) is not None:
             return functional.linear(x, weight, self.bias)
         rows = x.reshape(-1, self.in_features)
-        y = block_low_rank_mm(rows, self.factors, self.structure, self.strategy)
+        y = structured_mm(rows.T, self.factors, self.structure, True, self.strategy).T
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.reshape(*x.shape[:-1], self.out_features)
-
-    def _take(self, matrix: BlockLowRankMatrix, bias: Tensor | None) -> None:
-        with torch.no_grad():
-            for parameter, weights in zip(self.factors, matrix.factors, strict=True):
-                parameter.copy_(stored_tensor(weights))
-            if bias is not None:
-                if self.bias is None or bias.numel() != self.out_features:
-                    raise PlanError(f"a bias of {bias.numel()} entries is not one of {self.out_features} outputs")
-                self.bias.copy_(bias.reshape(-1))
 
     def extra_repr(self) -> str:
         return f"{self.structure.name}, bias={self.bias is not None}"
@@ -316,7 +220,7 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
     vectors = [vector for vector in given if vector is not None]
     if any(tuple(vector.shape) != (first.rows,) for vector in vectors):
         raise PlanError("the norm between has other features than the layers")
-    order = torch.as_tensor(output_order(first), device=weight.device)
+    order = torch.as_tensor(first.block_order, device=weight.device)
     with torch.no_grad():
         weight.copy_(weight[:, order])
         for vector in [*vectors, *(layer.bias for layer in layers if layer.bias is not None)]:

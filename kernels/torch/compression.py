@@ -18,15 +18,16 @@ from ..compressed_files import FinishedLayers, structures_in
 from ..compression import (
     CompressConfig,
     CompressedWeight,
-    Compressible,
     Configs,
+    FactorChain,
     LayerReport,
     compress_weight,
     config_for,
     output_error,
     predicted_speed,
 )
-from ..kronecker.structure import KroneckerSparse
+from ..structured.block_low_rank import BlockLowRank
+from ..structured.chain import KroneckerSparse
 from .block_low_rank_layers import layer_of
 from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places
@@ -42,7 +43,7 @@ class _Task:
 
     place: LinearPlace
     config: CompressConfig
-    structures: tuple[Compressible, ...]
+    structures: tuple[FactorChain, ...]
 
 
 def compress_(
@@ -152,7 +153,7 @@ def _compressed(
     )
 
 
-def _layer(structure: Compressible, place: LinearPlace) -> Any:
+def _layer(structure: FactorChain, place: LinearPlace) -> Any:
     """Return a structured layer with the bias of a linear one, and factors that are trained if its weight is."""
     module: Any = place.module
     weight = place.parameter
@@ -160,6 +161,7 @@ def _layer(structure: Compressible, place: LinearPlace) -> Any:
     if isinstance(structure, KroneckerSparse):
         layer = KSLinear(structure.patterns, device=weight.device, dtype=weight.dtype)
     else:
+        assert isinstance(structure, BlockLowRank)
         layer = layer_of(structure, True, weight.device, weight.dtype)
     layer.bias = module.bias
     for factor in layer.factors:

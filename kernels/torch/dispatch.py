@@ -16,7 +16,7 @@ from ..planning.strategy import Executor, Plan
 from ..plans import AUTO, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
-from .recipe import Recipe, named
+from .recipe import ProductRecipe, named
 
 Tensor = Any
 
@@ -26,10 +26,10 @@ SMALL = 1 << 28
 At 50 Tflop/s, the rate of an H100 in strict float32, it takes 11 us.
 """
 
-_AUTO = Recipe()
+_AUTO = ProductRecipe()
 
 
-def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
+def plan_of(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan:
     """Return the plan of a recipe for a request on GPU number `index`.
 
     Raises:
@@ -42,7 +42,7 @@ def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
     return plan_for(limited, scheme, strategy=recipe.strategy, where_faster=recipe.where_faster)
 
 
-def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
+def executor_of(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
     """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static.
 
     Raises:
@@ -65,7 +65,7 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
     return executor
 
 
-def _learning(recipe: Recipe, a: Tensor, b: Tensor, dtype: str) -> Executor | None:
+def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, dtype: str) -> Executor | None:
     """Return the executor that learns from the calls of these tensors, the vendor's until their class is prepared.
 
     None if nothing is learned of such products.
@@ -84,7 +84,7 @@ def _learning(recipe: Recipe, a: Tensor, b: Tensor, dtype: str) -> Executor | No
     return found
 
 
-def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
+def run(recipe: ProductRecipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
     """Compute a b on a GPU. Matrices that share b are joined by rows to one."""
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
@@ -95,7 +95,7 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
     return result
 
 
-def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
+def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Tensor] | None:
     """Return the recipe to use and B~ of a static operand (k, n), for products of about so many rows.
 
     The recipe names its schemes, as B~ depends on them. Without a scheme the second is the quantised B in fp8, or the

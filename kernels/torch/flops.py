@@ -55,4 +55,3 @@ def flop_formula(operator: Any) -> Callable[[Callable[..., int]], Callable[..., 
         return formula
 
     return decorated
-

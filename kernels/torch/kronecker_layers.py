@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ...errors import PlanError
 from ..cuda.dtypes import check_precision
 from ..factored import BATCH_FIRST, BATCH_LAST, check_order
-from ..kronecker.approximation import factorize
-from ..kronecker.layouts import from_layout, to_layout
-from ..kronecker.matrix import KroneckerMatrix
-from ..kronecker.pattern import Pattern
-from ..kronecker.structure import KroneckerSparse
+from ..structured.approximation import factorize
+from ..structured.chain import KroneckerSparse
+from ..structured.layouts import from_layout, to_layout
+from ..structured.matrix import FactoredMatrix
+from ..structured.pattern import Pattern
 from .bilinear import is_sharded
-from .kronecker import chain
-from .modules import refuse_script
+from .factored_layer import FactoredLinear
 from .processor import stored_array, stored_tensor
+from .structured import kronecker_chain
 
 PatternLike = Pattern | tuple[int, int, int, int]
 
 
-class KSLinear(nn.Module):
+class KSLinear(FactoredLinear):
     """`torch.nn.Linear` with the weight W = K1 K2 ... KL of Kronecker-sparse factors, left-most first.
 
     `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) for every strategy, and
@@ -38,9 +38,7 @@ class KSLinear(nn.Module):
         PlanError: the patterns do not compose, or there is no such layout or precision.
     """
 
-    __prepare_scriptable__ = refuse_script
-
-    bias: nn.Parameter | None
+    structure: KroneckerSparse
 
     def __init__(
         self,
@@ -56,38 +54,28 @@ class KSLinear(nn.Module):
         super().__init__()
         check_order(layout)
         check_precision(precision)
-        self.structure = KroneckerSparse(_patterns(patterns))
-        self.layout, self.strategy, self.precision = layout, strategy, precision
-        self.in_features, self.out_features = self.structure.cols, self.structure.rows
-        shapes = [pattern.parameter_shape for pattern in self.structure.patterns]
+        structure = KroneckerSparse(_patterns(patterns))
+        self._singles, self.layout, self.precision = structure.singles, layout, precision
+        shapes = structure.factor_shapes
         self.factors = nn.ParameterList(torch.empty(shape, device=device, dtype=dtype) for shape in shapes)
-        self.register_parameter(
-            "bias", nn.Parameter(torch.empty(self.out_features, device=device, dtype=dtype)) if bias else None
-        )
+        self._begin(structure, bias, strategy, device, dtype)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw new factors and a new bias."""
-        for weights, pattern in zip(self.factors, self.structure.patterns, strict=True):
-            nn.init.uniform_(weights, -1 / math.sqrt(pattern.c), 1 / math.sqrt(pattern.c))
-        if self.bias is not None:
-            bound = 1 / math.sqrt(self.in_features)
-            nn.init.uniform_(self.bias, -bound, bound)
+    def weights(self) -> list[Tensor]:
+        """See `FactoredLinear`."""
+        return list(self.factors)
 
     @classmethod
-    def from_matrix(cls, matrix: KroneckerMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
+    def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
         """Return the layer of a stored matrix; its factors are copied.
 
         Raises:
-            PlanError: the bias has another size.
+            PlanError: the bias has another size, or the outputs of a Monarch matrix are not interleaved.
         """
+        matrix = matrix.kronecker
         dtype = getattr(torch, matrix.dtype)
         layer = cls(matrix.patterns, bias is not None, layout, dtype=dtype)
-        with torch.no_grad():
-            for parameter, weights in zip(layer.factors, matrix.factors, strict=True):
-                parameter.copy_(stored_tensor(weights))
-            if bias is not None:
-                layer._set_bias(bias)
+        layer._take(matrix, bias)
         return layer
 
     @classmethod
@@ -109,11 +97,6 @@ class KSLinear(nn.Module):
         bias = None if linear.bias is None else linear.bias.detach().cpu().to(plain.dtype)
         return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
 
-    def matrix(self) -> KroneckerMatrix:
-        """Return the factors as a matrix of numpy arrays, for storage or analysis."""
-        factors = list(map(stored_array, self.factors))
-        return KroneckerMatrix.of(self.structure.patterns, factors)
-
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
         """Load parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
 
@@ -128,12 +111,8 @@ class KSLinear(nn.Module):
         if len(weights) != len(patterns):
             raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
         pairs = zip(weights, patterns, strict=True)
-        found = [stored_tensor(from_layout(stored_array(given), pattern, layout)) for given, pattern in pairs]
-        with torch.no_grad():
-            for parameter, factor in zip(self.factors, found, strict=True):
-                parameter.copy_(factor)
-            if bias is not None:
-                self._set_bias(bias)
+        found = [from_layout(stored_array(given), pattern, layout) for given, pattern in pairs]
+        self._take(FactoredMatrix.of(self.structure, found), bias)
         return self
 
     def in_layout(self, layout: str) -> list[Tensor]:
@@ -151,8 +130,23 @@ class KSLinear(nn.Module):
             self._check_features(x)
             from .sharded_layers import kronecker_linear
 
-            return kronecker_linear(x, list(self.factors), self.bias, self.layout, self.strategy, self.precision)
+            text, options = self.structure.text, (self.layout, self.strategy, self.precision)
+            return kronecker_linear(x, list(self.factors), self.bias, text, *options)
+        if (weight := self._dense_weight(x)) is not None:
+            if self.layout == BATCH_FIRST:
+                return functional.linear(x, weight, self.bias)
+            return self.from_columns(self._biased(weight @ self.as_columns(x), last=False), x)
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
+
+    def pack(self, rows: int, max_extra_bytes: int) -> bool:
+        """See `FactoredLinear`.
+
+        Raises:
+            PlanError: as there, or the layer has a precision of its own.
+        """
+        if self.precision is not None:
+            raise PlanError("a dense weight is multiplied as torch is set; make the layer without precision=")
+        return super().pack(rows, max_extra_bytes)
 
     def as_columns(self, x: Tensor) -> Tensor:
         """Return inputs in the layer's layout as the columns of a matrix (cols, n), without a copy if x is contiguous.
@@ -165,21 +159,21 @@ class KSLinear(nn.Module):
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
-        x = chain(x, list(self.factors), last, self.strategy, self.precision)
+        return self._biased(
+            kronecker_chain(x, list(self.factors), self._singles, last, self.strategy, self.precision), last
+        )
+
+    def _biased(self, y: Tensor, last: bool) -> Tensor:
+        """Return y (rows, n) plus the bias: contiguous, or with `last` the transpose is."""
         if self.bias is None:
-            return x
-        return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
+            return y
+        return (y.T + self.bias.to(y.dtype)).T if last else y + self.bias.to(y.dtype)[:, None]
 
     def from_columns(self, y: Tensor, x: Tensor) -> Tensor:
         """Return results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
         if self.layout == BATCH_FIRST:
             return y.T.reshape(*x.shape[:-1], self.out_features)
         return y.reshape(self.out_features, *x.shape[1:])
-
-    def _set_bias(self, bias: Tensor) -> None:
-        if self.bias is None or bias.numel() != self.out_features:
-            raise PlanError(f"a bias of {bias.numel()} entries is not one of this layer of {self.out_features} outputs")
-        self.bias.copy_(bias.reshape(-1))
 
     def _check_features(self, x: Tensor) -> None:
         if x.dim() < 1 or x.shape[-1 if self.layout == BATCH_FIRST else 0] != self.in_features:

@@ -20,7 +20,7 @@ from .bilinear import is_sharded
 from .modules import is_conv1d, is_plain, refuse_script
 from .ops import bilinear_mm, is_the_vendors, recipe_of
 from .packed_weight import PackedWeight, unwatch, watch
-from .recipe import AUTO, Recipe
+from .recipe import AUTO, ProductRecipe
 
 SchemeLike = str | Scheme | Sequence[str | Scheme]
 
@@ -45,7 +45,7 @@ class FastModule(nn.Module):
     def _set_recipe(self, scheme: SchemeLike, levels: int | None, precision: str | None = None) -> None:
         check_dense_precision(precision)
         recipe = recipe_of(scheme, levels)
-        Recipe.parse(recipe).require_general("a layer multiplies")
+        ProductRecipe.parse(recipe).require_general("a layer multiplies")
         self.recipe = recipe + (f";precision={precision}" if precision else "")
         self._packed = None
 
@@ -99,7 +99,7 @@ class FastModule(nn.Module):
         """
         if reason := unpackable(self.weight):
             raise PlanError(reason)
-        made = dispatch.pack(Recipe.parse(self.recipe), self.right.detach(), rows)
+        made = dispatch.pack(ProductRecipe.parse(self.recipe), self.right.detach(), rows)
         if made is None:
             self._packed = None
             return False
@@ -147,7 +147,7 @@ class FastModule(nn.Module):
         right = self.right.detach()
         if is_sharded(right):
             right = cast(Any, right).to_local()
-        rows_of_a, parsed = right.new_empty((rows, right.shape[0])), Recipe.parse(recipe)
+        rows_of_a, parsed = right.new_empty((rows, right.shape[0])), ProductRecipe.parse(recipe)
         dtype = dense_dtype(right, parsed.precision)
         request = request_of(rows_of_a, right, dtype, static="B" if packed is not None else None)
         plan = dispatch.plan_of(parsed, request, index_of(right.device))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ...errors import PlanError
-from .weight_reads import HOOKS, weight_reads
+from .weight_reads import ANY, HOOKS, weight_reads
 
 Filter = Callable[[str, nn.Module], bool]
 """filter_fn(name, module): whether to select a linear module."""
@@ -144,7 +144,7 @@ class _Walk:
             attributes.append(attribute)
         for module in reversed(above):
             reads = self._reads(module)
-            if found := [reads[one] for one in attributes if one in reads]:
+            if found := [reads[one] for one in (*attributes, ANY) if one in reads]:
                 return module, found[0]
         return None
 

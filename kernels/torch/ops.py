@@ -24,7 +24,7 @@ from . import dispatch
 from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_eager, is_sharded, refuse_sharded, sum_to
 from .flops import flop_formula
 from .processor import through_numpy
-from .recipe import AUTO, Recipe, named
+from .recipe import AUTO, ProductRecipe, named
 
 SchemeLike = str | Scheme
 
@@ -120,7 +120,7 @@ def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Te
     torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    wide = a.dtype == torch.int8 and Recipe.parse(recipe).max_abs is not None
+    wide = a.dtype == torch.int8 and ProductRecipe.parse(recipe).max_abs is not None
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=torch.int32 if wide else a.dtype)
 
 
@@ -128,7 +128,7 @@ def _gradients(
     a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return dA = dC B^H and dB = A^H dC, by the permuted schemes for these sizes, which have equal rank."""
-    recipe = Recipe.parse(options[0])
+    recipe = ProductRecipe.parse(options[0])
     grad_a = grad_b = None
     if needs[0]:
         grad_a = sum_to(bilinear_mm(grad, b.mH, str(recipe.permuted("mnk"))), a)
@@ -153,7 +153,7 @@ def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Optio
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
     recipe = options[0]
-    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
+    ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     return sharded_product(lambda left, right: op(left, right, recipe), a, b)
 
 
@@ -201,7 +201,7 @@ for _device in ("cuda", "cpu"):
 
 
 def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | None) -> Tensor:
-    recipe = Recipe.parse(text)
+    recipe = ProductRecipe.parse(text)
     if a.device != b.device or a.dtype != b.dtype:
         raise PlanError(f"a is {a.dtype} on {a.device} and b {b.dtype} on {b.device}; convert one with .to")
     if a.device.type == "cuda":
@@ -211,7 +211,7 @@ def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | N
     raise PlanError(f"products by schemes run on cpu and cuda, not on {a.device}; move the operands with .to")
 
 
-def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) -> Tensor:
+def _run_on_processor(a: Tensor, b: Tensor, recipe: ProductRecipe, out: Tensor | None) -> Tensor:
     """Run on the executors of numpy arrays."""
     from ..array_product import multiply
 
@@ -265,4 +265,4 @@ def _layout(matrix: Tensor) -> Layout:
     return Layout.ROWS if matrix.stride(-1) == 1 else Layout.COLUMNS if matrix.stride(-2) == 1 else Layout.SCATTERED
 
 
-_AUTO = Recipe()
+_AUTO = ProductRecipe()

@@ -12,7 +12,7 @@ from ..cuda.machine import require_device
 from ..cuda.precompile import PrecompileReport, Progress, compile_ahead
 from . import dispatch
 from .ops import recipe_of
-from .recipe import Recipe
+from .recipe import ProductRecipe
 
 Tensor = Any
 
@@ -30,7 +30,7 @@ def compile_products(
         PlanError: there is no GPU, or a tensor has data.
     """
     require_device()
-    recipe, calls = Recipe.parse(recipe_of(scheme, None)), []
+    recipe, calls = ProductRecipe.parse(recipe_of(scheme, None)), []
     for a, b in pairs:
         if not (a.is_meta and b.is_meta):
             raise PlanError(f"tensors are on {a.device} and {b.device}; make them on the device meta, without data")

@@ -18,7 +18,7 @@ _schemes: dict[str, Scheme] = {}
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ProductRecipe:
     """The schemes by level (names of the catalogue, or digests), outermost first; () is the planner's choice.
 
     `where_faster`: run them if they are predicted to gain, else the vendor's product.
@@ -34,7 +34,7 @@ class Recipe:
     precision: str | None = None
 
     @staticmethod
-    def parse(text: str) -> Recipe:
+    def parse(text: str) -> ProductRecipe:
         """Parse a recipe; equal texts return the same object.
 
         Raises:
@@ -89,7 +89,7 @@ class Recipe:
                 name = scheme.name or scheme.digest[:12]
                 raise PlanError(f"{name} is a scheme for {scheme.target}; {what} general matrices")
 
-    def permuted(self, order: str) -> Recipe:
+    def permuted(self, order: str) -> ProductRecipe:
         """Return the recipe for the product with its three sizes in another order, such as "mnk".
 
         A scheme of a cubic grid is used unchanged for all orders.
@@ -98,7 +98,7 @@ class Recipe:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> Recipe:
+def _parsed(text: str) -> ProductRecipe:
     schemes, *limits = text.split(";")
     names, at, strategy = schemes.partition("@")
     where_faster = names.rstrip().endswith("?")
@@ -112,7 +112,7 @@ def _parsed(text: str) -> Recipe:
             values[name.strip()] = _LIMITS[name.strip()](value)
         except (KeyError, ValueError):
             raise PlanError(f"recipe {text!r} has a limit {limit!r}; write max_error=X or max_workspace=N") from None
-    return Recipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
+    return ProductRecipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
 
 
 def named(scheme: str | Scheme) -> str:
@@ -136,5 +136,5 @@ def _known(name: str) -> Scheme | None:
 
 
 def _permuted(name: str, order: str) -> str:
-    scheme = Recipe((name,)).schemes()[0]
+    scheme = ProductRecipe((name,)).schemes()[0]
     return name if len(set(scheme.target.shape)) == 1 and scheme.target.is_general else named(permute(scheme, order))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..block_low_rank.structure import LowRank
 from ..factored import BATCH_FIRST
-from .block_low_rank import block_low_rank_mm, structure_of
-from .kronecker import chain
+from ..structured.block_low_rank import LowRank
+from ..structured.kinds import parse_structure
 from .ops import bilinear_mm
-from .recipe import AUTO, Recipe
+from .recipe import AUTO, ProductRecipe
 from .sharding import sharded_layer, sharded_product
+from .structured import kronecker_chain, structured_mm
 
 
 @torch.compiler.allow_in_graph
@@ -27,7 +27,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
     Raises:
         PlanError: an operand is no DTensor, or the placements need a redistribution.
     """
-    Recipe.parse(recipe).require_general("parts of DTensors are multiplied as")
+    ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     rows = x.unsqueeze(0) if x.dim() == 1 else x
     result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
     return result.squeeze(0) if x.dim() == 1 else result
@@ -35,17 +35,17 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
 
 @torch.compiler.allow_in_graph
 def block_low_rank_linear(
-    x: Tensor, factors: list[Tensor], bias: Tensor | None, kind: str, sizes: list[int], strategy: str | None
+    x: Tensor, factors: list[Tensor], bias: Tensor | None, text: str, strategy: str | None
 ) -> Tensor:
     """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors.
 
     Raises:
         PlanError: the placements have no rule.
     """
-    structure = structure_of(kind, sizes)
+    structure = parse_structure(text)
 
     def run(part: Tensor, *weights: Tensor) -> Tensor:
-        y = block_low_rank_mm(part.reshape(-1, structure.cols), weights, structure, strategy)
+        y = structured_mm(part.reshape(-1, structure.cols).T, weights, structure, True, strategy).T
         return y.reshape(*part.shape[:-1], structure.rows)
 
     def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
@@ -59,7 +59,13 @@ def block_low_rank_linear(
 
 @torch.compiler.allow_in_graph
 def kronecker_linear(
-    x: Tensor, factors: list[Tensor], bias: Tensor | None, layout: str, strategy: str | None, precision: str | None
+    x: Tensor,
+    factors: list[Tensor],
+    bias: Tensor | None,
+    text: str,
+    layout: str,
+    strategy: str | None,
+    precision: str | None,
 ) -> Tensor:
     """Map a DTensor x in the layer's layout by the local part of x and replicated factors.
 
@@ -67,12 +73,12 @@ def kronecker_linear(
         PlanError: the placements have no rule.
     """
     first = layout == BATCH_FIRST
-    a, d, b, _ = factors[0].shape
-    rows = a * d * b
+    structure = parse_structure(text)
+    rows, singles = structure.rows, structure.singles
 
     def run(part: Tensor, *weights: Tensor) -> Tensor:
         matrix = part.reshape(-1, part.shape[-1]).T if first else part.reshape(part.shape[0], -1)
-        y = chain(matrix, weights, first, strategy, precision)
+        y = kronecker_chain(matrix, weights, singles, first, strategy, precision)
         return y.T.reshape(*part.shape[:-1], rows) if first else y.reshape(rows, *part.shape[1:])
 
     return sharded_layer(run, None, x, factors, bias, rows, -1 if first else 0)

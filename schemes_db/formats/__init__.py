@@ -40,6 +40,7 @@ from .layouts import named_target
 from .parts import companions, is_part
 from .plain import scan
 from .reading import Reading, UnknownFormatError
+from .sections import naming_sections
 
 MAX_FILE_BYTES = 64 << 20
 
@@ -184,7 +185,10 @@ def parse_bytes(
         raise UnknownFormatError(
             f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
-    return _declared(_first_reading(texts), ring)
+    try:
+        return _declared(_first_reading(texts), ring)
+    except SchemeFormatError as error:
+        raise naming_sections(error, text) from None
 
 
 def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:

@@ -50,10 +50,10 @@ def sniff(text: str) -> bool:
     if re.search(r"[{\[]\s*\"", text[:2000]) and text.lstrip()[:1] in "{[":
         return False
     written = parse_header(text[:2000]).target is not None
-    return any(_is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
+    return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
 
 
-def _is_equation(line: str) -> bool:
+def is_equation(line: str) -> bool:
     """Return whether a name is set to what has two blocks, or letters that stand for blocks, in it."""
     sign = _RIGHT_SIDE.search(line)
     if sign is None or line[sign.end() :].lstrip()[:1] == "[":

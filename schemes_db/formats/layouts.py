@@ -152,12 +152,12 @@ def triangular_targets(shape: tuple[int, int, int], blocks: Sequence[set[tuple[i
     m, k, n = shape
     options = []
     for role, used, (rows, cols) in zip(("left", "right", "out"), blocks, ((m, k), (k, n), (m, n)), strict=True):
-        lower = {(i, j) for i in range(rows) for j in range(min(i + 1, cols))}
         form = ""
-        if rows == cols > 1 and used == lower:
-            form = f"tri-{role}"
-        elif rows == cols > 1 and used == {(j, i) for i, j in lower}:
-            form = f"tri-{role}:upper"
+        if rows == cols > 1 and len(used) == rows * (rows + 1) // 2:  # sides are a file's and may be anything
+            if all(i >= j for i, j in used):
+                form = f"tri-{role}"
+            elif all(i <= j for i, j in used):
+                form = f"tri-{role}:upper"
         options.append(("", form) if form else ("",))
     for forms in product(*options):
         if any(forms):

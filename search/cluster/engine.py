@@ -16,6 +16,15 @@ from .session import ClusterSession
 from .workers import pool_of
 
 
+def engine_on(device: str, cluster: Cluster | None) -> tuple[Engine, str]:
+    """Return the engine of a device of this process (cluster None) or of workers, and the text after the colon.
+
+    Raises:
+        PlanError: the device is unknown, or names GPUs where each worker of a cluster has its own.
+    """
+    return engine_of(device) if cluster is None else (Ray(cluster, device), "")
+
+
 @dataclass(frozen=True)
 class Ray:
     """Engine of workers with a core (`cpu`, `twin`) or a GPU (`cuda`) each. Ray is imported when a session starts.

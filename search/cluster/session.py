@@ -11,9 +11,9 @@ import numpy as np
 
 from ...errors import PlanError
 from ..flipgraph.policy import Policy
+from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Terms
 from ..runs.distinct import DistinctPool
-from ..runs.engine import Vector
 from ..runs.snapshot import Arrays
 from .session_worker import Standing
 from .workers import Worker, WorkerPool, replies

@@ -10,10 +10,11 @@ import numpy as np
 
 from ...schemes_db import Scheme
 from ..flipgraph.policy import Policy
+from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Terms
 from ..runs.code import code_hash
 from ..runs.distinct import DistinctPool
-from ..runs.engine import Session, Vector, engine_of
+from ..runs.engine import Session, engine_of
 from ..runs.population import Widening
 from ..runs.snapshot import Arrays
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
-from ..runs.engine import engine_of
+from ..cluster.engine import engine_on
 from .catalogue import CatalogueUpdater
 from .events import Event, Kept, OnEvent, ignore
 from .folder import ImproveConfig, ImproveFolder, ImproveState
@@ -63,7 +63,7 @@ class _Tasks:
         stop: Callable[[], bool],
     ) -> None:
         cluster = config.cluster
-        engine_of(config.device, cluster)
+        engine_on(config.device, cluster)
         general, structured = split_targets(config)
         if structured and cluster is not None:
             raise PlanError(

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import LcmaError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
 from ..cluster.connection import Cluster
+from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import Terms, pack_start, walk_policy
 from ..format_moves.registry import MOVES, refuse_moves
@@ -17,7 +18,7 @@ from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
-from .engine import Engine, engine_of
+from .engine import Engine
 from .field_types import check_field_types
 from .objectives import HALF_OBJECTIVES, objective_names
 from .plan import PoolPlan, Setting
@@ -195,7 +196,7 @@ class RunConfig:
         Raises:
             PlanError: the device is unknown.
         """
-        return engine_of(self.device, self.cluster)[0]
+        return engine_on(self.device, self.cluster)[0]
 
     @property
     def cluster(self) -> Cluster | None:

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Target
 from ..flipgraph.policy import Policy
+from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Terms, Walker, make_walker
 from .plan import Setting
 from .settings import setting_for
 from .snapshot import Arrays, restore, snapshot
-
-if TYPE_CHECKING:
-    from ..cluster.connection import Cluster
-
-Vector = npt.NDArray[np.int64]
-"""(walkers,) numbers, or indices of some walkers."""
 
 
 class Session(Protocol):
@@ -218,16 +212,12 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted(_ENGINES))
 
 
-def engine_of(device: str, cluster: Cluster | None = None) -> tuple[Engine, str]:
-    """Return the engine of a device such as cpu, cuda or cuda:0,1, or of a cluster, and the text after the colon.
+def engine_of(device: str) -> tuple[Engine, str]:
+    """Return the engine of a device such as cpu, cuda or cuda:0,1, and the text after the colon.
 
     Raises:
-        PlanError: the device is unknown, or names GPUs where each worker of a cluster has its own.
+        PlanError: the device is unknown.
     """
-    if cluster is not None:
-        from ..cluster.engine import Ray
-
-        return Ray(cluster, device), ""
     name, _, places = device.partition(":")
     if name not in _ENGINES:
         raise PlanError(f"device {device!r} is not known; choose one of {', '.join(device_names())}")

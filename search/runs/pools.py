@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Terms
 from ..seeds import splitmix, splitmix_range
 from ..terms.packed import Terms as PlainTerms
 from ..terms.ternary import open_flips
-from .engine import Session, Vector
+from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays
 

@@ -7,9 +7,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Terms
 from .distinct import DistinctPool
-from .engine import Session, Vector
+from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays
 

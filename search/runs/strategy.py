@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Terms
-from .engine import Session, Vector
+from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays
 

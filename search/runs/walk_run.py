@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db import Scheme
+from ..cluster.engine import engine_on
 from ..flipgraph.walkers import Terms, pack_start
 from ..format_moves.starts import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
 from .config import MAX_WALKS
-from .engine import Session, engine_of
+from .engine import Session
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
@@ -74,7 +75,7 @@ class WalkRun(SearchRun):
             self._ancestries = [
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
-        engine, places = engine_of(config.device, config.cluster)
+        engine, places = engine_on(config.device, config.cluster)
         self._setup["starts"] += time.perf_counter() - begin
         started = time.perf_counter()
         self._session = engine.start(

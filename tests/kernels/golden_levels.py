@@ -23,7 +23,7 @@ from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.int8 import Int8Leaf, Int8Level
 from lcma.kernels.cpu.level import Level
-from lcma.kernels.cpu.partition import Method
+from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.workspace import Pool
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
@@ -62,11 +62,11 @@ def level(
     program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool], method: str
 ) -> Any:
     loops = {"loop": 1, "depth-first": 8}.get(method, 0)
-    return Level(program, sizes, dtype, columns, Method(tasks=method == "tasks", loops=loops))
+    return Level(program, sizes, dtype, columns, CpuMethod(tasks=method == "tasks", loops=loops))
 
 
 def grouped(program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool]) -> Any:
-    return Level(program, sizes, dtype, columns, Method(grouped=True))
+    return Level(program, sizes, dtype, columns, CpuMethod(grouped=True))
 
 
 def half(triangle: Triangle, sizes: tuple[int, int, int], dtype: str, strips: int, clean: bool = True) -> Any:

@@ -22,8 +22,6 @@ from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker.pattern import Pattern
-from lcma.kernels.kronecker.structure import KroneckerSparse
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
@@ -32,6 +30,8 @@ from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
 from lcma.kernels.planning.trials.trial import begun
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Request
+from lcma.kernels.structured.chain import KroneckerSparse
+from lcma.kernels.structured.pattern import Pattern
 
 STRASSEN = Found(
     ("dense", "scheme", OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name, (("method", "batched"),)), 1.0
@@ -144,6 +144,16 @@ def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, pla
     assert next(iter(learning.learner._lessons.values())).plan.candidate.strategy == "scheme"
     found = decision_for(Request(*SIZES))
     assert (found.plan.candidate.strategy, found.measured) == ("scheme", True)
+
+
+def test_a_plan_stays_what_it_is_while_its_class_is_learned(learner, played):
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    a, b = operands()
+    before = lcma.plan(a, b)
+    multiply_until(a, b, decided)
+    assert lcma.plan(a, b).candidate.strategy == "scheme"
+    assert before.candidate.strategy == "vendor"
+    np.testing.assert_array_equal(before.run(a, b), np.matmul(a, b))
 
 
 def test_a_slower_scheme_loses_and_the_library_is_called_directly(learner, played):

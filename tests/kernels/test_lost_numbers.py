@@ -23,9 +23,9 @@ INTEGERS = np.ma.masked_array(PLAIN.astype(np.int64), mask=np.eye(SIZE, dtype=bo
 def products():
     """Calls with a masked operand by name, and the operand's name in the message."""
     pattern = kronecker.Pattern(1, SIZE, SIZE, 1)
-    matrix = kronecker.KroneckerMatrix.of(pattern, PLAIN.reshape(pattern.parameter_shape))
+    matrix = kronecker.FactoredMatrix.of(pattern, PLAIN.reshape(pattern.parameter_shape))
     structure = block_low_rank.LowRank(SIZE, SIZE, SIZE)
-    low = block_low_rank.BlockLowRankMatrix.of(structure, [PLAIN, PLAIN])
+    low = block_low_rank.FactoredMatrix.of(structure, [PLAIN, PLAIN])
     bits = np.ma.masked_array(np.eye(SIZE, dtype=np.uint8), mask=False)
     program = lcma.program_of(lcma.resolve("strassen")[0])
     for place in (0, 1):
@@ -52,11 +52,11 @@ def products():
     yield "matrix", partial(lcma.finite, PLAIN, MASKED)
     yield "x", partial(kronecker.matmul, matrix, MASKED)
     yield "x", partial(kronecker.dft(SIZE).apply, MASKED.astype("complex64"))
-    yield "factors", partial(kronecker.KroneckerMatrix.of, pattern, MASKED.reshape(pattern.parameter_shape))
+    yield "factors", partial(kronecker.FactoredMatrix.of, pattern, MASKED.reshape(pattern.parameter_shape))
     yield "weights", partial(kronecker.from_layout, MASKED, pattern, "dense")
     yield "dense", partial(kronecker.factorize, MASKED, [pattern])
     yield "x", partial(block_low_rank.matmul, low, MASKED)
-    yield "factors", partial(block_low_rank.BlockLowRankMatrix.of, structure, [PLAIN, MASKED])
+    yield "factors", partial(block_low_rank.FactoredMatrix.of, structure, [PLAIN, MASKED])
     yield "weight", partial(block_low_rank.decompose, MASKED, structure)
     yield "array", partial(lcma.BitMatrix.from_array, bits)
     yield "words", partial(lcma.BitMatrix, np.ma.masked_array(np.zeros((2, 1), np.uint64)), 3)

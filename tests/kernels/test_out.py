@@ -8,12 +8,12 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import kronecker
-from lcma.kernels.block_low_rank.matrix import BlockLowRankMatrix
-from lcma.kernels.block_low_rank.structure import LowRank
 from lcma.kernels.factored import request_of as factored_request
 from lcma.kernels.plans import executor_for
 from lcma.kernels.request import Request, structures_of
 from lcma.kernels.structure import DENSE, BlockMask
+from lcma.kernels.structured.block_low_rank import LowRank
+from lcma.kernels.structured.matrix import FactoredMatrix
 from lcma.schemes_db.symmetry import Triangle
 
 SIZE = 12
@@ -28,8 +28,8 @@ def of_arrays():
     a, b = drawn(SIZE, SIZE), drawn(SIZE, SIZE)[::-1].copy()
     wide, ints = a.astype("float64"), (a.astype("int64"), b.astype("int64"))
     three = drawn(3, SIZE, SIZE)
-    matrix = kronecker.KroneckerMatrix.random(kronecker.Pattern(2, 3, 2, 2), dtype="float32")
-    low = BlockLowRankMatrix.random(LowRank(SIZE, SIZE, 3), dtype="float32")
+    matrix = kronecker.FactoredMatrix.random(kronecker.Pattern(2, 3, 2, 2), dtype="float32")
+    low = FactoredMatrix.random(LowRank(SIZE, SIZE, 3), dtype="float32")
     x = drawn(5, matrix.shape[1])
     yield "small", partial(lcma.matmul, a, b)
     yield "scheme", partial(lcma.matmul, a, b, "strassen")

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+import lcma
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import BlockMask, Pool, Profile, Request, decision_for, executor_for, plan_for
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
@@ -205,3 +206,18 @@ def test_a_pool_gives_buffers_back(strassen):
     assert sum(map(len, pool._idle)) <= 1000
     pool.trim()
     assert not pool._idle
+
+
+def test_a_plan_of_operands_runs_them():
+    a, b = np.random.default_rng(0).standard_normal((2, 63, 63))
+    plan = lcma.plan(a, b, "strassen", 1)
+    assert plan.candidate.strategy == "scheme"
+    out = np.empty_like(a)
+    assert plan.run(a, b, out) is out
+    np.testing.assert_allclose(out, a @ b, atol=1e-12)
+    assert plan.executor is plan.executor
+    with pytest.raises(PlanError, match="plan again"):
+        plan.run(a[:5], b)
+    torch = pytest.importorskip("torch")
+    with pytest.raises(PlanError, match=r"pass x\.numpy"):
+        lcma.plan(torch.ones(2, 2), torch.ones(2, 2))

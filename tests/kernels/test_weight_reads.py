@@ -112,7 +112,37 @@ class ReadsBelow(nn.Module):
         return functional.linear(x, self.inner.fc.weight)
 
 
+class LooksUp(LowRankUpdate):
+    def forward(self, x):
+        return functional.linear(x, getattr(self, "ba" + "se").weight)
+
+
+class LooksUpBelow(LowRankUpdate):
+    def forward(self, x):
+        return functional.linear(x, self.chosen("base"))
+
+    def chosen(self, name):
+        layer = self.get_submodule(str(name))
+        return layer.weight
+
+
+class LoopsOverNames(LowRankUpdate):
+    def forward(self, x):
+        return x + sum(child.weight.sum() for _, child in self.named_children())
+
+
+class LoopsOverChildren(LowRankUpdate):
+    def forward(self, x):
+        for _, child in self.named_children():
+            x = functional.linear(x, child.weight)
+        return x
+
+
 READERS = {
+    LooksUp: ("base", "LooksUp.forward"),
+    LooksUpBelow: ("base", "LooksUpBelow.chosen"),
+    LoopsOverNames: ("base", "LoopsOverNames.forward"),
+    LoopsOverChildren: ("base", "LoopsOverChildren.forward"),
     Reads: ("base", "Reads.forward"),
     ReadsByName: ("base", "ReadsByName.forward"),
     Merges: ("base", "Merges.merge"),
@@ -136,6 +166,15 @@ def test_weights_that_a_module_above_reads_are_not_replaced(wrapper):
     assert found["1"] is None
     torch.testing.assert_close(net[0](x), wanted)
     assert {one.refused for one in lcma.accelerate_(nn.Sequential(copy.deepcopy(net[0])))} == {None}
+
+
+class LooksUpToPrint(LowRankUpdate):
+    def norms(self):
+        return {name: child.weight.norm() for name, child in self.named_children()}
+
+
+def test_a_lookup_in_a_method_that_forward_does_not_call_does_not_hinder():
+    assert compressed(nn.Sequential(LooksUpToPrint(nn.Linear(16, 16)))) == {"0.base": None}
 
 
 class CallsInstead(Reads):

@@ -228,6 +228,12 @@ def test_a_statement_without_end_is_refused_in_linear_time():
     refused("c11 = m1\n" + "+a11\n" * (2 << 20))
 
 
+@pytest.mark.parametrize("place", ["a[10000000000002][2]", "b[1][30000000000]", "c[70000000001][70000000001]"])
+def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_before_it(place):
+    a, b, c = (place if place[0] == name else f"{name}[1][1]" for name in "abc")
+    refused(f"m1 = (a[2][2] + {a})*({b} - b[2][2])\nm2 = (a[1][2])*(b[2][1])\n{c} = m1 + m2\nc[2][2] = m1\n")
+
+
 @pytest.mark.parametrize(
     "head", ["-U:", "2U:", "U (halved):", "U (x2):", "U/2:", "U^T:", "2*U =", "U times two", "- U/3:"]
 )

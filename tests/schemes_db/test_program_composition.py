@@ -11,7 +11,7 @@ from lcma.schemes_db.constructions import direct_sum
 from lcma.schemes_db.program import Lin, Load, Product, Store
 from lcma.schemes_db.program_composition import sum_program, tensor_program
 from lcma.schemes_db.resolve import resolve
-from lcma.schemes_db.shipped import kept_program
+from lcma.schemes_db.shipped import kept_program, shared_additions, shipped
 from lcma.schemes_db.straightline import program_of
 from lcma.verify.program import check_program, scheme_of
 
@@ -94,8 +94,12 @@ def test_the_fewest_additions_are_those_of_the_programs():
     rows = fewest_additions()
     assert len({row.target for row in rows}) == len(rows)
     for row in rows:
-        made = program_named(row.name)
-        assert (made.target, made.rank, made.additions) == (row.target, row.rank, row.additions)
+        if row.name in recipes() or kept_program(row.name):
+            made = program_named(row.name)
+            assert (made.target, made.rank, made.additions) == (row.target, row.rank, row.additions)
+        else:  # its program is computed where the table of shared additions is tested
+            scheme = shipped(row.name).scheme
+            assert (scheme.target, scheme.rank, shared_additions()[row.name]) == (row.target, row.rank, row.additions)
     compared = [row.difference for row in rows if row.difference is not None]
     assert sum(one <= 0 for one in compared) >= 34
     assert sum(one < 0 for one in compared) >= 29

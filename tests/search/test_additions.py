@@ -177,10 +177,16 @@ def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
     assert done > 20
 
 
-def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys):
+def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys, monkeypatch):
+    """Six of them: a shipped program, recipes, one without a table; tests/schemes_db compares all."""
+    from lcma.schemes_db import additions_table
     from lcma.schemes_db.program import Program
     from lcma.workbench.cli import main
 
+    formats = {"2x2x2", "2x2x3", "2x2x4", "3x3x3", "4x4x4", "2x4x9"}
+    six = [row for row in additions_table.fewest_additions() if row.target.name in formats]
+    assert {row.target.name for row in six} == formats
+    monkeypatch.setattr(additions_table, "fewest_additions", lambda: six)
     assert main(["additions", "--all", "--json", "--out", str(tmp_path / "programs")]) == 0
     rows = {row["format"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["2x2x2"] == {

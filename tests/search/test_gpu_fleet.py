@@ -316,16 +316,16 @@ def test_a_session_speaks_vectors():
 
 
 def test_scores_of_a_biased_walk_are_ranks():
-    session = session_of("flip-half", "2x2x2:tri-left", policy=Policy(cost="full", chance=0.15))
-    session.advance(np.full(6, 6), 4000, None)
-    assert session.ranks.tolist() == [6] * 6
-    assert [terms.rank for terms in session.terms(np.arange(6))] == [6] * 6
-    policy = Policy(cost="full", chance=0.15, full=4, rank_weight=23, cost_weight=31)
-    bounded = session_of("flip-half", "2x2x2:tri-left", policy=policy)
-    bounded.advance(np.full(6, 6), 4000, None)
+    session = session_of("flip-half", "3x3x3:tri-left", policy=Policy(cost="full", chance=0.15))
+    session.advance(np.full(6, 17), 200_000, None)
+    assert session.ranks.tolist() == [17] * 6
+    assert [terms.rank for terms in session.terms(np.arange(6))] == [17] * 6
+    policy = Policy(cost="full", chance=0.15, full=9, rank_weight=23, cost_weight=31)
+    bounded = session_of("flip-half", "3x3x3:tri-left", policy=policy)
+    bounded.advance(np.array([18, 18, 18, 17, 17, 17]), 4000, None)
     for reached, terms in zip(bounded.ranks.tolist(), bounded.terms(np.arange(6)), strict=True):
         full = full_and_half(terms.to_scheme())[0]
-        assert (reached <= 6) == (23 * terms.rank + 31 * full <= 23 * 6 + 31 * 4)
+        assert (reached <= 17) == (23 * terms.rank + 31 * full <= 23 * 17 + 31 * 9)
     with pytest.raises(PlanError, match="take flip-half"):
         session_of(policy=Policy(full=3))
     with pytest.raises(PlanError, match="keeps no products"):
@@ -417,18 +417,18 @@ def test_islands_never_mix():
 def test_stages_that_find_nothing_go_back_by_one():
     seen = []
     result = find(
-        "2x3x3",
-        rank=14,  # the rank over Z2 is 15
+        "3x3x3",
+        rank=18,  # the rank over Z2 is 19 at least
         ring="Z2",
-        ladder=("2x2x3:11",),
+        ladder=("2x3x3:15",),
         device="twin",
         walks=8,
-        steps=2000,
+        steps=4000,
         rounds=60,
         pool=PoolPlan(large=0, passed=1, linger=1, leave=4, tries=2),
         on_event=lambda progress: seen.append(str(progress.target)),
     )
     turns = [name for name, before in zip(seen, ["", *seen[:-1]], strict=True) if name != before]
-    assert turns == ["2x3x3", "2x2x3"] * 2 + ["2x3x3"]  # of the first format a round is enough
+    assert turns == ["2x3x3", "3x3x3"] * 3
     assert not result.finds
     assert len({step.origin.digest for step in result.steps}) > 1

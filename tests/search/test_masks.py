@@ -12,8 +12,8 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
 from lcma.search import RunConfig, find, score_of
 from lcma.search.format_moves.corners import restricted
+from lcma.search.starts import mask_start
 from lcma.verify import certify
-from lcma.workbench.starts import mask_start
 
 MASKS = {
     "tridiagonal": ("FF../FFF./.FFF/..FF", 34),

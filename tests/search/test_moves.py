@@ -44,7 +44,7 @@ def test_equal_terms_cancel():
     assert holds(current_terms(arena, doubled))
 
 
-@pytest.mark.parametrize("room", [0, 64])
+@pytest.mark.parametrize("room", [0, pytest.param(64, marks=pytest.mark.slow)])
 def test_a_linear_dependence_takes_a_term_out(room):
     terms = naive()
     first, second = np.flatnonzero(terms.words[0] == terms.words[0, 0])[:2]

@@ -32,10 +32,11 @@ def test_a_walker_finds_a_certified_scheme_over_its_ring(walk, ring):
     assert np.array_equal(pack_start(walk, target, scheme).words, walker.terms().words)
 
 
+@pytest.mark.parametrize("room", [2, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", BOTH)
-def test_packing_is_undone_by_unpacking(kind):
+def test_packing_is_undone_by_unpacking(kind, room):
     terms = kind.naive(parse_target("2x3x2"))
-    arena = make_arena(terms, 4, 0, 64)
+    arena = make_arena(terms, 4, 0, room)
     advance(arena, HASTY.numbers, 0, 500)
     now = current_terms(arena, terms)
     again = kind.from_scheme(now.to_scheme())

@@ -57,6 +57,7 @@ def test_pairs_are_searched_to_the_best_known_rank(name, ring, walk, rank):
         assert result.finds[0].origin.ring is Z3
 
 
+@pytest.mark.slow
 def test_gpu_walks_know_them_too():
     result = find("2x2x2:wg", rank=6, ring="Z2", device="twin", walks=16, seed=1, rounds=40)
     assert result.best.rank == 6

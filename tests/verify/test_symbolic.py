@@ -9,7 +9,7 @@ from lcma.schemes_db import Q
 from lcma.schemes_db.algebra import naive, tensor
 from lcma.schemes_db.ring import parse_ring
 from lcma.schemes_db.scheme import Scheme
-from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.schemes_db.shipped import shipped
 from lcma.verify import METHODS, check
 from lcma.verify.exact import check_exact
 from lcma.verify.symbolic import MAX_TERMS, check_symbolic
@@ -81,14 +81,8 @@ def test_three_proofs_agree_on_500_valid_and_500_corrupted_schemes():
     proofs_agree(seed=2, count=500)
 
 
-def with_long_ones_slow(names):
-    """Up to 64 products the expansion takes a second at most."""
-    return [pytest.param(name, marks=pytest.mark.slow) if shipped(name).scheme.rank > 64 else name for name in names]
-
-
-@pytest.mark.parametrize("name", with_long_ones_slow(shipped_names()))
-def test_shipped_schemes_are_proven_symbolically(name):
-    scheme = shipped(name).scheme
+def test_shipped_schemes_are_proven_symbolically(shipped_name):
+    scheme = shipped(shipped_name).scheme
     outcome = check_symbolic(scheme)
     assert outcome.ok
     assert outcome.proof.equations == scheme.target.equations

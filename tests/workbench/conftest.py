@@ -113,6 +113,16 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
+def few_pages(monkeypatch):
+    """Sites have pages of the first six schemes of the catalogue only, which takes a tenth of the time."""
+    pytest.importorskip("jinja2")
+    from lcma.workbench.site import build
+
+    listing = build.listing
+    monkeypatch.setattr(build, "listing", lambda *arguments, **keywords: listing(*arguments, **keywords)[:6])
+
+
+@pytest.fixture
 def keep():
     """Certify a scheme and add it to a catalogue; keywords are its provenance."""
     return certified

@@ -9,9 +9,9 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import Request
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import KroneckerMatrix, Pattern, monarch
+from lcma.kernels.kronecker import FactoredMatrix, Pattern, monarch
 from lcma.kernels.request import Layout, structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 from lcma.workbench.bench.baselines import NAMES, baseline, causal, kronecker
@@ -51,7 +51,7 @@ def check(name, matrix, dtype, library):
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: f"{one.kind}{len(one.sizes)}")
 @pytest.mark.parametrize("name", NAMES["block-low-rank"])
 def test_a_block_low_rank_baseline_is_the_product(name, structure, library):
-    check(name, BlockLowRankMatrix.random(structure, dtype="float64"), "float64", library)
+    check(name, FactoredMatrix.random(structure, dtype="float64"), "float64", library)
 
 
 LISTS = {
@@ -69,7 +69,7 @@ LISTS = {
 def test_a_kronecker_sparse_baseline_is_the_product(name, patterns, dtype, library):
     if name != "einsum":
         pytest.importorskip("torch")
-    check(name, KroneckerMatrix.random(patterns, dtype=dtype), dtype, library)
+    check(name, FactoredMatrix.random(patterns, dtype=dtype), dtype, library)
 
 
 @pytest.mark.parametrize("name", NAMES["causal"])
@@ -97,12 +97,12 @@ def test_halving_is_the_triangular_product(name, side, upper, monkeypatch):
 
 def test_einsum_runs_without_torch(monkeypatch):
     monkeypatch.setattr(kronecker, "has_torch", lambda dtype: False)
-    check("einsum", KroneckerMatrix.random(monarch(24, 36, 3), dtype="float64"), "float64", "numpy")
+    check("einsum", FactoredMatrix.random(monarch(24, 36, 3), dtype="float64"), "float64", "numpy")
 
 
 def test_what_torchs_sparse_products_lack_is_said_in_one_line(monkeypatch):
     torch = pytest.importorskip("torch")
-    matrix = KroneckerMatrix.random((Pattern(2, 3, 4, 5),))
+    matrix = FactoredMatrix.random((Pattern(2, 3, 4, 5),))
 
     def fail(*_, **__):
         raise RuntimeError("not implemented for 'Half'\nand more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.cli import main
-from lcma.workbench.timing import Timing, interleaved, paired_interval
+from lcma.workbench.timing import Contest, Timing, paired_interval
 
 
 class Counted:
@@ -110,9 +111,10 @@ def test_a_torn_last_line_is_dropped_and_a_bad_one_named(tmp_path):
     assert journal.rows() == [row]
     journal.append(row)
     assert journal.rows() == [row, row]
-    journal.path.write_text('nonsense\n{"suite": "s", "key": "k", "code": "c"}\n')
-    with pytest.raises(SchemeFormatError, match="not a row"):
-        journal.rows()
+    for lines in (["nonsense", json.dumps(row)], [json.dumps(row), "nonsense"]):  # the last one is not torn
+        journal.path.write_text("".join(line + "\n" for line in lines))
+        with pytest.raises(SchemeFormatError, match="not a row"):
+            journal.rows()
 
 
 def test_the_code_hash_sees_every_file(tmp_path, monkeypatch):
@@ -136,7 +138,7 @@ def test_paired_intervals_hold_the_median():
 
 def test_rounds_begin_with_another_contender_each():
     calls = []
-    timings = interleaved({name: lambda name=name: calls.append(name) for name in "abc"}, 4)
+    timings = Contest({name: lambda name=name: calls.append(name) for name in "abc"}, 4).run()
     assert "".join(calls) == "abc" + "bca" + "cab" + "abc" + "bca"
     assert [len(timings[name].seconds) for name in "abc"] == [4, 4, 4]
 
@@ -178,6 +180,17 @@ def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsy
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
+def test_no_row_is_begun_beyond_the_budget_of_the_command(tmp_path, counted, capsys, monkeypatch):
+    from lcma.workbench.commands import bench
+
+    monkeypatch.setattr(bench, "find_suite", lambda name: counted.suite)
+    line = ["bench", "counted", "--out", str(tmp_path), "--no-picture"]
+    main([*line, "--budget", "1s"])
+    assert counted.runs == ["row 0"]
+    main([*line, "--budget", "8m"])
+    assert counted.runs == ["row 0", "row 1", "row 2"]
+
+
 def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypatch):
     from lcma.workbench.commands import bench
 
@@ -186,6 +199,31 @@ def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypat
     for pattern, drawn in (("row 1", "row 1"), ("row 0", "row 1 row 0")):
         main(["bench", "counted", "--rows", pattern, "--out", str(tmp_path)])
         assert (tmp_path / "counted-cpu.svg").read_text() == drawn
+
+
+def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.cuda import clock
+    from lcma.workbench.bench.blr_products import FlushedClock
+
+    empty, seconds, calls = torch.empty, {"a": 0.0, "b": 100.0}, []
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: empty(1))
+
+    def seconds_of(call):
+        name = call()
+        calls.append(name)
+        seconds[name] += 1.0
+        return seconds[name]
+
+    monkeypatch.setattr(clock, "seconds_of", seconds_of)
+    found = Contest({name: lambda name=name: name for name in "ab"}, 3, FlushedClock()).run()
+    assert {name: timing.seconds for name, timing in found.items()} == {"a": (3, 4, 5), "b": (103, 104, 105)}
+    assert "".join(calls) == "abbaabbaab"
+
+
+@pytest.mark.parametrize("name", runner.suite_names())
+def test_the_sources_of_a_suite_are_there(name):
+    assert code_hash(runner.find_suite(name).sources)
 
 
 def test_every_suite_names_its_rows(capsys):

@@ -205,9 +205,9 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_t
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_every_step_of_the_ablation_is_the_product(library, interleaved):
-    from lcma.kernels.block_low_rank import BlockLowRankMatrix, Monarch
+    from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
 
-    matrix = BlockLowRankMatrix.random(Monarch(20, 24, 3, 4, 5, interleaved), dtype="float64")
+    matrix = FactoredMatrix.random(Monarch(20, 24, 3, 4, 5, interleaved), dtype="float64")
     x = np.random.default_rng(0).standard_normal((7, 24))
     factors, given, out = matrix.factors, x.T, np.empty((7, 20)).T
     if library == "torch":

@@ -10,7 +10,7 @@ import pytest
 from lcma import block_low_rank
 from lcma.kernels import safetensors
 from lcma.kernels.bfloat16 import converted
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
 from lcma.kernels.factor_files import KINDS
 
 STRUCTURES = [Monarch(12, 24, 3, 2, 4), Blast(12, 24, 3, 2, 5), LowRank(12, 24, 5)]
@@ -19,7 +19,7 @@ STRUCTURES = [Monarch(12, 24, 3, 2, 4), Blast(12, 24, 3, 2, 5), LowRank(12, 24, 
 @pytest.fixture(params=STRUCTURES, ids=lambda one: one.kind)
 def files(request, tmp_path):
     """A stored matrix, and inputs in both layouts."""
-    matrix = BlockLowRankMatrix.random(request.param)
+    matrix = FactoredMatrix.random(request.param)
     block_low_rank.save(tmp_path / "k.npz", matrix)
     block_low_rank.save(tmp_path / "k.safetensors", matrix)
     x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
@@ -100,7 +100,7 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
 
 
 def test_the_dense_matrix_is_planned_tuned_and_run_within_max_extra_bytes(run, tmp_path, home):
-    matrix, folder = BlockLowRankMatrix.random(Monarch(24, 24, 3, 2, 2)), tmp_path
+    matrix, folder = FactoredMatrix.random(Monarch(24, 24, 3, 2, 2)), tmp_path
     block_low_rank.save(folder / "k.npz", matrix)
     np.save(folder / "first.npy", np.ones((9, 24), np.float32))
     extra = 4 * matrix.structure.extra_elements

@@ -121,6 +121,7 @@ def _change(digest, *, claimed, whole):
 
 
 @pytest.mark.parametrize(("claimed", "whole"), [(False, False), (True, False), (True, True)])
+@pytest.mark.usefixtures("few_pages")
 def test_a_row_whose_data_changed_is_marked(home, mine, run, tmp_path, claimed, whole):
     assert run("compose", "2x2x10", "--add")[0] == 0
     digest = _change(mine, claimed=claimed, whole=whole)

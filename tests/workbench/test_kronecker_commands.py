@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from lcma import kronecker
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
-from lcma.kernels.kronecker.chainability import chain_reason
-from lcma.kernels.kronecker.pattern import parse_patterns
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
+from lcma.kernels.structured.chainability import chain_reason
+from lcma.kernels.structured.pattern import parse_patterns
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
 
 @pytest.fixture
 def files(tmp_path):
     """A stored matrix, and inputs in both layouts."""
-    matrix = KroneckerMatrix.random(kronecker.monarch(12, 24, 3))
+    matrix = FactoredMatrix.random(kronecker.monarch(12, 24, 3))
     kronecker.save(tmp_path / "k.npz", matrix)
     kronecker.save(tmp_path / "k.safetensors", matrix)
     x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
@@ -53,7 +53,7 @@ def test_run_says_in_one_line_what_does_not_fit(run, files):
         ((k, folder / "odd.npy"), 3, "needs (batch, 24) in layout bsf"),
         ((k, folder / "wide.npy"), 3, "convert both with --dtype"),
         ((k, folder / "first.npy", "--strategy", "magic"), 3, "choose one of"),
-        ((k, folder / "first.npy", "--levels", "1"), 2, "K X takes"),
+        ((k, folder / "first.npy", "--levels", "1"), 2, "K takes no --levels"),
         (("strassen", folder / "first.npy"), 2, "give SCHEME A B, or K X"),
         ((k, folder / "none.npy"), 65, "can't be read"),
     ]
@@ -84,7 +84,7 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
 
 def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     from lcma.errors import PlanError
-    from lcma.kernels.kronecker import permuted
+    from lcma.kernels.structured import permuted
     from lcma.workbench.bench.baselines import kronecker
 
     def fail(*_):
@@ -120,7 +120,7 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     code, text, _ = run("plan", k, "--batch", "600", "--layout", "bsl", "--json")
     assert (code, json.loads(text)["basis"]) == (0, "predicted")  # another layout is another class
     large = folder / "large.npz"
-    kronecker.save(large, KroneckerMatrix.random((Pattern(1, 64, 64, 2),)))
+    kronecker.save(large, FactoredMatrix.random((Pattern(1, 64, 64, 2),)))
     plan = ("plan", large, "--batch", "600", "--layout", "bsl", "--device", "cuda")
     code, text, _ = run(*plan, "--scheme", "strassen", "--levels", "2")
     assert (code, "scheme (2x2x2:7 2x2x2:7): named" in text) == (0, True), text
@@ -202,7 +202,7 @@ def test_suggest_ranks_patterns_within_the_density(run):
 
 
 def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
-    matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
+    matrix = FactoredMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
     np.save(tmp_path / "w.npy", matrix.dense())
     code, text, err = run("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99", "--json")
     assert code == 0, err
@@ -223,7 +223,7 @@ def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
 
 def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
     patterns = "(1,16,4,4)(4,4,16,1)"
-    matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
+    matrix = FactoredMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
     np.save(tmp_path / "w.npy", matrix.dense())
     arguments = ("structure", tmp_path / "w.npy", "--patterns", patterns)
     code, text, _ = run(*arguments, "--json", "--out", tmp_path / "k.npz")

@@ -9,7 +9,7 @@ import pytest
 
 from lcma.kernels.cuda import clock
 from lcma.kernels.kronecker import Pattern
-from lcma.kernels.kronecker.naive import multiply
+from lcma.kernels.structured.naive import multiply
 from lcma.workbench import gpu_monitor
 from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
 from lcma.workbench.bench.suites.ks import worth_timing

@@ -11,7 +11,7 @@ from lcma.errors import CatalogError, SchemeFormatError
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import equations, lcma_json, render
-from lcma.schemes_db.names import checked_name, file_stem, tidy_name, visible
+from lcma.schemes_db.names import checked_name, file_stem, is_start_of_digest, tidy_name, visible
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -84,6 +84,13 @@ def test_files_with_odd_names_are_added_listed_and_exported(run, tmp_path, other
     assert run("export", "--all", "--out", folder)[0] == 0
     (written,) = folder.iterdir()
     assert written.name.isascii()
+
+
+def test_six_digits_of_a_digest_are_enough(run):
+    digest = lcma.resolve("laderman")[0].digest
+    assert "# name: laderman" in run("show", digest[:6])[1]
+    assert run("show", digest[:5])[0] == 3
+    assert [is_start_of_digest(text) for text in ("a" * 5, "a" * 6, "a" * 64, "a" * 65)] == [False, True, True, False]
 
 
 def test_the_digest_stands_once_in_the_name_of_a_file(run, tmp_path, other):

@@ -93,7 +93,7 @@ def test_policy_pools_and_objectives_are_options(run):
     code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--pool", 4, "--steps", 20_000)
     assert (code, "found <3x3x3:23 over Z2>" in out) == (0, True)
     limits = ("--rounds", 6, "--steps", 20_000)
-    code, out, _ = run("search", "4x4x4:tri-out", "--rank", 38, "--objective", "cost", *limits)
+    code, out, _ = run("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)
     assert (code, "found <4x4x4:tri-out:3" in out) == (0, True)
     code, _, err = run("search", "2x2x2", "--objective", "beauty")
     assert (code, err.count("\n")) == (3, 1)

@@ -1,5 +1,6 @@
 """The static pages: their structure, their safety, and how they behave in a browser."""
 
+import functools
 import itertools
 import json
 import math
@@ -61,8 +62,13 @@ class Page(HTMLParser):
         return [values for name, values in self.tags if name == tag]
 
 
+@functools.cache
+def read_once(path, modified):
+    return Page(path)
+
+
 def pages(out):
-    return {path: Page(path) for path in sorted(out.rglob("*.html"))}
+    return {path: read_once(path, path.stat().st_mtime_ns) for path in sorted(out.rglob("*.html"))}
 
 
 def test_pages_are_balanced_small_and_every_link_leads_somewhere(site):
@@ -197,6 +203,7 @@ def test_two_builds_are_equal_and_a_site_is_replaced_whole(site, tmp_path):
     assert contents(out) == contents(folder / "out")
 
 
+@pytest.mark.usefixtures("few_pages")
 def test_a_folder_that_is_not_a_site_is_left_alone(tmp_path, home, capsys):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("dear")
@@ -215,6 +222,7 @@ def test_a_folder_that_is_not_a_site_is_left_alone(tmp_path, home, capsys):
     assert cli.main(["site", str(tmp_path / "empty")]) == 0
 
 
+@pytest.mark.usefixtures("few_pages")
 def test_a_build_that_fails_leaves_the_old_site(tmp_path, home, monkeypatch, capsys):
     out = tmp_path / "site"
     assert cli.main(["site", str(out)]) == 0
@@ -230,6 +238,7 @@ def test_a_build_that_fails_leaves_the_old_site(tmp_path, home, monkeypatch, cap
     assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["site"]
 
 
+@pytest.mark.usefixtures("few_pages")
 def test_the_command_says_what_it_wrote(tmp_path, home, capsys):
     assert cli.main(["site", str(tmp_path / "site"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

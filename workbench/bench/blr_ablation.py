@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.block_low_rank.steps import views
-from ...kernels.block_low_rank.structure import BlockLowRank, Monarch
+from ...kernels.structured.block_low_rank import BlockLowRank, Monarch
+from ...kernels.structured.steps import views
 
 Array = Any
 """A numpy array or a torch tensor."""

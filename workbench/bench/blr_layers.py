@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...kernels.block_low_rank.structure import BlockLowRank
+    from ...kernels.structured.block_low_rank import BlockLowRank
 
 KINDS = ("low-rank", "monarch", "blast")
 

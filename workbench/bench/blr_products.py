@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError, VerificationError
 from ..contenders import MAX_ERROR
 from ..products import require_memory, within_memory
+from ..timing import Contest, CudaClock, Timing, in_turns
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
-    from ...kernels.block_low_rank.structure import BlockLowRank
+    from ...kernels.structured.block_low_rank import BlockLowRank
     from .baselines.product import Baseline
 
 AUTO, FREE, DENSE, BASELINE, COMPILED = "auto", "auto or dense", "dense", "permuted", "compiled"
@@ -48,8 +49,8 @@ def forms_of(
         VerificationError: a result is wrong.
         PlanError: there is too little memory.
     """
-    from ...kernels.block_low_rank.strategy import structure_in
     from ...kernels.factored import UNLIMITED
+    from ...kernels.structured.steps_strategy import structure_in
     from ...kernels.tuning import bench_for
 
     require_memory(request)
@@ -133,17 +134,11 @@ def medians(
     """
     rounds = options.rounds or 7
     if options.device == "cpu":
-        from ..timing import interleaved
-
-        timings = interleaved(calls, rounds, lambda number: say(f"round {number} of {rounds}"))
-        return {name: timing.median for name, timing in timings.items()}
+        return Contest(calls, rounds, say=say).run().medians
     replays = {name: _graph_of(call).replay for name, call in calls.items()} if graphs else calls
     if n <= FEW:
-        return _flushed_medians(replays, max(rounds, 20))
-    from ...kernels.cuda.clock import interleaved as by_events
-
-    found = by_events(replays, rounds, 0.02, lambda number: say(f"round {number} of {rounds}"), warmed=True)
-    return {name: times.median for name, times in found.items()}
+        return Contest(replays, max(rounds, 20), FlushedClock(), say).run().medians
+    return Contest(replays, rounds, CudaClock(warmed=True), say).run().medians
 
 
 def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
@@ -181,7 +176,7 @@ def _check(name: str, request: Request, error: float) -> None:
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     import torch
 
-    from ...kernels.block_low_rank.strategy import structure_in
+    from ...kernels.structured.steps_strategy import structure_in
     from .baselines.block_low_rank import multiply_permuted
 
     structure = structure_in(request)
@@ -217,19 +212,25 @@ def _peak_on_cpu(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def _flushed_medians(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Medians of calls with the L2 flushed before each; the first two rounds do not count."""
-    import torch
+class FlushedClock:
+    """Events of the current GPU, one call a turn with the L2 flushed before it; two rounds of warming up."""
 
-    from ...kernels.cuda.clock import seconds_of
+    def time(
+        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
+    ) -> dict[str, Timing]:
+        """See `in_turns`."""
+        import torch
 
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds + 2):
-        for name, call in calls.items():
+        from ...kernels.cuda.clock import seconds_of
+
+        flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+
+        def turn(call: Callable[[], object]) -> float:
             flush.zero_()
-            samples[name].append(seconds_of(call))
-    return {name: statistics.median(one[2:]) for name, one in samples.items()}
+            return seconds_of(call)
+
+        found = in_turns({name: partial(turn, call) for name, call in calls.items()}, rounds + 1, on_round)
+        return {name: Timing(name, timing.seconds[1:]) for name, timing in found.items()}
 
 
 def _graph_of(call: Callable[[], object]) -> Any:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError, VerificationError
+from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
         if not error <= LIMITS[dtype]:
             raise VerificationError(f"{name} is wrong: error {error:.1e}")
         say(name)
-    times = _interleaved(contenders, rounds)
+    times = Contest(contenders, rounds, CudaClock(SPENT)).run().medians
     ours = times.pop("chosen")
     return {
         "ms": {name: 1e3 * seconds for name, seconds in {**times, "chosen": ours}.items()},
@@ -292,13 +293,6 @@ def _truth(a: Tensor, b: Tensor, triangle: Any, rows: Tensor) -> Tensor:
     return (left * seen) @ b.double() if triangle.side == "left" else (left @ b.double()) * seen
 
 
-def _interleaved(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each contender, in turn and at the power limit's steady state."""
-    from ...kernels.cuda.clock import interleaved
-
-    return {name: times.median for name, times in interleaved(contenders, rounds, SPENT).items()}
-
-
 def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
     """One batch of heads by materialised products and by torch's fused attention."""
     import torch
@@ -311,7 +305,7 @@ def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
         "products": partial(causal_attention, q, k, v, strategy="products"),
         "sdpa": partial(causal_attention, q, k, v, strategy="sdpa"),
     }
-    times = _interleaved(contenders, rounds)
+    times = Contest(contenders, rounds, CudaClock(SPENT)).run().medians
     return {
         "ms": {name: 1e3 * seconds for name, seconds in times.items()},
         "ratio": times["sdpa"] / times["products"],

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import VerificationError
-from ..timing import FrobeniusTruth, gflops, interleaved, paired_interval
+from ..timing import Contest, FrobeniusTruth, gflops, paired_interval, ratio_to
 
 Matrix = npt.NDArray[Any]
 Call = Callable[[], Matrix]
@@ -75,15 +75,14 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
         if not errors[name] <= LIMIT[a.dtype.name]:
             raise VerificationError(f"{name} came out wrong: error {errors[name]:.1e}; nothing was timed")
     gc.collect()
-    timings = interleaved({**base, **ours}, rounds)
-    best_library, first = min(base, key=lambda name: timings[name].median), next(iter(ours))
-    best = timings[best_library].median
+    timings = Contest({**base, **ours}, rounds).run()
+    library, first = timings.fastest(base), next(iter(ours))
     return {
         "gflops": {name: gflops(m, k, n, timing.median) for name, timing in timings.items()},
-        "quartiles_s": {name: list(timing.quartiles) for name, timing in timings.items()},
+        "quartiles_s": timings.quartiles_s,
         "error": {name: float(error) for name, error in errors.items()},
-        "best_library": best_library,
-        "ratios": {name: best / timings[name].median for name in ours},
-        "ratio": best / timings[first].median,
-        "interval": list(paired_interval(timings[best_library], timings[first])),
+        "best_library": library.name,
+        "ratios": {name: ratio_to(library, timings[name]) for name in ours},
+        "ratio": ratio_to(library, timings[first]),
+        "interval": list(paired_interval(library, timings[first])),
     }

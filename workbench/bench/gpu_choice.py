@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...home import write_atomic
+from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
 from .means import Rows, geometric
@@ -72,13 +73,13 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     from ...kernels.dense.flat_pool import FlatChain
     from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
-    from ...kernels.torch.recipe import AUTO, Recipe, named
+    from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 
     require_device()
     if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     request = request_of(*blank(dtype, sizes), dtype)
-    chosen = plan_of(Recipe(), request).candidate
+    chosen = plan_of(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
     first: dict[tuple[float, ...], FlatChain] = {}
     for proposal in decision_for(request).proposals:
@@ -90,7 +91,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     levels += [fixed for fixed in FIXED if dtype not in COARSE or len(fixed) < 3]
     for recipe in map("/".join, levels):
         try:
-            found.setdefault(str(plan_of(Recipe.parse(recipe), request).candidate), recipe)
+            found.setdefault(str(plan_of(ProductRecipe.parse(recipe), request).candidate), recipe)
         except PlanError:  # too many values alive, say: no choice then
             continue
     return next(iter(found)), found
@@ -106,7 +107,7 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
     """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
     import torch
 
-    from ...kernels.cuda.clock import interleaved, seconds_of
+    from ...kernels.cuda.clock import seconds_of
     from ...kernels.torch.ops import bilinear_mm, matmul
 
     chosen, recipes = contenders(dtype, sizes)
@@ -127,8 +128,8 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
         times[name] = seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
     del truth
     near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
-    last = interleaved({name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}, rounds, SPENT)
-    times |= {name: taken.median for name, taken in last.items()}
+    last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
+    times |= Contest(last, rounds, CudaClock(SPENT)).run().medians
     best = min(last, key=lambda name: times[name])  # what a heat says of those that are out is less sure
     return {
         "plan": chosen,

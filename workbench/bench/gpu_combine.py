@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ..timing import Contest, CudaClock
 from .case import Figures, Say
 
 Tensor = Any
@@ -25,11 +26,11 @@ class Sums:
         from ...kernels.cuda.level import cuda_level
         from ...kernels.cuda.machine import require_device
         from ...kernels.dense.arrangements import arrangements, levels_of
-        from ...kernels.torch.recipe import Recipe
+        from ...kernels.torch.recipe import ProductRecipe
 
         require_device()
         levels = LEVELS[rank]
-        schemes = Recipe(("strassen",) * levels).schemes()
+        schemes = ProductRecipe(("strassen",) * levels).schemes()
         self.core = cuda_level(arrangements(levels_of(schemes, levels))[0][1])
         size = 8192 if dtype == "float64" else 16384
         self.matrix = torch.randn(1, size, size, device=device).to(getattr(torch, dtype))
@@ -55,12 +56,10 @@ class Sums:
 
 def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """Bandwidth of a split and a merge of a matrix, as shares of a copy's, in turn."""
-    from ...kernels.cuda.clock import interleaved
-
     sums = Sums(dtype, rank)
     calls: dict[str, Any] = {"copy": lambda: sums.target.copy_(sums.stack)}
     calls |= {name: partial(side.run, sums.matrix, stack) for name, side, stack in sums.sides}
-    times = interleaved(calls, rounds)
+    times = Contest(calls, rounds, CudaClock()).run()
     copied = sums.copied / times["copy"].median
     rates = {name: sums.moved / times[name].median for name in ("split", "merge")}
     return {
@@ -90,7 +89,6 @@ def tile_ahead(dtype: str, rank: int) -> None:
 def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """All launches worth a measurement, in turn: the best, as lines of `MEASURED` (kernels/codegen/triton_tiles.py)."""
     from ...kernels.codegen.triton_tiles import candidates
-    from ...kernels.cuda.clock import interleaved
 
     sums = Sums(dtype, rank)
     itemsize = sums.matrix.element_size()
@@ -98,8 +96,9 @@ def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     for name, side, stack in sums.sides:
         tiles = {str(one): one for one in candidates(side.map, itemsize)}
         say(f"{name}: {len(tiles)} launches")
-        calls = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}
-        times = interleaved({"copy": lambda: sums.target.copy_(sums.stack), **calls}, rounds)
+        calls: dict[str, Any] = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}
+        calls = {"copy": lambda: sums.target.copy_(sums.stack), **calls}
+        times = Contest(calls, rounds, CudaClock()).run()
         copied = sums.copied / times["copy"].median
         shares = {label: sums.moved / times[label].median / copied for label in tiles}
         best = max(shares, key=lambda label: shares[label])

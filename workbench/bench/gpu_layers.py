@@ -40,13 +40,13 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
     from ...kernels.cuda.requests import request_of
     from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
-    from ...kernels.torch.recipe import Recipe
+    from ...kernels.torch.recipe import ProductRecipe
 
     require_device()
     if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     a, b = operands(dtype, sizes, seed)
-    return Contest(a, b, dtype, plan_of(Recipe(), request_of(a, b, dtype)))
+    return Contest(a, b, dtype, plan_of(ProductRecipe(), request_of(a, b, dtype)))
 
 
 def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say) -> Figures:

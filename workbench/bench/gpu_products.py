@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import VerificationError
 from ..gpu_monitor import GpuMonitor
+from ..timing import Contest, CudaClock
 from .case import Say
 
 Tensor = Any
@@ -59,10 +60,10 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     """
     from ...kernels.cuda.machine import require_device
     from ...kernels.torch import dispatch
-    from ...kernels.torch.recipe import Recipe
+    from ...kernels.torch.recipe import ProductRecipe
 
     require_device()
-    dispatch.run(Recipe.parse(recipe), *blank(dtype, sizes, columns))
+    dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 
 
 class Truth:
@@ -114,10 +115,8 @@ def paired(
     """
     import statistics
 
-    from ...kernels.cuda.clock import interleaved
-
     with GpuMonitor() as monitor:
-        times = interleaved(calls, rounds, spent, lambda number: say(f"round {number} of {rounds}"))
+        times = Contest(calls, rounds, CudaClock(spent), say).run()
     base = times["vendor"].seconds
     m, k, n = sizes
     figures: dict[str, Any] = {

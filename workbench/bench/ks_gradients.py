@@ -11,6 +11,7 @@ from ...errors import PlanError, VerificationError
 from ...home import write_atomic
 from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import Pattern
+from ..timing import Contest, CudaClock
 from .case import Say
 
 Tensor = Any
@@ -51,8 +52,8 @@ def gradient_figures(
     """
     import torch
 
-    from ...kernels.cuda.clock import interleaved
-    from ...kernels.torch.kronecker import kronecker_mm
+    from ...kernels.kronecker import KroneckerSparse
+    from ...kernels.torch.structured import structured_mm
 
     torch.backends.cuda.matmul.allow_tf32 = False
     first = order == BATCH_FIRST
@@ -65,7 +66,8 @@ def gradient_figures(
     try:
         x = drawn(*((batch, pattern.cols) if first else (pattern.cols, batch))).requires_grad_()
         weights = drawn(*pattern.parameter_shape).mul_(pattern.c**-0.5).requires_grad_()
-        ours = kronecker_mm(x.T, weights, True).T if first else kronecker_mm(x, weights)
+        columns = structured_mm(x.T if first else x, [weights], KroneckerSparse.of(pattern), last=first)
+        ours = columns.T if first else columns
         products = {"ours": ours, "bmm": permuted_product(x, weights, pattern, first)}
         grad = drawn(*ours.shape)
         calls = {
@@ -80,10 +82,9 @@ def gradient_figures(
         if not max(differences) <= MOST_DIFFERENCE[dtype]:
             raise VerificationError(f"gradients differ by {max(differences):.1e} from autograd's; nothing was timed")
         del found
-        times = interleaved(calls, rounds, SPENT, lambda number: say(f"round {number} of {rounds}"))
+        ms = Contest(calls, rounds, CudaClock(SPENT), say).run().ms
     except torch.OutOfMemoryError as error:
         raise PlanError(f"gradients of {pattern} at batch {batch} do not fit the GPU's memory") from error
-    ms = {name: 1e3 * one.median for name, one in times.items()}
     return {"ratio": ms["bmm"] / ms["ours"], "ms": ms, "differences": differences}
 
 

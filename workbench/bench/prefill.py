@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ...errors import VerificationError
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
+from ..timing import Contest, CudaClock
 from .case import Options, Say
 from .prefill_models import AttentionCore, Stack
 
@@ -236,24 +237,17 @@ def _work(layers: Any) -> int:
 
 def _medians(calls: Mapping[str, Callable[[], object]], options: Options, say: Say) -> dict[str, float]:
     """Median seconds of calls that ran before, in turns."""
-    rounds = options.rounds or 7
-
-    def on_round(number: int) -> None:
-        say(f"round {number} of {rounds}")
-
     if options.device == "cpu":
-        from ..timing import interleaved
-
-        return {name: timing.median for name, timing in interleaved(calls, options.rounds or 3, on_round).items()}
-    from ...kernels.cuda.clock import interleaved as by_events
+        return Contest(calls, options.rounds or 3, say=say).run().medians
     from ...kernels.cuda.clock import seconds_of
 
     samples = {name: [seconds_of(call)] for name, call in calls.items()}
     slowest = max(one[0] for one in samples.values())
     if slowest < SLOW:
-        return {name: times.median for name, times in by_events(calls, rounds, SPENT, on_round).items()}
-    for number in range(1, options.rounds or (3 if slowest < 10 * SLOW else 2)):
-        on_round(number)
+        return Contest(calls, options.rounds or 7, CudaClock(SPENT), say).run().medians
+    rounds = options.rounds or (3 if slowest < 10 * SLOW else 2)
+    for number in range(1, rounds):
+        say(f"round {number} of {rounds}")
         names = list(calls)
         for name in names[number % len(names) :] + names[: number % len(names)]:
             samples[name].append(seconds_of(calls[name]))

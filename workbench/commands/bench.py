@@ -28,9 +28,17 @@ from ..progress import Progress
 @click.option(
     "--resume/--fresh", default=True, show_default=True, help="Reuse rows that the same code measured on this machine."
 )
-@click.option("--out", type=click.Path(path_type=Path), default=Path("docs/results"), show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("docs/results"),
+    show_default=True,
+    help="The folder of the rows.",
+)
 @force_option
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option(
+    "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured."
+)
 @click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
 @click.option(
@@ -39,9 +47,11 @@ from ..progress import Progress
     multiple=True,
     help="Only these sides of matrices (exact), features of models (compress), or inputs (blr).",
 )
-@click.option("--threads", type=click.IntRange(min=1), multiple=True)
-@click.option("--dtype", "dtypes", multiple=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--threads", type=click.IntRange(min=1), multiple=True, help="Only rows with so many threads (cpu, exact)."
+)
+@click.option("--dtype", "dtypes", multiple=True, help="Only rows of this dtype.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--energy", is_flag=True, help="Measure energy (J) instead of time (ks, on a GPU).")
 @click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
 @click.option("--gradients", is_flag=True, help="Time gradients instead of products (ks, on a GPU).")

@@ -36,7 +36,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 @click.command("compress")
 @click.argument("model", metavar="MODEL.safetensors", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), metavar="OUT.safetensors", help="The compressed model.")
-@click.option("--kind", type=click.Choice(KINDS), default="low-rank", show_default=True)
+@click.option("--kind", type=click.Choice(KINDS), default="low-rank", show_default=True, help="The structure.")
 @click.option(
     "--budget", type=float, help="The part of a weight's parameters that its factors may take. [default: 0.5]"
 )
@@ -60,7 +60,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=1024, show_default=True, help="Inputs of a product.")
 @click.option("--measure", is_flag=True, help="Time every structure against the dense product.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of --measure.")
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
+@click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of --measure and of predicted times.")
 @click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
 @force_option
 @click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")

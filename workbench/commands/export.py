@@ -28,12 +28,17 @@ from ..schemes import scheme_argument, stored_scheme
     help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with an "
     "index.",
 )
-@click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(WRITERS)),
+    default="lcma-json",
+    show_default=True,
+    help="The format to write.",
+)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 @force_option
-def command(
-    scheme: str | None, everything: bool, records: bool, format_: str, out: str | None, force: bool
-) -> int:
+def command(scheme: str | None, everything: bool, records: bool, format_: str, out: str | None, force: bool) -> int:
     """Write schemes of the catalogue as text.
 
     The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.

@@ -7,66 +7,35 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import PlanError
-from ..exact import exact_request_of, ring_option
-from ..kronecker import LAYOUT, max_extra_bytes_option, stored_request
 from ..output import print_json, print_table
-from ..products import (
-    CAUSAL,
-    DEVICE,
-    DTYPE,
-    Device,
-    causal_name,
-    dtype_option,
-    machine_of,
-    max_abs_option,
-    request_of,
-    sizes_given,
-)
+from ..product_options import ProductOptions, product_options
+from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
     from ...kernels import Plan
     from ...kernels.planning.explain import Considered, Explanation
-    from ...kernels.ring import ExactRing
 
 
 @click.command("plan")
 @click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
-@dtype_option
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-@max_abs_option
-@click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs.")
-@ring_option("Plan an exact product in this ring; over Z of entries below 2^20.")
-@click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@max_extra_bytes_option
+@product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
 @click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
-@click.option("--strategy", metavar="NAME[:METHOD]", help="Plan by this strategy only: vendor, scheme, scheme:tasks.")
 @click.option("--explain", is_flag=True, help="Print every term of the choice.")
 @click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
-@click.option("--max-workspace", type=int, metavar="BYTES", help="Bound on memory in addition to A, B and C.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
     arguments: tuple[str, ...],
-    dtype: str | None,
-    device: Device,
-    causal: str | None,
-    max_abs: int | None,
-    batch: int | None,
-    ring: ExactRing | None,
-    layout: str | None,
-    max_extra_bytes: int,
+    product: ProductOptions,
     scheme: str,
     levels: int | None,
-    strategy: str | None,
     explain: bool,
     profile: str | None,
     threads: int | None,
     max_error: float | None,
-    max_workspace: int | None,
     as_json: bool,
 ) -> None:
     """Show how a product would be run, and why.
@@ -81,26 +50,11 @@ def command(
     from ...kernels import decision_for, strategies
     from ...kernels.planning.explain import explanation
 
-    limits = {"max_workspace": max_workspace, "max_extra_bytes": max_extra_bytes}
-    request = stored_request(arguments, batch, dtype, layout, device, strategy, **limits)
-    if ring is not None:
-        if request is not None or causal or max_error is not None or max_abs is not None:
-            raise click.UsageError("--ring takes three sizes, and no --causal, --max-error or --max-abs")
-        sizes, batches = sizes_given(arguments, 0), () if batch is None else (batch,)
-        request = exact_request_of(sizes, ring, device, batches, max_workspace)
-    elif request is None:
-        request = request_of(
-            sizes_given(arguments, 0),
-            dtype or DTYPE,
-            device,
-            causal_name(causal),
-            () if batch is None else (batch,),
-            max_error=max_error,
-            max_workspace=max_workspace,
-            max_abs=max_abs,
-        )
-    elif causal or max_error is not None or max_abs is not None:
-        raise click.UsageError("K takes no --causal, --max-error or --max-abs")
+    if (matrix := product.factored(arguments, max_error=max_error)) is not None:
+        request = product.request_by(matrix)
+    else:
+        request = product.request(sizes_given(arguments, 0), max_error=max_error)
+    ring, strategy, device = product.ring, product.strategy, product.device
     with device.current():
         machine = machine_of(request, profile, threads)
         chosen = planned_scheme(scheme) if ring is not None else scheme

@@ -9,18 +9,18 @@ import click
 
 from ...errors import PlanError
 from ..destination import claim, force_option
-from ..exact import ring_option, run_exact
+from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
-from ..kronecker import LAYOUT, max_extra_bytes_option, operand_matrix, run_product
+from ..kronecker import run_product
 from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_of, read_operand, write_product
-from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, max_abs_option, within_memory
+from ..product_options import ProductOptions, product_options, reject
+from ..products import FACTORS, Device, causal_name, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
 from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:
     from ...kernels import Request
-    from ...kernels.ring import ExactRing
 
 MAX_ERROR = {
     "float64": 1e-8,
@@ -42,16 +42,7 @@ MAX_ERROR = {
 @click.argument("b", metavar="[B]", required=False)
 @click.option("--scheme", "named", metavar="SCHEME", help="The same as the first argument, where that is auto.")
 @click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
-@click.option(
-    "--strategy", metavar="NAME[:METHOD]", help="The only strategy to consider: vendor, scheme, scheme:tasks."
-)
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@click.option("--dtype", type=click.Choice(DTYPES), help="Convert the operands first. Default: as they are.")
-@click.option("--causal", type=CAUSAL, help="The product of causal attention whose factors A and B hold.")
-@max_abs_option
-@ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
-@click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
-@max_extra_bytes_option
+@product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @force_option
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
@@ -61,14 +52,7 @@ def command(
     b: str | None,
     named: str | None,
     levels: int | None,
-    strategy: str | None,
-    device: Device,
-    dtype: str | None,
-    causal: str | None,
-    max_abs: int | None,
-    ring: ExactRing | None,
-    layout: str | None,
-    max_extra_bytes: int,
+    product: ProductOptions,
     out: str | None,
     force: bool,
     check: bool,
@@ -91,37 +75,36 @@ def command(
     """
     if out is not None:
         claim(file_of(out), force, [scheme, *(file_of(text) for text in (a, b, named) if text is not None)])
-    if (matrix := operand_matrix(scheme)) is not None and b is None:
-        if levels is not None or causal or named or ring or max_abs is not None:
-            known = "--layout, --max-extra-bytes, --strategy, --device, --dtype, --out, --check"
-            raise click.UsageError(f"K X takes {known}")
-        for line in run_product(matrix, a, device, layout, strategy, dtype, out, check, max_extra_bytes):
+    device, strategy, max_abs = product.device, product.strategy, product.max_abs
+    matrix = product.factored([scheme], levels=levels, scheme=named) if b is None else None
+    if matrix is not None:
+        layout, extra = product.layout, product.max_extra_bytes
+        for line in run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra):
             click.echo(line)
         return 0
-    if b is None or layout is not None or max_extra_bytes:
+    if b is None or product.layout is not None or product.max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
-    product = causal_name(causal)
     text = chosen_scheme(scheme, named)
-    if ring is not None:
-        if causal or dtype:
-            raise click.UsageError("--ring takes no --causal or --dtype")
+    if product.ring is not None:
+        reject("--ring", causal=product.causal, dtype=product.dtype)
         device.require()
         if levels == 0:
             text, levels, strategy = AUTO, None, strategy or "leaf"
-        return run_exact(planned_scheme(text), (a, b), ring, levels, strategy, max_abs, out, check, device)
+        return run_exact(planned_scheme(text), (a, b), product.ring, levels, strategy, max_abs, out, check, device)
     if levels == 0:  # no level of any scheme
         text, levels, strategy = AUTO, None, strategy or "vendor"
-    chosen = planned_scheme(text, product is not None)
+    causal = causal_name(product.causal)
+    chosen = planned_scheme(text, causal is not None)
     device.require()
-    left, right = (read_operand(file).converted(dtype) for file in (a, b))
+    left, right = (read_operand(file).converted(product.dtype) for file in (a, b))
     if left.dtype != right.dtype:
         raise PlanError(f"{a} is {left.dtype} and {b} is {right.dtype}; convert both with --dtype")
     held = "int32" if left.dtype == "int8" else left.dtype  # int8 is multiplied into int32
     if out is not None:
         check_destination(out, held)
     with device.current():
-        x, y = _placed(left, device, product, 0), _placed(right, device, product, 1)
-        request = _request(x, y, left.dtype, device, product, max_abs)
+        x, y = _placed(left, device, causal, 0), _placed(right, device, causal, 1)
+        request = _request(x, y, left.dtype, device, causal, max_abs)
         from ...kernels import plan_for
 
         plan = plan_for(request, chosen, levels, strategy=strategy)

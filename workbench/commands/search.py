@@ -22,13 +22,14 @@ from ...search.flipgraph.policy import ORBITS
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
+from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import composition_line, print_result, spent_line
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
-from ..starts import is_mask, keep_argument, mask_start, start_argument
+from ..schemes import scheme_argument
 
 
 @click.command("search")
@@ -207,14 +208,18 @@ def _config(
     if rank is None:
         known = best_known(wanted, over)
         rank = known.rank if known else None
-    first = start_argument(start or "naive", wanted, over) if start or keep else None
+
+    def named(text: str) -> Scheme:
+        return scheme_argument(text)[0]
+
+    first = start_scheme(start or "naive", wanted, over, named) if start or keep else None
     masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
     if masked:
         first = mask_start(wanted, over)
     naive_too = masked and first is not None
     kept = None
     if first is not None and keep:
-        first, kept = keep_argument(keep, first)
+        first, kept = with_kept_first(keep, first, named)
     given = {**policy, "full": full, "keep": kept}
     return RunConfig(
         wanted.name,

@@ -27,8 +27,8 @@ DTYPES = ("float32", "float64")
 )
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Inputs of a product.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results: batch first (default) or batch last.")
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@click.option("--top", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
+@click.option("--top", type=click.IntRange(1, 1000), default=20, show_default=True, help="Lists to print.")
 @click.option("--patterns", metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'.")
 @click.option(
     "--by",
@@ -101,7 +101,7 @@ def _one_list(
 ) -> None:
     """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
     from ...kernels.kronecker import save
-    from ...kernels.kronecker.approximation import ALGORITHMS
+    from ...kernels.structured.approximation import ALGORITHMS
 
     batch, layout, device = product
     algorithms = ALGORITHMS if by in (None, "all") else (str(by),)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @click.option("--density", type=float, help="Parameters at most, as a part of those of the dense layer.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
-@click.option("--dtype", default="float32", show_default=True)
+@click.option("--dtype", default="float32", show_default=True, help="Of the products.")
 @ring_option("Schemes for exact products in this ring.")
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True)
+@click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
+@click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -50,7 +50,7 @@ def command(
     lists of patterns that keep to the density are ranked by predicted time; where few patterns divide the sizes, it
     says which ones would.
     """
-    from ...kernels.kronecker.suggestions import padding_advice
+    from ...kernels.structured.suggestions import padding_advice
 
     given = (inputs, outputs, density)
     if structure is not None:

@@ -10,16 +10,14 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
-from ..exact import exact_request_of, ring_option
-from ..kronecker import LAYOUT, max_extra_bytes_option, operand_matrix, operand_request, require_plain
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, DTYPE, Device, causal_name, dtype_option, max_abs_option, request_of, sizes_of
+from ..product_options import ProductOptions, product_options, reject
+from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, chosen_scheme, scheme_argument
 
 if TYPE_CHECKING:
     from ...kernels import Request
-    from ...kernels.ring import ExactRing
 
 
 @click.command("time")
@@ -37,18 +35,8 @@ if TYPE_CHECKING:
     multiple=True,
     help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
 )
-@click.option(
-    "--strategy", metavar="NAME[:METHOD]", help="The only strategy to consider: scheme, scheme:tasks, kernel."
-)
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@dtype_option
-@click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-@max_abs_option
-@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
-@ring_option("Time exact products in this ring; over Z of entries below 2^20.")
-@click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@max_extra_bytes_option
-@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
+@product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
 @click.option("--json", "as_json", is_flag=True)
@@ -57,15 +45,7 @@ def command(
     named: str | None,
     size: str,
     levels: tuple[int, ...],
-    strategy: str | None,
-    device: Device,
-    dtype: str | None,
-    causal: str | None,
-    max_abs: int | None,
-    batch: int | None,
-    ring: ExactRing | None,
-    layout: str | None,
-    max_extra_bytes: int,
+    product: ProductOptions,
     rounds: int,
     seed: int,
     record: bool,
@@ -90,58 +70,41 @@ def command(
     GEMM (bmm), einsum, sparse formats (bsr, csr) and the dense matrix, of a block low-rank one GEMMs on views
     (strided), the papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
     """
-    from ...kernels.kronecker import KroneckerMatrix
-
-    if (matrix := operand_matrix(scheme)) is not None:
-        if causal or record or ring or max_abs is not None:
-            raise click.UsageError("K takes no --causal, --record, --ring or --max-abs")
+    device, strategy = product.device, product.strategy
+    matrix = product.factored([scheme], record=record)
+    digest: str | None = None
+    factors: Any = None
+    about: dict[str, Any]
+    if matrix is not None:
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
-        request = operand_request(matrix, batch, dtype, layout, device, strategy, max_extra_bytes=max_extra_bytes)
-        device.require()
+        request = product.request_by(matrix)
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
-        with device.current(), Progress() as progress:
-            found = contest_of(request, text, levels or (1,), strategy, seed, factors).run(rounds, progress.update)
-        about: dict[str, Any] = {
-            "structure": matrix.structure.name,
-            **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, KroneckerMatrix) else {}),
-            "layout": layout or "bsf",
-            "size": request.shape,
-        }
-        about |= {"dtype": request.dtype, "device": str(device), "batch": batch, "rounds": rounds}
-        _show(found, request, about, device, as_json)
-        return
-    require_plain(layout, max_extra_bytes)
-    text = chosen_scheme(scheme, named)
-    if text == AUTO and (levels or record):
-        raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")
-    product = causal_name(causal)
-    sizes = sizes_of(size, product)
-    batches = () if batch is None else (batch,)
-    if ring is not None:
-        if causal or record or max_abs is not None:
-            raise click.UsageError("--ring takes no --causal, --record or --max-abs")
-        request = exact_request_of(sizes, ring, device, batches)
+        patterns = [one.sizes for one in matrix.patterns]
+        about = {"structure": matrix.structure.name, "kronecker": patterns, "layout": product.layout or "bsf"}
+        about["size"] = request.shape
     else:
-        request = request_of(sizes, dtype or DTYPE, device, product, batches, max_abs=max_abs)
-    digest = None if text == AUTO or (product and not record) else scheme_argument(text.split("/")[0])[0].digest
+        text = chosen_scheme(scheme, named)
+        if text == AUTO and (levels or record):
+            option = "--levels" if levels else "--record"
+            raise click.UsageError(f"{option} is for a scheme that is named, not for auto")
+        if product.ring is not None:
+            reject("--ring", record=record)
+        sizes = sizes_of(size, causal_name(product.causal))
+        request = product.request(sizes)
+        if text != AUTO and (record or not product.causal):
+            digest = scheme_argument(text.split("/")[0])[0].digest
+        ring = None if product.ring is None else product.ring.name
+        about = {"size": sizes, "causal": product.causal, "ring": ring, "digest": digest}
     device.require()
     with device.current(), Progress() as progress:
-        contest = contest_of(request, text, levels or (1,), strategy, seed)
+        contest = contest_of(request, text, levels or (1,), strategy, seed, factors)
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
-        _record(digest, found, request.dtype, sizes)
-    data: dict[str, Any] = {
-        "size": sizes,
-        "dtype": request.dtype,
-        "device": str(device),
-        "causal": causal,
-        "ring": None if ring is None else ring.name,
-        "batch": batch,
-        "rounds": rounds,
-    }
-    _show(found, request, {**data, "digest": digest}, device, as_json)
+        _record(digest, found, request)
+    about |= {"dtype": request.dtype, "device": str(device), "batch": product.batch, "rounds": rounds}
+    _show(found, request, about, device, as_json)
 
 
 def _show(found: Result, request: Request, data: dict[str, Any], device: Device, as_json: bool) -> None:
@@ -157,14 +120,14 @@ def _show(found: Result, request: Request, data: dict[str, Any], device: Device,
         click.echo(f"other processes used {found.busy_share:.0%} of the processors meanwhile", err=True)
 
 
-def _record(digest: str, found: Result, dtype: str, sizes: tuple[int, int, int]) -> None:
+def _record(digest: str, found: Result, request: Request) -> None:
     with Catalog.open() as catalog:
         if catalog.path is None:
             click.echo("not recorded: the catalogue can't be written", err=True)
             return
         for row in found.rows:
             if not row.is_baseline:
-                detail: dict[str, Any] = {"dtype": dtype, "size": list(sizes), **asdict(row)}
+                detail: dict[str, Any] = {"dtype": request.dtype, "size": list(request.shape), **asdict(row)}
                 label = f"ratio to {found.baseline}, {row.what}"
                 catalog.measure(digest, label, row.ratio, "x", platform.node(), detail)
 

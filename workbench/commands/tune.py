@@ -10,42 +10,22 @@ import click
 
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
-from ..exact import exact_request_of, ring_option
-from ..kronecker import LAYOUT, max_extra_bytes_option, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
-from ..products import (
-    CAUSAL,
-    DEVICE,
-    DTYPE,
-    Device,
-    causal_name,
-    dtype_option,
-    max_abs_option,
-    request_of,
-    require_memory,
-    sizes_given,
-)
+from ..product_options import ProductOptions, product_options
+from ..products import require_memory, sizes_given
 from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
 if TYPE_CHECKING:
     from ...kernels import Machine, Request
     from ...kernels.planning.tune import Tuned
-    from ...kernels.ring import ExactRing
 
 
 @click.command("tune")
 @click.argument("arguments", metavar="[M K N|K]", nargs=-1)
 @click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
-@dtype_option
-@click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-@max_abs_option
-@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
-@ring_option("Tune exact products in this ring; over Z of entries below 2^20.")
-@click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@max_extra_bytes_option
+@product_options(ring="Tune exact products in this ring; over Z of entries below 2^20.", strategy=False)
 @click.option(
     "--top",
     type=click.IntRange(1, 64),
@@ -53,7 +33,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Candidates to measure in addition to the baseline.",
 )
-@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
+@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option(
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
@@ -63,14 +43,7 @@ if TYPE_CHECKING:
 def command(
     arguments: tuple[str, ...],
     file: Path | None,
-    dtype: str | None,
-    device: Device,
-    causal: str | None,
-    max_abs: int | None,
-    batch: int | None,
-    ring: ExactRing | None,
-    layout: str | None,
-    max_extra_bytes: int,
+    product: ProductOptions,
     top: int,
     rounds: int,
     seed: int,
@@ -87,36 +60,15 @@ def command(
     """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
-    stored = stored_request(arguments, batch, dtype, layout, device, max_extra_bytes=max_extra_bytes)
-    if stored is not None and (causal or max_abs is not None):
-        raise click.UsageError("K takes no --causal or --max-abs")
-    rows = read_shapes(file) if file is not None else [] if stored else [ShapeRow(sizes_given(arguments, 1))]
-    if ring is not None and (
-        stored is not None or causal or max_abs is not None or any(row.causal or row.dtype for row in rows)
-    ):
-        raise click.UsageError("--ring takes sizes alone: no K, no --causal, no --max-abs, no dtype")
-    batches = () if batch is None else (batch,)
-    requests = (
-        [stored]
-        if stored
-        else [exact_request_of(row.sizes, ring, device, batches) for row in rows]
-        if ring is not None
-        else [
-            request_of(
-                row.sizes,
-                row.dtype or dtype or DTYPE,
-                device,
-                causal_name(row.causal or causal),
-                batches,
-                max_abs=max_abs,
-            )
-            for row in rows
-        ]
-    )
-    device.require()
+    if (matrix := product.factored(arguments)) is not None:
+        requests = [product.request_by(matrix)]
+    else:
+        rows = read_shapes(file) if file is not None else [ShapeRow(sizes_given(arguments, 1))]
+        requests = [product.request(row.sizes, row.dtype, row.causal) for row in rows]
+    product.device.require()
     watch = Watch()
     results: list[dict[str, Any]] = []
-    with device.current(), CountedProgress(len(requests)) as progress:
+    with product.device.current(), CountedProgress(len(requests)) as progress:
         _precompile(requests, top, again, progress)
         began, longest = time.perf_counter(), 0.0
         for request in requests:

@@ -12,13 +12,13 @@ import numpy as np
 from ....errors import PlanError
 from ....schemes_db import Target
 from ...runs.distinct import DistinctPool
-from ...runs.engine import Vector
 from ...runs.plan import PoolPlan, Setting
 from ...runs.snapshot import Arrays
 from ...terms.involution import Swaps
 from ...terms.packed import PackedTerms
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
+from ..vector import Vector
 from ..walkers import Terms, walk_kind
 from .fleet import Fleet
 from .packing import pack, unpack

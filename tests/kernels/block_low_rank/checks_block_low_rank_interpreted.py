@@ -12,11 +12,11 @@ import triton
 import triton.language as tl
 
 from lcma.kernels import decision_for
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
-from lcma.kernels.block_low_rank.decode_kernel import wait_for_all
-from lcma.kernels.block_low_rank.steps import views
-from lcma.kernels.block_low_rank.tensors import buffers_of, mix, multiply_blocks, place, relaid
+from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
 from lcma.kernels.factored import request_of
+from lcma.kernels.structured.decode_kernel import wait_for_all
+from lcma.kernels.structured.steps import views
+from lcma.kernels.structured.steps_tensors import buffers_of, mix, multiply_blocks, place, relaid
 
 CANARY = 7.5
 LIMITS = {"float32": 1e-6, "float16": 3e-3, "bfloat16": 2e-2}
@@ -42,8 +42,8 @@ def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, d
     if dtype == "float32" and strategy != "decode":
         return
     kind = getattr(torch, dtype)
-    factors = [torch.from_numpy(w).to(kind) for w in BlockLowRankMatrix.random(structure).factors]
-    full = torch.from_numpy(BlockLowRankMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
+    factors = [torch.from_numpy(w).to(kind) for w in FactoredMatrix.random(structure).factors]
+    full = torch.from_numpy(FactoredMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
     for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
         x = torch.randn(n, structure.cols, dtype=torch.float64).to(kind)
         canvas = torch.full((n + 4, structure.rows), CANARY, dtype=kind)
@@ -61,7 +61,7 @@ def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, d
 
 def test_the_handover_is_where_the_second_products_read_for_any_tile():
     structure = Monarch(70, 144, 3, 5, 8)
-    factors = [torch.from_numpy(w).half() for w in BlockLowRankMatrix.random(structure).factors]
+    factors = [torch.from_numpy(w).half() for w in FactoredMatrix.random(structure).factors]
     x = torch.randn(37, structure.cols).half().T
     plain = buffers_of(structure, x)
     multiply_blocks(*views(structure, factors, x, plain, torch.empty(37, structure.rows).half().T)[0])
@@ -74,7 +74,7 @@ def test_the_handover_is_where_the_second_products_read_for_any_tile():
 
 def test_the_mixture_is_that_of_the_vendor_for_any_tile():
     structure = Blast(24, 36, 3, 4, 7)
-    factors = [torch.from_numpy(w).half() for w in BlockLowRankMatrix.random(structure).factors]
+    factors = [torch.from_numpy(w).half() for w in FactoredMatrix.random(structure).factors]
     inner = torch.randn(21, 40).half()[:, :37]
     wanted = factors[1].float() @ inner.reshape(7, 3, 37).float()
     for tile in ((16, 1), (16, 4), (64, 3)):

@@ -7,34 +7,34 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.kernels import plans  # noqa: E402
-from lcma.kernels.block_low_rank.executor import BlockLowRankExecutor  # noqa: E402
-from lcma.kernels.block_low_rank.structure import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for, strategies  # noqa: E402
-from lcma.kernels.kronecker.cuda_executor import TensorKroneckerExecutor  # noqa: E402
-from lcma.kernels.kronecker.pattern import Pattern  # noqa: E402
-from lcma.kernels.kronecker.structure import KroneckerSparse  # noqa: E402
 from lcma.kernels.planning.cache import plan_cache  # noqa: E402
+from lcma.kernels.structured.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
+from lcma.kernels.structured.chain import KroneckerSparse  # noqa: E402
+from lcma.kernels.structured.executor import StructuredExecutor  # noqa: E402
+from lcma.kernels.structured.pattern import Pattern  # noqa: E402
 
 
-@pytest.mark.parametrize("structure", [LowRank(48, 32, 8), Monarch(48, 32, 2, 4, 8), Blast(48, 32, 2, 4, 8)])
-def test_a_repeated_product_has_the_bits_of_a_run(structure):
+@pytest.mark.parametrize(
+    ("family", "structure"),
+    [
+        ("block-low-rank", LowRank(48, 32, 8)),
+        ("block-low-rank", Monarch(48, 32, 2, 4, 8)),
+        ("block-low-rank", Blast(48, 32, 2, 4, 8)),
+        ("kronecker", KroneckerSparse.of(Pattern(2, 6, 4, 4))),
+        ("kronecker", KroneckerSparse((Pattern(1, 12, 8, 4), Pattern(4, 8, 8, 1)))),
+    ],
+)
+def test_a_repeated_product_has_the_bits_of_a_run(family, structure):
     request = request_of(structure, 5, "float32", device="cuda")
-    strategy = strategies("cuda")["block-low-rank", "strided"]
+    strategy = strategies("cuda")[family, "strided"]
     candidate = strategy.restore("", (), request)
     executor = strategy.build(candidate, request, machine_for(request))
-    assert isinstance(executor, BlockLowRankExecutor)
+    assert isinstance(executor, StructuredExecutor)
     factors = [torch.randn(shape) for shape in structure.factor_shapes]
     x = torch.randn(5, 32)
     assert torch.equal(executor.again(factors, x.T), executor.run(factors, x.T))
-
-
-def test_a_repeated_kronecker_product_has_the_bits_of_a_run():
-    structure = KroneckerSparse.of(Pattern(2, 6, 3, 5))
-    request = request_of(structure, 4, "float32", device="cuda")
-    executor = TensorKroneckerExecutor(request, structure, "strided", None, 0)
-    weights, x = torch.randn(2, 5, 6, 3), torch.randn(4, 30)
-    assert torch.equal(executor.again([weights], x.T), executor.run([weights], x.T))
 
 
 class Counting:

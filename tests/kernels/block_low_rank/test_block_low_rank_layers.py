@@ -16,8 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 import lcma  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.torch.block_low_rank import block_low_rank_mm  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
+from lcma.kernels.torch.structured import structured_mm  # noqa: E402
 
 STRUCTURES = [
     LowRank(8, 12, 3),
@@ -31,6 +31,10 @@ ids = pytest.mark.parametrize("structure", STRUCTURES, ids=repr)
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+def block_low_rank_mm(x, factors, structure):
+    return structured_mm(x.T, factors, structure, True).T
 
 
 def dense(structure, factors):
@@ -66,7 +70,8 @@ def test_values_and_gradients_are_those_of_the_dense_layer(structure):
 def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_right(structure):
     layer = layer_of(structure, bias=False, dtype=torch.float64)
     x = torch.randn(3, structure.cols, dtype=torch.float64, requires_grad=True)
-    opcheck(torch.ops.lcma.block_low_rank_mm.default, (x, layer.factors, structure.kind, list(structure.sizes), None))
+    columns = torch.randn(structure.cols, 3, dtype=torch.float64, requires_grad=True)
+    opcheck(torch.ops.lcma.structured_mm.default, (columns, layer.factors, structure.text, True, None))
 
     def call(x, *factors):
         return block_low_rank_mm(x, factors, structure)
@@ -78,6 +83,17 @@ def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_
     with forward_ad.dual_level():
         found = forward_ad.unpack_dual(call(forward_ad.make_dual(x, tangent), *layer.factors)).tangent
     torch.testing.assert_close(found, tangent @ dense(structure, layer.factors).T)
+
+
+@ids
+def test_complex_layers_have_the_gradients_of_the_dense_layer(structure):
+    layer = layer_of(structure, bias=False, dtype=torch.complex128)
+    x = torch.randn(3, structure.cols, dtype=torch.complex128, requires_grad=True)
+    y, truth = layer(x), x @ dense(structure, layer.factors).T
+    torch.testing.assert_close(y, truth)
+    leaves, ask = [x, *layer.parameters()], torch.randn_like(y)
+    for mine, other in zip(*(torch.autograd.grad(z, leaves, ask) for z in (y, truth)), strict=True):
+        torch.testing.assert_close(mine, other)
 
 
 @ids
@@ -216,13 +232,13 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
     assert layer.pack(5, extra)
     assert layer.packed_bytes == extra
     x = torch.randn(5, structure.cols, dtype=torch.float64)
-    factored, products = block_low_rank_layers.block_low_rank_mm, []
+    factored, products = block_low_rank_layers.structured_mm, []
 
     def counted(*arguments):
         products.append(arguments)
         return factored(*arguments)
 
-    monkeypatch.setattr(block_low_rank_layers, "block_low_rank_mm", counted)
+    monkeypatch.setattr(block_low_rank_layers, "structured_mm", counted)
     wanted = torch.nn.functional.linear(x, dense(structure, layer.factors), layer.bias).detach()
     with torch.no_grad():
         torch.testing.assert_close(layer(x), wanted)

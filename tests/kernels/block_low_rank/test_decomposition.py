@@ -8,8 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch, decomposition  # noqa: E402
-from lcma.kernels.block_low_rank.decomposition import decompose, gram_values, least_error  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch  # noqa: E402
+from lcma.kernels.structured import decomposition  # noqa: E402
+from lcma.kernels.structured.decomposition import decompose, gram_values, least_error  # noqa: E402
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
 
@@ -17,7 +18,7 @@ EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, 
 @pytest.mark.parametrize("structure", EXACT, ids=repr)
 @pytest.mark.parametrize("tensors", [False, True])
 def test_planted_factors_are_found_by_svd(structure, tensors):
-    planted = BlockLowRankMatrix.random(structure, 1, "float64").dense()
+    planted = FactoredMatrix.random(structure, 1, "float64").dense()
     if tensors:
         found = decompose(torch.from_numpy(planted), structure)
         factors = [weights.numpy() for weights in found.factors]
@@ -25,7 +26,7 @@ def test_planted_factors_are_found_by_svd(structure, tensors):
         found = decompose(planted, structure)
         factors = found.factors
     assert found.error < 1e-12
-    np.testing.assert_allclose(BlockLowRankMatrix.of(structure, factors).dense(), planted, atol=1e-10)
+    np.testing.assert_allclose(FactoredMatrix.of(structure, factors).dense(), planted, atol=1e-10)
 
 
 def test_truncated_svds_are_optimal_and_the_error_is_told():
@@ -39,19 +40,19 @@ def test_truncated_svds_are_optimal_and_the_error_is_told():
     blocks = weight.reshape(4, 6, 3, 12).swapaxes(1, 2)
     left = np.linalg.svd(blocks, compute_uv=False)[..., 2:]
     assert found.error == pytest.approx(np.linalg.norm(left) / np.linalg.norm(weight))
-    full = BlockLowRankMatrix.of(structure, found.factors).dense()
+    full = FactoredMatrix.of(structure, found.factors).dense()
     assert found.error == pytest.approx(np.linalg.norm(weight - full) / np.linalg.norm(weight))
 
 
 def test_descent_finds_planted_blast_factors_and_tells_every_step():
     structure, rng = Blast(64, 64, 4, 4, 8), np.random.default_rng(3)
     u, v = (rng.standard_normal(shape) for shape in (structure.factor_shapes[0], structure.factor_shapes[2]))
-    planted = BlockLowRankMatrix.of(structure, [u, rng.uniform(0, 1, (8, 4, 4)), v]).dense()
+    planted = FactoredMatrix.of(structure, [u, rng.uniform(0, 1, (8, 4, 4)), v]).dense()
     seen = []
     found = decompose(planted, structure, on_step=lambda step, error: seen.append((step, error)))
     assert [step for step, _ in seen] == list(range(1, 301))
     assert found.error == min(error for _, error in seen) < 1e-3
-    full = BlockLowRankMatrix.of(structure, found.factors).dense()
+    full = FactoredMatrix.of(structure, found.factors).dense()
     assert np.linalg.norm(full - planted) == pytest.approx(found.error * np.linalg.norm(planted), abs=1e-9)
 
 
@@ -60,11 +61,11 @@ def test_momentum_finds_planted_factors_of_three_quarters_of_a_block_and_balance
     structure, rng = Blast(128, 128, 4, 4, 24), np.random.default_rng(seed)
     planted = list(structure.draw(rng, "float64"))
     planted[1] = rng.uniform(0, 1, planted[1].shape)
-    weight = BlockLowRankMatrix.of(structure, planted).dense()
+    weight = FactoredMatrix.of(structure, planted).dense()
     found = decompose(weight, structure)
     assert found.error < 1e-6
     u, s, v = found.factors
-    np.testing.assert_allclose(BlockLowRankMatrix.of(structure, list(found.factors)).dense(), weight, atol=1e-5)
+    np.testing.assert_allclose(FactoredMatrix.of(structure, list(found.factors)).dense(), weight, atol=1e-5)
     norms = [(x * x).sum(axes) for x, axes in ((u, (0, 1)), (s, (1, 2)), (v, (0, 2)))]
     np.testing.assert_allclose(norms[0], norms[1])
     np.testing.assert_allclose(norms[0], norms[2])

@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("triton")
 
 from lcma.kernels import Machine, decision_for, strategies
-from lcma.kernels.block_low_rank.strategy import FAMILY
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.factored import UNLIMITED, request_of
+from lcma.kernels.structured.steps_strategy import FAMILY
 from lcma.workbench.bench.blr_layers import layer
 
 ROWS = Path(__file__).parents[3] / "docs/results/blr-cuda.jsonl"

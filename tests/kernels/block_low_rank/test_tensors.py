@@ -14,19 +14,19 @@ from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import Machine, decision_for  # noqa: E402
 from lcma.kernels.block_low_rank import (  # noqa: E402
     Blast,
-    BlockLowRankMatrix,
+    FactoredMatrix,
     LowRank,
     Monarch,
 )
-from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile  # noqa: E402
-from lcma.kernels.block_low_rank.decode import DECODE_TILES, few_tile  # noqa: E402
-from lcma.kernels.block_low_rank.steps import Step  # noqa: E402
-from lcma.kernels.block_low_rank.tensors import multiply_strided  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
+from lcma.kernels.structured.steps import FactorStep  # noqa: E402
+from lcma.kernels.structured.steps_cuda import CudaBlockLowRank, decode_tile  # noqa: E402
+from lcma.kernels.structured.steps_tensors import multiply_strided  # noqa: E402
 
 STRUCTURES = [
     Monarch(24, 36, 3, 4, 5),
@@ -40,7 +40,7 @@ ids = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: f"{one.ki
 @ids
 @pytest.mark.parametrize("strategy", ["strided", "dense"])
 def test_every_strategy_is_the_product_by_definition(structure, strategy):
-    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
+    matrix = FactoredMatrix.random(structure, dtype="float64")
     factors = [torch.from_numpy(weights) for weights in matrix.factors]
     full = torch.from_numpy(matrix.dense())
     layouts = (Layout.ROWS, Layout.COLUMNS)
@@ -69,7 +69,7 @@ class Recorder(TorchDispatchMode):
 
 @ids
 def test_strided_products_are_gemms_and_nothing_else(structure):
-    factors = [torch.from_numpy(weights) for weights in BlockLowRankMatrix.random(structure).factors]
+    factors = [torch.from_numpy(weights) for weights in FactoredMatrix.random(structure).factors]
     x = torch.randn(16, structure.cols).T
     out = torch.empty(16, structure.rows).T
     with Recorder() as seen:
@@ -143,12 +143,15 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
 
 
 def test_items_have_the_rows_whose_rounds_read_least():
-    assert few_tile(Step(1, 1488, 4096), 528, 4096, False) == (1, 4096)  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
-    assert few_tile(Step(16, 688, 1488), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
-    assert few_tile(Step(16, 1536, 256), 528, 4096, False) == (8, 256)
-    assert few_tile(Step(1, 2304, 192), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
-    assert few_tile(Step(1, 9, 20), 528, 64, False)[0] in (1, 2, 4)
-    assert few_tile(Step(1, 1488, 4096), 264, 4096, True) == (16, 256)
+    assert few_tile(FactorStep(1, 1488, 4096), 528, 4096, False) == (
+        1,
+        4096,
+    )  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
+    assert few_tile(FactorStep(16, 688, 1488), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
+    assert few_tile(FactorStep(16, 1536, 256), 528, 4096, False) == (8, 256)
+    assert few_tile(FactorStep(1, 2304, 192), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
+    assert few_tile(FactorStep(1, 9, 20), 528, 64, False)[0] in (1, 2, 4)
+    assert few_tile(FactorStep(1, 1488, 4096), 264, 4096, True) == (16, 256)
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ def test_executors_check_their_tensors():
 def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     """The dispatch of torch's operator, as if these tensors were on a GPU."""
     from lcma.kernels.torch import dispatch
-    from lcma.kernels.torch.recipe import Recipe
+    from lcma.kernels.torch.recipe import ProductRecipe
 
     def request_of(a, b, dtype, **more):
         return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
@@ -173,7 +173,7 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "request_of", request_of)
     a, b = operands(6, 130, 20, torch.float16)
-    recipe = Recipe.parse("auto@fp8-blocked;precision=fp8")
+    recipe = ProductRecipe.parse("auto@fp8-blocked;precision=fp8")
     packing, packed = dispatch.pack(recipe, b, 16)
     assert (packing, packed.dtype) == (recipe, torch.uint8)
     expected = dispatch.run(recipe, a, b)

@@ -20,14 +20,14 @@ from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.executor import TensorExecutor
 from lcma.kernels.cuda.flat_program import flat_program
-from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.padded import padded_product
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.torch import dispatch
-from lcma.kernels.torch.recipe import Recipe
+from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
 
 METHODS = ("batched", "stack")
@@ -253,7 +253,7 @@ def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
     """The grid divides k, and its halves are a segment short of whole lines."""
     torch.manual_seed(3)
     a, b = drawn((m, k), dtype), drawn((k, 9), dtype, "columns")
-    level = cuda_level(program("strassen"), Method(method))
+    level = cuda_level(program("strassen"), CudaMethod(method))
     prepared = level.prepare(b.unsqueeze(0))
     assert prepared.sums.shape == level.prepared_shape(k, 9, a.element_size())
     assert prepared.sums.shape[2] > k // 2
@@ -340,20 +340,20 @@ def pretended(monkeypatch):
 def test_dispatch(pretended, make_profile):
     a, b = drawn((3, 40, 64), torch.float32), drawn((64, 48), torch.float32)
     for text in ("auto", "strassen", "strassen/strassen@scheme:batched", "strassen?"):
-        torch.testing.assert_close(dispatch.run(Recipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(dispatch.run(ProductRecipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
     whole = a.flatten(0, 1)
-    assert isinstance(dispatch.executor_of(Recipe(), whole, b), dispatch.VendorExecutor)  # nothing was measured
-    assert isinstance(dispatch.executor_of(Recipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    assert isinstance(dispatch.executor_of(ProductRecipe(), whole, b), dispatch.VendorExecutor)  # nothing was measured
+    assert isinstance(dispatch.executor_of(ProductRecipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
     plan_cache.clear()
     pretended[0] = make_profile(sums=1e15)
-    assert not isinstance(dispatch.executor_of(Recipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
-    recipe, stack = dispatch.pack(Recipe(), b, 120)
+    assert not isinstance(dispatch.executor_of(ProductRecipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    recipe, stack = dispatch.pack(ProductRecipe(), b, 120)
     assert recipe.where_faster
     assert recipe.levels
     result = dispatch.run(recipe, a, b * float("nan"), packed=stack)  # the sums stand for b
     torch.testing.assert_close(result, a @ b, rtol=1e-3, atol=1e-4)
     with pytest.raises(lcma.PlanError, match="rows"):
-        dispatch.pack(Recipe(), b, 0)
+        dispatch.pack(ProductRecipe(), b, 0)
 
 
 @pytest.fixture

@@ -23,22 +23,22 @@ from lcma.kernels.cuda import stack
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.int8_operands import multiply, packed_columns
-from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
-from lcma.kernels.cuda.precompile_worker import Target
+from lcma.kernels.cuda.precompile_worker import OfflineDriver
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 
 TWO = ("strassen", "strassen")
 
 PRODUCTS = (
-    (("strassen",), (512, 1024, 512), torch.float32, Method.BATCHED),
-    (("strassen",), (512, 1024, 512), torch.float16, Method.BATCHED),
-    (("laderman",), (500, 499, 501), torch.bfloat16, Method.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.bfloat16, Method.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.float32, Method.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.float64, Method.BATCHED),
-    (("winograd", "2x2x3"), (1024, 1024, 1152), torch.float32, Method.BATCHED),
+    (("strassen",), (512, 1024, 512), torch.float32, CudaMethod.BATCHED),
+    (("strassen",), (512, 1024, 512), torch.float16, CudaMethod.BATCHED),
+    (("laderman",), (500, 499, 501), torch.bfloat16, CudaMethod.BATCHED),
+    (TWO, (1024, 2048, 1024), torch.bfloat16, CudaMethod.BATCHED),
+    (TWO, (1024, 2048, 1024), torch.float32, CudaMethod.BATCHED),
+    (TWO, (1024, 2048, 1024), torch.float64, CudaMethod.BATCHED),
+    (("winograd", "2x2x3"), (1024, 1024, 1152), torch.float32, CudaMethod.BATCHED),
 )
 """Schemes by level, sizes, dtype and method: a stack stored by columns, masked edges, and every width of an element."""
 
@@ -51,7 +51,7 @@ ARCH = int(os.environ["ARCH"])
 
 @pytest.fixture(autouse=True)
 def other_gpu():
-    driver.set_active(Target("cuda", ARCH, 32))
+    driver.set_active(OfflineDriver("cuda", ARCH, 32))
 
 
 @pytest.fixture
@@ -115,5 +115,5 @@ def test_a_stack_is_refused_and_falls_back_to_the_vendors_batch(visible):
     assert re.search(REASON, strategy.can_run(candidate, request, Machine("cuda", h200(), CudaCostModel(h200()))))
     a, b, out = (torch.empty(4, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(3))
     assert not stack.multiply_stack(a, b, out)
-    kernels = kernels_of([product(TWO, (1024, 2048, 1024), torch.float16, Method.STACK)])
+    kernels = kernels_of([product(TWO, (1024, 2048, 1024), torch.float16, CudaMethod.STACK)])
     assert {kernel.name for kernel in kernels} == {"combine"}  # and no stack_gemm

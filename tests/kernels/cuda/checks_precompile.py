@@ -15,16 +15,16 @@ import lcma
 from lcma.kernels import Candidate, Machine, Request, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.level import Method
+from lcma.kernels.cuda.level import CudaMethod
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
-from lcma.kernels.cuda.precompile_worker import Target
+from lcma.kernels.cuda.precompile_worker import OfflineDriver
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 
 
 @pytest.fixture(autouse=True)
 def hopper():
-    driver.set_active(Target("cuda", 90, 32))
+    driver.set_active(OfflineDriver("cuda", 90, 32))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def compilations():
     knobs.compilation.listener = None
 
 
-def product(sizes, dtype, method=Method.BATCHED, levels=("strassen",)):
+def product(sizes, dtype, method=CudaMethod.BATCHED, levels=("strassen",)):
     """A call on tensors without data, as a plan would make it."""
     program = arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
     m, k, n = sizes
@@ -98,7 +98,7 @@ def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations
 
 
 def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):
-    call = product((256, 128, 512), "bfloat16", Method.STACK)
+    call = product((256, 128, 512), "bfloat16", CudaMethod.STACK)
     names = [kernel.name for kernel in kernels_of([call])]
     assert names == ["combine", "combine", "stack_gemm", "combine"]
     assert compile_ahead([call]).failed == ()

@@ -15,7 +15,7 @@ from lcma.kernels.cuda.scaled_half_executor import ScaledHalfExecutor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.request import Request
 from lcma.kernels.torch import dispatch
-from lcma.kernels.torch.recipe import Recipe
+from lcma.kernels.torch.recipe import ProductRecipe
 
 TILE, PLAIN = Tile(32, 32, 16, 4, 2), Tile(16, 16, 16, 4, 2)
 SIZES = [(40, 72, 56), (33, 47, 61), (1, 5, 1), (64, 64, 64)]
@@ -254,8 +254,8 @@ def test_a_packed_weight_is_scaled_once(monkeypatch):
     monkeypatch.setattr(dispatch, "plan_of", lambda *_: SimpleNamespace(build=lambda: executor))
     monkeypatch.setattr(dispatch, "executor_of", lambda *_: executor)
     monkeypatch.setattr(dispatch, "index_of", lambda _: 0)
-    recipe, made = dispatch.pack(Recipe(), b, 40)
-    assert recipe == Recipe()
+    recipe, made = dispatch.pack(ProductRecipe(), b, 40)
+    assert recipe == ProductRecipe()
     monkeypatch.setattr(scaled_half, "packed", None)  # B is not scaled again
     assert torch.equal(dispatch.run(recipe, a, b, packed=made), wanted)
 

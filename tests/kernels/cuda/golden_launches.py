@@ -24,7 +24,7 @@ from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS
 from lcma.kernels.cuda import combine, tiles
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
@@ -71,7 +71,7 @@ def empty(*shape: int, dtype: torch.dtype, order: str = "R") -> torch.Tensor:
     return made if order == "R" else made.mT.contiguous().mT
 
 
-def dense(names: tuple[str, ...], way: Method, dtype: str, sizes: tuple[int, ...], batch: str, order: str) -> None:
+def dense(names: tuple[str, ...], way: CudaMethod, dtype: str, sizes: tuple[int, ...], batch: str, order: str) -> None:
     m, k, n = sizes
     kind = getattr(torch, dtype)
     lead = {
@@ -104,7 +104,7 @@ def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
 
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
     """Every case with its name."""
-    ways = Method.BATCHED, Method.STACK
+    ways = CudaMethod.BATCHED, CudaMethod.STACK
     runs = (
         (("strassen",), "float32", (130, 70, 90), "", "RR"),
         (("strassen",), "float32", (130, 70, 90), "", "RC"),

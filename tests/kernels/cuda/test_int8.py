@@ -236,7 +236,7 @@ def test_the_operator_returns_int32_where_the_range_is_stated():
 def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
     """The dispatch of torch's operator, as if these tensors were on a GPU."""
     from lcma.kernels.torch import dispatch
-    from lcma.kernels.torch.recipe import Recipe
+    from lcma.kernels.torch.recipe import ProductRecipe
 
     def request_of(a, b, dtype, **more):
         return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
@@ -246,13 +246,13 @@ def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
     monkeypatch.setattr(dispatch, "request_of", request_of)
     a, b = drawn(24, 40), drawn(40, 56)
     for recipe in ("auto;max_abs=31", "auto@int8;max_abs=31"):
-        assert torch.equal(dispatch.run(Recipe.parse(recipe), a, b), exactly(a, b))
-    batch = dispatch.run(Recipe.parse("auto;max_abs=31"), a.view(2, 12, 40), b)
+        assert torch.equal(dispatch.run(ProductRecipe.parse(recipe), a, b), exactly(a, b))
+    batch = dispatch.run(ProductRecipe.parse("auto;max_abs=31"), a.view(2, 12, 40), b)
     assert torch.equal(batch, exactly(a, b).view(2, 12, 56))
     with pytest.raises(PlanError, match=r"state the largest magnitude of the entries"):
-        dispatch.run(Recipe(), a, b)
+        dispatch.run(ProductRecipe(), a, b)
     with pytest.raises(PlanError, match="int8 and vendor, without a scheme"):
-        dispatch.run(Recipe.parse("strassen;max_abs=31"), a, b)
+        dispatch.run(ProductRecipe.parse("strassen;max_abs=31"), a, b)
 
 
 def test_tiles_follow_rows_and_the_gpu(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from lcma.kernels import Profile
 from lcma.kernels.cuda import measure
 from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency
-from lcma.kernels.cuda.level import Method
+from lcma.kernels.cuda.level import CudaMethod
 from lcma.kernels.cuda.measure import rate_of
 from lcma.kernels.cuda.points import DTYPES, Point, points
 from lcma.kernels.cuda.stack import fits_stack
@@ -17,18 +17,18 @@ from lcma.kernels.cuda.stack import fits_stack
 def test_what_is_measured(dtype):
     found = list(points(dtype))
     assert len(set(found)) == len(found)
-    assert {None, Method.BATCHED} <= {point.method for point in found}
+    assert {None, CudaMethod.BATCHED} <= {point.method for point in found}
     assert any(len(set(point.sizes)) == 1 for point in found)
     assert any(len(set(point.sizes)) == 3 for point in found)
     for point in found:
         assert point.bytes <= 16 << 30
         assert alignment_efficiency(dtype, *point.sizes[1:]) == 1.0
-        if point.method is Method.STACK:
+        if point.method is CudaMethod.STACK:
             assert fits_stack(point.count, *point.sizes[:2], dtype)
 
 
 def test_a_measured_point_is_a_rate():
-    point = next(p for p in points("tf32") if p.method is Method.BATCHED and len(set(p.sizes)) == 3)
+    point = next(p for p in points("tf32") if p.method is CudaMethod.BATCHED and len(set(p.sizes)) == 3)
     row = rate_of(point, 0.01)
     assert (row.mode, row.m, row.k, row.n) == (f"batched {point.count}", *point.sizes)
     model = CudaCostModel(Profile("x", "", (("multiprocessors", "132"),), (row,)))
@@ -45,7 +45,7 @@ def on_cpu(monkeypatch):
     return torch
 
 
-@pytest.mark.parametrize("way", [None, Method.BATCHED])
+@pytest.mark.parametrize("way", [None, CudaMethod.BATCHED])
 def test_the_products_of_a_point_are_worked(way, on_cpu, monkeypatch):
     written = []
     mm, bmm = on_cpu.mm, on_cpu.bmm
@@ -70,7 +70,7 @@ def test_every_point_is_visited_there_and_back(monkeypatch):
     memory = 1 << 30
     rates = list(measure._rates(memory, lambda _: None))
     assert torch.backends.cuda.matmul.allow_tf32 == before
-    wanted = [p for dtype in DTYPES for p in points(dtype) if p.method is not Method.STACK and p.bytes <= memory]
+    wanted = [p for dtype in DTYPES for p in points(dtype) if p.method is not CudaMethod.STACK and p.bytes <= memory]
     assert [(r.dtype, r.m, r.k, r.n) for r in rates] == [(p.dtype, *p.sizes) for p in wanted]
     first = [point for point in wanted if point.dtype == DTYPES[0]]
     assert visited[: 2 * len(first)] == first + first[::-1]

@@ -6,7 +6,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import Request, decision_for
-from lcma.kernels.planning.wisdom import Record, Wisdom, class_of, sizes_of
+from lcma.kernels.planning.wisdom import Wisdom, WisdomRecord, class_of, sizes_of
 
 torch = pytest.importorskip("torch")
 
@@ -70,7 +70,7 @@ def test_refusals_say_why():
 
 def test_a_record_of_whole_segments_does_not_serve_other_sizes():
     tuned, near, odd = (Request(4096, size, 4096, "bfloat16", device="cuda") for size in (4096, 4304, 4301))
-    wisdom = Wisdom((Record(class_of(tuned), sizes_of(tuned), "2026-01-01", ()),))
+    wisdom = Wisdom((WisdomRecord(class_of(tuned), sizes_of(tuned), "2026-01-01", ()),))
     assert wisdom.near(near) is not None
     assert wisdom.near(odd) is None
     cpu = [Request(4096, size, 4096, "float32") for size in (4096, 4301)]

@@ -11,7 +11,7 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Candidate, Machine, Profile, Request, decision_for, plan_for, strategies
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, Take, peak_alive, steps
+from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency, wave_efficiency
 from lcma.kernels.cuda.flat_program import flat_program
@@ -21,7 +21,7 @@ from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.profile import GemmRate
-from lcma.kernels.torch.recipe import Recipe
+from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Target
 
 SCHEME = strategies("cuda")["dense", "scheme"]
@@ -74,7 +74,7 @@ def worked(linear, sources, ahead):
             assert len(coming) == ahead + 1 or len(values.keys() | coming) >= linear.sources
             assert coming.pop(0) == step.value
             values[step.value] = sources[step.value]
-        elif isinstance(step, Sum):
+        elif isinstance(step, ValueSum):
             values[step.value] = sum(float(c) * values[src] for c, src in step.terms)
         elif isinstance(step, Accumulate):
             assert step.first == (step.value not in values)
@@ -320,14 +320,14 @@ def test_reasons(h200):
 
 def test_recipes():
     for text in ("auto", "strassen", "laderman/strassen?@scheme:stack;max_error=0.001;max_workspace=5"):
-        assert str(Recipe.parse(text)) == text
+        assert str(ProductRecipe.parse(text)) == text
     for text in ("", "a//b", "strassen@", "strassen;max_error=big", "strassen;speed=1"):
         with pytest.raises(PlanError, match="recipe"):
-            Recipe.parse(text)
+            ProductRecipe.parse(text)
 
 
 def test_permuted_recipes_are_schemes_for_the_other_sizes():
-    recipe = Recipe.parse("2x2x3/strassen;max_workspace=9")
+    recipe = ProductRecipe.parse("2x2x3/strassen;max_workspace=9")
     turned = recipe.permuted("mnk")
     assert [scheme.target.shape for scheme in turned.schemes()] == [(2, 3, 2), (2, 2, 2)]
     assert turned.max_workspace == 9

@@ -14,7 +14,7 @@ from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.exact import tensors
 from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.naive import naive_bits, naive_product
-from lcma.kernels.exact.schemes import LinearMap, given_chain
+from lcma.kernels.exact.schemes import ExactMap, given_chain
 from lcma.kernels.exact.tensor_levels import DigitTensorLevel, FloatTensorCore, integer_core, sum_of_blocks
 from lcma.kernels.exact.tensor_products import multiply_elements, tensor_request
 from lcma.kernels.exact.tensors import (
@@ -193,7 +193,7 @@ def test_multiples_of_blocks_are_reduced_where_the_bound_asks():
     """Halves modulo p are coefficients of its size."""
     p = 8388593
     half, ring = (p + 1) // 2 - p, ExactRing(p)
-    sums = LinearMap(np.array([0, 2]), np.array([0, 1]), np.array([half, half]))
+    sums = ExactMap(np.array([0, 2]), np.array([0, 1]), np.array([half, half]))
     blocks = np.random.default_rng(0).integers(-(p // 2), p // 2, (2, 3, 5))
     made = torch.empty((3, 5), dtype=torch.float64)
     places = corners(2, 1, 3, 0), corners(1, 1, 3, 5)

@@ -13,18 +13,18 @@ from triton.compiler import ASTSource
 
 from lcma.kernels.cuda.split import GROUP, MOST_SHIFT, TOP
 from lcma.kernels.cuda.split_kernel import split_gemm
-from lcma.kernels.kronecker.fused import pair_tile
-from lcma.kernels.kronecker.fused_kernel import multiply_pair
-from lcma.kernels.kronecker.gather import gather_tile, words_of
-from lcma.kernels.kronecker.gather_kernel import gather_factor
-from lcma.kernels.kronecker.outer_kernel import sum_outer
-from lcma.kernels.kronecker.pattern import Pattern
-from lcma.kernels.kronecker.split import SMALL, SPLIT_TILE, UNSCALE_TILE
-from lcma.kernels.kronecker.split_kernel import split_gathered, unscale_scattered
-from lcma.kernels.kronecker.tensors import kernel_of
-from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of
-from lcma.kernels.kronecker.transposition import TILES as TRANSPOSED_TILES
-from lcma.kernels.kronecker.transposition_kernel import transpose_words
+from lcma.kernels.structured.fused import pair_tile
+from lcma.kernels.structured.fused_kernel import multiply_pair
+from lcma.kernels.structured.gather import gather_tile, words_of
+from lcma.kernels.structured.gather_kernel import gather_factor
+from lcma.kernels.structured.outer_kernel import sum_outer
+from lcma.kernels.structured.pattern import Pattern
+from lcma.kernels.structured.split import SMALL, SPLIT_TILE, UNSCALE_TILE
+from lcma.kernels.structured.split_kernel import split_gathered, unscale_scattered
+from lcma.kernels.structured.tensors import kernel_of
+from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
+from lcma.kernels.structured.transposition import TILES as TRANSPOSED_TILES
+from lcma.kernels.structured.transposition_kernel import transpose_words
 
 POINTERS = {
     "bfloat16": "*bf16",

@@ -14,20 +14,21 @@ import torch
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs, dft, square_dyadic
-from lcma.kernels.kronecker.fused import fused_places, is_fused, multiply_fused
-from lcma.kernels.kronecker.gather import multiply_gathered
-from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
-from lcma.kernels.kronecker.split import multiply_split, split_factor
-from lcma.kernels.kronecker.tensors import multiply_tiled
-from lcma.kernels.kronecker.tiles import FactorTile
-from lcma.kernels.kronecker.transposition import (
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft, square_dyadic
+from lcma.kernels.request import Layout
+from lcma.kernels.structured import cuda_costs
+from lcma.kernels.structured.fused import fused_places, is_fused, multiply_fused
+from lcma.kernels.structured.gather import multiply_gathered
+from lcma.kernels.structured.outer import outer_blocks, outer_tiled
+from lcma.kernels.structured.split import multiply_split, split_factor
+from lcma.kernels.structured.tensors import multiply_tiled
+from lcma.kernels.structured.tiles import FactorTile
+from lcma.kernels.structured.transposition import (
     gather_transposed,
     naive_gather,
     naive_scatter,
     scatter_transposed,
 )
-from lcma.kernels.request import Layout
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5
@@ -54,7 +55,7 @@ def as_read(tensor, dtype):
 def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, tile):
     kind = torch.float32 if dtype in ("tf32", "tf32x3") else getattr(torch, dtype)
     weights = torch.randn(pattern.parameter_shape, dtype=torch.float64).to(kind)
-    full = torch.from_numpy(KroneckerMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
+    full = torch.from_numpy(FactoredMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
     for first, last in itertools.product((False, True), (False, True)):
         n = 21
         x = torch.randn(pattern.cols, n, dtype=torch.float64).to(kind)
@@ -92,7 +93,7 @@ def test_small_blocks_are_gathered_from_any_strides(dtype, pattern):
     kind = getattr(torch, dtype)
     wide = torch.complex128 if kind.is_complex else torch.float64
     weights = torch.randn(pattern.parameter_shape, dtype=wide).to(kind)
-    full = torch.from_numpy(KroneckerMatrix.of(pattern, weights.to(wide).numpy()).dense())
+    full = torch.from_numpy(FactoredMatrix.of(pattern, weights.to(wide).numpy()).dense())
     for first, last, n in itertools.product((False, True), (False, True), (1, 37)):
         x = torch.randn(pattern.cols, n, dtype=wide).to(kind)
         given = x.T.contiguous().T if first else x
@@ -121,7 +122,7 @@ def test_transforms_are_gathered(dtype):
     if dtype == "complex64":
         torch.testing.assert_close(found, torch.fft.fft(x, dim=0), rtol=1e-4, atol=1e-4)
     else:
-        whole = KroneckerMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
+        whole = FactoredMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
         torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
 
 
@@ -140,7 +141,7 @@ def test_pairs_are_multiplied_at_once_from_any_strides(patterns, dtype):
     kind = getattr(torch, dtype)
     wide = torch.complex128 if kind.is_complex else torch.float64
     weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
-    full = torch.from_numpy(KroneckerMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
+    full = torch.from_numpy(FactoredMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
     for first, last, n in itertools.product((False, True), (False, True), (21,)):
         x = torch.randn(patterns[1].cols, n, dtype=wide).to(kind)
         given = x.T.contiguous().T if first else x
@@ -167,7 +168,7 @@ def test_pairs_are_multiplied_at_once_from_any_strides(patterns, dtype):
 def test_chains_are_fused_in_pairs(patterns, launches):
     structure = KroneckerSparse.of(patterns)
     assert fused_places(patterns, 9, "float64") == launches
-    matrix = KroneckerMatrix.random(patterns, dtype="float64")
+    matrix = FactoredMatrix.random(patterns, dtype="float64")
     x = torch.randn(structure.cols, 9, dtype=torch.float64)
     for order in ("bsl", "bsf"):
         request = request_of(structure, 9, "float64", order, device="cuda")
@@ -190,7 +191,7 @@ def test_large_blocks_are_not_gathered():
 
 def test_the_strategy_runs_lists_of_factors():
     structure = KroneckerSparse.of(square_dyadic(8))
-    matrix = KroneckerMatrix.random(structure.patterns)
+    matrix = FactoredMatrix.random(structure.patterns)
     layouts = (Layout.ROWS, Layout.COLUMNS)
     x = torch.randn(8, 5)
     for first, last in itertools.product(layouts, layouts):
@@ -225,7 +226,7 @@ def test_bits_are_transposed_whatever_the_dtype(dtype, n, blocks, inner, d):
 def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
     weights = torch.randn(pattern.parameter_shape)
     factor = split_factor(weights, pattern)
-    n, full = 21, torch.from_numpy(KroneckerMatrix.of(pattern, weights.double().numpy()).dense())
+    n, full = 21, torch.from_numpy(FactoredMatrix.of(pattern, weights.double().numpy()).dense())
     scales = torch.exp2(torch.linspace(-80, 80, n).round())
     for first, last in itertools.product((False, True), (False, True)):
         x = torch.randn(pattern.cols, n) * scales
@@ -242,7 +243,7 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
 
 def test_a_chain_is_multiplied_by_halves():
     patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
-    matrix = KroneckerMatrix.random(patterns, dtype="float32")
+    matrix = FactoredMatrix.random(patterns, dtype="float32")
     request = request_of(matrix.structure, 9, "tf32x3", device="cuda")
     plan = decision_for(request, strategy="split").plan
     factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
@@ -262,7 +263,7 @@ def test_a_chain_is_multiplied_by_halves():
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_products_between_transpositions_are_the_product(patterns, dtype):
     structure = KroneckerSparse.of(patterns)
-    matrix, n = KroneckerMatrix.random(patterns, dtype=dtype), 11
+    matrix, n = FactoredMatrix.random(patterns, dtype=dtype), 11
     factors = list(map(torch.from_numpy, matrix.factors))
     x = torch.randn(structure.cols, n, dtype=getattr(torch, dtype))
     bytes_allowed = 250 * x.itemsize

@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch")
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, block_schemes  # noqa: E402
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.structured import block_schemes  # noqa: E402
 
 LARGE = KroneckerSparse.of(Pattern(1, 4096, 4096, 4))
 
@@ -25,7 +26,7 @@ LARGE = KroneckerSparse.of(Pattern(1, 4096, 4096, 4))
 )
 def test_blocks_by_a_scheme_are_the_product(patterns, levels):
     structure = KroneckerSparse.of(patterns)
-    matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
+    matrix = FactoredMatrix.random(structure.patterns, dtype="float64")
     factors, full = list(map(torch.from_numpy, matrix.factors)), torch.from_numpy(matrix.dense())
     x = torch.randn(structure.cols, 37, dtype=torch.float64)
     layouts = (Layout.ROWS, Layout.COLUMNS)
@@ -49,7 +50,7 @@ def test_blocks_by_a_scheme_are_the_product(patterns, levels):
 
 def test_a_workspace_limit_is_met_by_splitting_the_batch():
     structure = KroneckerSparse.of(Pattern(1, 16, 16, 2))
-    matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
+    matrix = FactoredMatrix.random(structure.patterns, dtype="float64")
     x = torch.randn(32, 1000, dtype=torch.float64)
     whole = decision_for(request_of(structure, 1000, "float64", "bsl", device="cuda"), "strassen").plan
     bound = request_of(structure, 1000, "float64", "bsl", device="cuda", max_workspace=whole.workspace // 3)

@@ -7,15 +7,15 @@ import pytest
 
 from lcma import kronecker
 from lcma.errors import PlanError, SchemeFormatError
-from lcma.kernels.kronecker import KroneckerMatrix
-from lcma.kernels.kronecker.files import is_operand_file
+from lcma.kernels.kronecker import FactoredMatrix
+from lcma.kernels.structured.files import is_operand_file
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
 def test_what_is_saved_is_loaded(tmp_path, suffix, dtype):
     path = tmp_path / f"k{suffix}"
-    matrix = KroneckerMatrix.random(kronecker.monarch(12, 24, 3), dtype=dtype)
+    matrix = FactoredMatrix.random(kronecker.monarch(12, 24, 3), dtype=dtype)
     kronecker.save(path, matrix)
     found = kronecker.load(path)
     assert (found.patterns, found.dtype) == (matrix.patterns, dtype)
@@ -27,7 +27,7 @@ def test_what_is_saved_is_loaded(tmp_path, suffix, dtype):
 
 def test_bfloat16_is_stored_as_its_bits(tmp_path):
     bits = np.arange(8, dtype=np.uint16).reshape(1, 2, 2, 2)
-    matrix = KroneckerMatrix((kronecker.Pattern(1, 2, 2, 2),), (bits,), "bfloat16")
+    matrix = FactoredMatrix(kronecker.KroneckerSparse((kronecker.Pattern(1, 2, 2, 2),)), (bits,), "bfloat16")
     kronecker.save(tmp_path / "k.safetensors", matrix)
     found = kronecker.load(tmp_path / "k.safetensors")
     assert found.dtype == "bfloat16"
@@ -35,7 +35,7 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path):
     with pytest.raises(PlanError, match="holds no bfloat16"):
         kronecker.save(tmp_path / "k.npz", matrix)
     with pytest.raises(PlanError, match="holds no complex128"):
-        kronecker.save(tmp_path / "k.safetensors", KroneckerMatrix.random(kronecker.dense(2, 2), dtype="complex128"))
+        kronecker.save(tmp_path / "k.safetensors", FactoredMatrix.random(kronecker.dense(2, 2), dtype="complex128"))
     with pytest.raises(PlanError, match="must end in"):
         kronecker.save(tmp_path / "k.bin", matrix)
 
@@ -43,15 +43,15 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": np.zeros(3)}, "has no array 'patterns'"),
+        ({"x": np.zeros(3)}, "has no array 'patterns' or 'block_low_rank'"),
         ({"patterns": np.zeros((2, 3), np.int64)}, r"patterns has shape \(2, 3\)"),
         ({"patterns": np.ones((1, 4))}, "patterns is float64"),
         ({"patterns": np.zeros((1, 4), np.int64)}, "positive integer"),
-        ({"patterns": np.ones((100_000, 4), np.int64)}, "more than 256 patterns"),
-        ({"patterns": np.array([[1, 2, 2, 1]])}, r"factor1 must hold the parameters \(1, 1, 2, 2\)"),
+        ({"patterns": np.ones((100_000, 4), np.int64)}, "more than 8192 bytes of patterns"),
+        ({"patterns": np.array([[1, 2, 2, 1]])}, r"factor1 must hold a factor \(1, 1, 2, 2\)"),
         ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros((2, 2))}, r"shape \(2, 2\) is there"),
         ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros(1 << 16)}, "array of 524416 bytes is there"),
-        ({"patterns": np.array([[1, 2, 2, 1], [1, 3, 2, 1]])}, "factor1 must hold"),
+        ({"patterns": np.array([[1, 2, 2, 1], [1, 3, 2, 1]])}, "patterns 1 and 2 do not compose"),
         ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[["text"]]]])}, "str128 are not supported"),
         ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[[{}]]]], object)}, "not a .npz file"),
     ],
@@ -66,14 +66,14 @@ def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
 
 def test_damaged_files_are_refused(tmp_path):
     path = tmp_path / "k.npz"
-    kronecker.save(path, KroneckerMatrix.random(kronecker.dense(8, 8)))
+    kronecker.save(path, FactoredMatrix.random(kronecker.dense(8, 8)))
     content = path.read_bytes()
     for cut in (0, 10, len(content) // 2, len(content) - 4):
         path.write_bytes(content[:cut])
         with pytest.raises(SchemeFormatError):
             kronecker.load(path)
     other = tmp_path / "k.safetensors"
-    kronecker.save(other, KroneckerMatrix.random(kronecker.dense(8, 8)))
+    kronecker.save(other, FactoredMatrix.random(kronecker.dense(8, 8)))
     other.write_bytes(other.read_bytes()[:-8])
     with pytest.raises(SchemeFormatError, match="file does not hold them"):
         kronecker.load(other)
@@ -84,7 +84,7 @@ def test_damaged_files_are_refused(tmp_path):
 @pytest.mark.parametrize("compressed", [False, True])
 def test_changed_bytes_never_raise_anything_else(tmp_path, compressed):
     """Flipped bytes, and the flag of encryption: the matrix is read, or one line says why not."""
-    matrix = KroneckerMatrix.random(kronecker.monarch(16, 16, 4))
+    matrix = FactoredMatrix.random(kronecker.monarch(16, 16, 4))
     path, rng = tmp_path / "k.npz", np.random.default_rng(0)
     write = np.savez_compressed if compressed else np.savez
     patterns = np.array([one.sizes for one in matrix.patterns])

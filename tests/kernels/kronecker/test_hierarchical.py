@@ -11,11 +11,11 @@ import pytest
 
 from lcma import kronecker
 from lcma.errors import PlanError
-from lcma.kernels.kronecker import KroneckerMatrix, Pattern, factorize
-from lcma.kernels.kronecker.approximation import ALGORITHMS
-from lcma.kernels.kronecker.chainability import chain_pattern, chain_rank
-from lcma.kernels.kronecker.hierarchical import split
-from lcma.kernels.kronecker.naive import support
+from lcma.kernels.kronecker import FactoredMatrix, Pattern, factorize
+from lcma.kernels.structured.approximation import ALGORITHMS
+from lcma.kernels.structured.chainability import chain_pattern, chain_rank
+from lcma.kernels.structured.hierarchical import split
+from lcma.kernels.structured.naive import support
 
 CHAINABLE = {
     "monarch": kronecker.monarch(32, 64, 4),
@@ -31,7 +31,7 @@ DOWN = (Pattern(1, 16, 8, 3), Pattern(6, 4, 16, 1))
 
 def noisy(patterns, dtype="float64", noise=0.3, seed=0):
     rng = np.random.default_rng(seed)
-    full = KroneckerMatrix.random(patterns, seed, dtype).dense()
+    full = FactoredMatrix.random(patterns, seed, dtype).dense()
     return full + (noise * abs(full).mean() * rng.standard_normal(full.shape)).astype(full.real.dtype)
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from lcma import kronecker
 from lcma.errors import PlanError
-from lcma.kernels.kronecker import KroneckerMatrix
+from lcma.kernels.kronecker import FactoredMatrix
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_the_operator_is_the_matrix_and_its_adjoint(dtype):
     pytest.importorskip("scipy")
-    matrix = KroneckerMatrix.random(kronecker.monarch(24, 36, 3), dtype=dtype)
+    matrix = FactoredMatrix.random(kronecker.monarch(24, 36, 3), dtype=dtype)
     operator, full = kronecker.linear_operator(matrix), matrix.dense()
     assert (operator.shape, operator.dtype) == (full.shape, full.dtype)
     rng, rtol = np.random.default_rng(0), 1e-4 if dtype == "float32" else 1e-12
@@ -30,14 +30,14 @@ def test_the_operator_is_the_matrix_and_its_adjoint(dtype):
 
 def test_least_squares_by_scipy_solves():
     linalg = pytest.importorskip("scipy.sparse.linalg")
-    matrix = KroneckerMatrix.random(kronecker.Pattern(2, 12, 4, 3), dtype="float64")
+    matrix = FactoredMatrix.random(kronecker.Pattern(2, 12, 4, 3), dtype="float64")
     x = np.random.default_rng(0).standard_normal(24)
     found = linalg.lsmr(kronecker.linear_operator(matrix), matrix.dense() @ x, atol=1e-14, btol=1e-14, conlim=0)[0]
     np.testing.assert_allclose(found, x, rtol=1e-6, atol=1e-6)
 
 
 def test_what_cannot_be_viewed_is_refused(monkeypatch):
-    matrix = KroneckerMatrix.random(kronecker.dense(4, 4), dtype="float16")
+    matrix = FactoredMatrix.random(kronecker.dense(4, 4), dtype="float16")
     if "scipy" in sys.modules:
         with pytest.raises(PlanError, match="convert the matrix to float32"):
             kronecker.linear_operator(matrix)

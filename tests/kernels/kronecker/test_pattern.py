@@ -8,11 +8,17 @@ import pytest
 from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import Structure
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
-from lcma.kernels.kronecker.chainability import chain_pattern, chain_rank, chain_reason, product_pattern, redundant_pair
-from lcma.kernels.kronecker.layouts import LAYOUTS
-from lcma.kernels.kronecker.naive import dense_factor, dense_product, factor_parameters, multiply, support
-from lcma.kernels.kronecker.pattern import parse_patterns
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
+from lcma.kernels.structured.chainability import (
+    chain_pattern,
+    chain_rank,
+    chain_reason,
+    product_pattern,
+    redundant_pair,
+)
+from lcma.kernels.structured.layouts import LAYOUTS
+from lcma.kernels.structured.naive import dense_factor, dense_product, factor_parameters, multiply, support
+from lcma.kernels.structured.pattern import parse_patterns
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 
@@ -153,19 +159,19 @@ def test_the_down_projection_of_the_paper_composes_and_is_not_chainable():
 
 def test_a_matrix_is_its_factors():
     patterns = kronecker.monarch(12, 24, 3)
-    matrix = KroneckerMatrix.random(patterns, seed=3, dtype="float64")
+    matrix = FactoredMatrix.random(patterns, seed=3, dtype="float64")
     x = np.random.default_rng(0).standard_normal((24, 5))
     np.testing.assert_allclose(multiply(matrix.factors, patterns, x), matrix.dense() @ x)
     for weights, pattern in zip(matrix.factors, patterns, strict=True):
         assert abs(weights).max() <= pattern.c**-0.5
     assert matrix.astype("float32").dtype == "float32"
-    assert KroneckerMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
+    assert FactoredMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
 
 
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ([np.zeros((2, 2, 2, 2))], "2 patterns and 1 factors"),
+        ([np.zeros((2, 2, 2, 2))], "has 2 factors, not 1"),
         ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2))], r"factor 2 has shape \(2, 1, 2\)"),
         ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2, 2), np.float32)], "factor 2 is float32, not float64"),
         ([np.zeros((1, 2, 2, 2), np.int32), np.zeros((2, 1, 2, 2), np.int32)], "int32 are not supported"),
@@ -173,17 +179,4 @@ def test_a_matrix_is_its_factors():
 )
 def test_factors_that_do_not_fit_are_refused(factors, message):
     with pytest.raises(PlanError, match=message):
-        KroneckerMatrix.of(kronecker.square_dyadic(4), factors)
-
-
-def test_no_public_name_is_that_of_a_submodule():
-    """Importing the submodule would put it in the function's place."""
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    from lcma.kernels import kronecker as package
-
-    modules = {info.name for info in iter_modules(package.__path__)}
-    assert not modules & set(package._HOMES)
-    import_module("lcma.kernels.kronecker.hierarchical")
-    assert callable(package.factorize)
+        FactoredMatrix.of(kronecker.square_dyadic(4), factors)

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from lcma.kernels.kronecker import KroneckerMatrix, Pattern
-from lcma.kernels.kronecker.permuted import by_bmm
-from lcma.kernels.kronecker.products import matmul
+from lcma.kernels.kronecker import FactoredMatrix, Pattern
+from lcma.kernels.structured.permuted import by_bmm
+from lcma.kernels.structured.products import matmul
 
 SMALL = 1 << 18
 """Bytes of Python objects that a call may take."""
@@ -30,7 +30,7 @@ def peak_of(call):
     "patterns", [(Pattern(2, 64, 64, 4),), (Pattern(1, 32, 32, 16), Pattern(16, 32, 32, 1))], ids=["one", "two"]
 )
 def test_a_repeated_call_allocates_nothing_of_the_size_of_its_operands(layout, patterns):
-    matrix = KroneckerMatrix.random(patterns)
+    matrix = FactoredMatrix.random(patterns)
     features, batch = matrix.shape[0], 8192
     x = np.ones((batch, features) if layout == "bsf" else (features, batch), np.float32)
     out = np.empty_like(x)
@@ -45,5 +45,5 @@ def test_a_repeated_call_allocates_nothing_of_the_size_of_its_operands(layout, p
 
 def test_copies_would_be_seen():
     pattern = Pattern(2, 64, 64, 4)
-    matrix, x = KroneckerMatrix.random((pattern,)), np.ones((512, 8192), np.float32)
+    matrix, x = FactoredMatrix.random((pattern,)), np.ones((512, 8192), np.float32)
     assert peak_of(lambda: by_bmm(matrix.factors[0], pattern, x, np.empty_like(x))) > 2 * x.nbytes

@@ -11,14 +11,14 @@ from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import decision_for, machine_for, strategies, tune
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import permuted
-from lcma.kernels.kronecker.matrix import KroneckerMatrix
-from lcma.kernels.kronecker.naive import dense_product
-from lcma.kernels.kronecker.pattern import Pattern
-from lcma.kernels.kronecker.rewrites import REWRITES, rewritten, rewritten_patterns
-from lcma.kernels.kronecker.slabs import SlabProduct
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.request import Layout
+from lcma.kernels.structured import permuted
+from lcma.kernels.structured.matrix import FactoredMatrix
+from lcma.kernels.structured.naive import dense_product
+from lcma.kernels.structured.pattern import Pattern
+from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_patterns
+from lcma.kernels.structured.slabs import SlabProduct
 
 LISTS = {
     "one factor": (Pattern(2, 3, 4, 5),),
@@ -42,7 +42,7 @@ def drawn(shape, dtype):
 def test_every_strategy_is_the_product_by_definition(name, strategy):
     patterns = LISTS[name]
     for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 7, 300)):
-        matrix = KroneckerMatrix.random(patterns, dtype=dtype)
+        matrix = FactoredMatrix.random(patterns, dtype=dtype)
         x = drawn((batch, matrix.shape[1]) if layout == "bsf" else (matrix.shape[1], batch), dtype)
         canvas = np.full((x.shape[0] + 2, matrix.shape[0]) if layout == "bsf" else (matrix.shape[0] + 2, batch), np.nan)
         canvas = canvas.astype(dtype)
@@ -59,7 +59,7 @@ def test_every_strategy_is_the_product_by_definition(name, strategy):
 
 
 def test_the_planner_chooses_whatever_the_layout_and_explains_it():
-    matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 8), dtype="float64")
+    matrix = FactoredMatrix.random(kronecker.monarch(64, 64, 8), dtype="float64")
     x = drawn((3, 50, 64), "float64")
     truth = x @ matrix.dense().T
     np.testing.assert_allclose(kronecker.matmul(matrix, x), truth)
@@ -81,7 +81,7 @@ def test_the_planner_chooses_whatever_the_layout_and_explains_it():
 
 def test_mixed_layouts_and_prepared_factors_run():
     structure = kronecker.KroneckerSparse.of(Pattern(2, 3, 4, 5))
-    matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
+    matrix = FactoredMatrix.random(structure.patterns, dtype="float64")
     x = drawn((40, 64), "float64")
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last in itertools.product(layouts, layouts):
@@ -98,7 +98,7 @@ def test_mixed_layouts_and_prepared_factors_run():
 
 
 def test_an_aliased_result_is_written_last():
-    matrix = KroneckerMatrix.random(Pattern(2, 4, 4, 5), dtype="float64")
+    matrix = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64")
     x = drawn((40, 33), "float64")
     truth = matrix.dense() @ x
     request = request_of(matrix.structure, 33, "float64", "bsl")
@@ -107,7 +107,7 @@ def test_an_aliased_result_is_written_last():
 
 
 def test_an_empty_batch_is_an_empty_result():
-    matrix = KroneckerMatrix.random(Pattern(2, 4, 3, 5))
+    matrix = FactoredMatrix.random(Pattern(2, 4, 3, 5))
     assert kronecker.matmul(matrix, np.zeros((0, 30), np.float32)).shape == (0, 40)
     assert kronecker.matmul(matrix, np.zeros((30, 0), np.float32), "bsl").shape == (40, 0)
 
@@ -116,14 +116,14 @@ def test_an_empty_batch_is_an_empty_result():
 @pytest.mark.parametrize("name", LISTS)
 def test_rewritten_factors_are_the_same_matrix(name, rewrite):
     patterns = LISTS[name]
-    matrix = KroneckerMatrix.random(patterns, dtype="float64")
+    matrix = FactoredMatrix.random(patterns, dtype="float64")
     found = rewritten(matrix.factors, patterns, rewrite)
     np.testing.assert_allclose(dense_product(found, rewritten_patterns(patterns, rewrite)), matrix.dense())
 
 
 def test_a_plan_does_not_depend_on_the_threads():
     patterns, x = kronecker.monarch(24, 36, 3), drawn((36, 1000), "float32")
-    matrix = KroneckerMatrix.random(patterns)
+    matrix = FactoredMatrix.random(patterns)
     core = SlabProduct(patterns, 1000, "float32", False, True, 128)
     results = []
     from lcma.kernels.cpu.workspace import Pool
@@ -173,11 +173,11 @@ def test_wisdom_outranks_predictions(home):
 )
 def test_operands_that_do_not_fit_are_refused(x, layout, message):
     with pytest.raises(PlanError, match=message):
-        kronecker.matmul(KroneckerMatrix.random(Pattern(2, 4, 3, 5)), x, layout)
+        kronecker.matmul(FactoredMatrix.random(Pattern(2, 4, 3, 5)), x, layout)
 
 
 def test_an_executor_refuses_what_it_was_not_planned_for():
-    matrix = KroneckerMatrix.random(Pattern(2, 4, 3, 5))
+    matrix = FactoredMatrix.random(Pattern(2, 4, 3, 5))
     executor = decision_for(request_of(matrix.structure, 8, order="bsl"), strategy="slabs").plan.build()
     x = np.zeros((30, 8), np.float32)
     with pytest.raises(PlanError, match="needs a list of 1 factors"):
@@ -198,7 +198,7 @@ def test_an_executor_refuses_what_it_was_not_planned_for():
 
 def test_the_baseline_runs_without_torch(monkeypatch):
     monkeypatch.setattr(permuted, "has_torch", lambda dtype: False)
-    matrix = KroneckerMatrix.random(kronecker.monarch(24, 36, 3))
+    matrix = FactoredMatrix.random(kronecker.monarch(24, 36, 3))
     x = drawn((36, 20), "float32")
     for first in (False, True):
         given, out = (np.asfortranarray(x) if first else x), np.zeros((24, 20), np.float32)

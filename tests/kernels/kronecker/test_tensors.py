@@ -15,13 +15,14 @@ from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, backward, cuda_costs  # noqa: E402
-from lcma.kernels.kronecker.blocks import is_batch_first  # noqa: E402
-from lcma.kernels.kronecker.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
-from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
-from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
-from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.request import Layout, Request  # noqa: E402
+from lcma.kernels.structured import backward, cuda_costs  # noqa: E402
+from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
+from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
+from lcma.kernels.structured.tensors import is_readable, multiply_strided  # noqa: E402
+from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
 
 LISTS = {
     "d above a": (Pattern(2, 3, 4, 5),),
@@ -45,7 +46,7 @@ def test_every_strategy_is_the_product_by_definition(name, strategy, dtype):
         with pytest.raises(PlanError, match="nothing is to be widened"):
             decision_for(request_of(structure, 7, device="cuda"), strategy=strategy)
         return
-    matrix, kind = KroneckerMatrix.random(structure.patterns, dtype=dtype), getattr(torch, dtype)
+    matrix, kind = FactoredMatrix.random(structure.patterns, dtype=dtype), getattr(torch, dtype)
     factors = [torch.from_numpy(weights) for weights in matrix.factors]
     full = torch.from_numpy(matrix.dense())
     layouts = (Layout.ROWS, Layout.COLUMNS)
@@ -90,7 +91,7 @@ def test_views_are_written_in_place_and_nothing_is_copied():
         multiply_strided(weights, pattern, x, out)
     assert recorder.seen.count("aten.bmm.out") == 2
     assert not [name for name in recorder.seen if "copy" in name or "clone" in name or "contiguous" in name]
-    matrix = KroneckerMatrix.of(pattern, weights.numpy())
+    matrix = FactoredMatrix.of(pattern, weights.numpy())
     torch.testing.assert_close(out, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)
     assert torch.isnan(canvas[:, :5]).all()
     assert torch.isnan(canvas[:, 55:]).all()
@@ -213,7 +214,7 @@ def test_complex_products_are_planned_and_tiles_refuse_them(dtype):
 
 def test_the_error_of_complex_products_counts_both_parts():
     structure = KroneckerSparse.of(Pattern(2, 3, 4, 2))
-    matrix = KroneckerMatrix.random(structure.patterns, dtype="complex128")
+    matrix = FactoredMatrix.random(structure.patterns, dtype="complex128")
     request = request_of(structure, 5, "complex128", device="cuda")
     factors, x = [torch.from_numpy(matrix.factors[0])], torch.randn(16, 5, dtype=torch.complex128)
     product = torch.from_numpy(matrix.dense()) @ x

@@ -15,10 +15,13 @@ import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.kronecker.backward import transposed_gradients  # noqa: E402
-from lcma.kernels.kronecker.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.kronecker.outer import SLAB, outer_blocks  # noqa: E402
-from lcma.kernels.torch.kronecker import kronecker_mm, request_dtype  # noqa: E402
+from lcma.kernels.structured.backward import transposed_gradients  # noqa: E402
+from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
+from lcma.kernels.structured.outer import SLAB, outer_blocks  # noqa: E402
+from lcma.kernels.torch import structured_gradients  # noqa: E402
+from lcma.kernels.torch.structured import structured_mm  # noqa: E402
+from lcma.kernels.torch.structured_gradients import structure_of_factor  # noqa: E402
+from lcma.kernels.torch.structured_products import request_dtype  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
 """24 x 6, two factors; the second has d = 1."""
@@ -29,6 +32,10 @@ PATTERNS = [(2, 3, 4, 3), UP, (3, 2, 5, 1)]
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+def kronecker_mm(x, weights, last=False, strategy=None, precision=None):
+    return structured_mm(x, [weights], structure_of_factor(weights), last, strategy, precision)
 
 
 def dense(layer):
@@ -69,10 +76,10 @@ def test_gradcheck_and_opcheck(last):
         assert torch.autograd.gradcheck(lambda x, w: kronecker_mm(x, w, last), (x, weights))
         assert torch.autograd.gradgradcheck(lambda x, w: kronecker_mm(x, w, last), (x, weights))
         for precision in (None, "tf32x3"):
-            opcheck(torch.ops.lcma.kronecker_mm.default, (x, weights, last, None, precision))
+            opcheck(torch.ops.lcma.structured_mm.default, (x, [weights], "(2,2,4,3)", last, None, precision))
     for precision in (None, "tf32"):
         opcheck(
-            torch.ops.lcma.kronecker_outer.default, (torch.randn(12, 5), torch.randn(24, 5), 2, 3, False, precision)
+            torch.ops.lcma.structured_outer.default, (torch.randn(12, 5), torch.randn(24, 5), 2, 3, False, precision)
         )
 
 
@@ -249,13 +256,11 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch):
-    from lcma.kernels.torch import kronecker
-
     def gradients():
         generator = torch.Generator().manual_seed(1)
         x = torch.randn(6, 24, generator=generator, dtype=torch.float64, requires_grad=True)
         weights = torch.randn(2, 3, 5, 4, generator=generator, dtype=torch.float64, requires_grad=True)
-        product = kronecker.kronecker_mm(x.T, weights, True).T
+        product = kronecker_mm(x.T, weights, True).T
         return torch.autograd.grad(product, (x, weights), torch.randn(product.shape, generator=generator).double())
 
     expected, given = gradients(), []
@@ -264,8 +269,26 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
         given.append((grad.shape, x.shape))
         return transposed_gradients(grad, x, weights)
 
-    monkeypatch.setattr(kronecker, "_is_transposed", lambda *_: True)
-    monkeypatch.setattr(kronecker, "transposed_gradients", shared)
+    monkeypatch.setattr(structured_gradients, "_is_transposed", lambda *_: True)
+    monkeypatch.setattr(structured_gradients, "transposed_gradients", shared)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
     assert given == [((30, 6), (24, 6))]
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+def test_a_packed_layer_uses_the_dense_weight_until_its_factors_change(layout, monkeypatch):
+    layer = lcma.KSLinear([(1, 6, 4, 2), (2, 4, 3, 1)], layout=layout, dtype=torch.float64, strategy="dense").eval()
+    x = torch.randn(*((5, 6) if layout == "bsf" else (6, 5)), dtype=torch.float64)
+    wanted = layer(x).detach()
+    assert layer.pack(5, 1 << 20)
+    monkeypatch.setattr(lcma.KSLinear, "columns", lambda *_, **__: pytest.fail("the factors are multiplied"))
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), wanted)
+    monkeypatch.undo()
+    with torch.no_grad():
+        layer.factors[0].mul_(2)
+    assert not torch.allclose(layer(x), wanted)
+    assert not layer.packed_bytes
+    with pytest.raises(PlanError, match="without precision="):
+        lcma.KSLinear((1, 6, 4, 2), precision="tf32").pack(5, 1 << 20)

@@ -14,10 +14,10 @@ from lcma.kernels.dense import pool  # noqa: F401  # it watches the catalogue
 from lcma.kernels.planning import cache
 from lcma.kernels.planning.cache import PlanCache, plan_cache
 from lcma.kernels.planning.profiles import keep_profile, stored_profile
-from lcma.kernels.planning.wisdom import Entry, Record, keep_record
+from lcma.kernels.planning.wisdom import TimedCandidate, WisdomRecord, keep_record
 from lcma.schemes_db.catalog import Catalog
 
-RECORD = Record("class", (1, 2, 3, 1), "2026-01-01", (Entry("dense", "vendor", "", (), 1.0, None),))
+RECORD = WisdomRecord("class", (1, 2, 3, 1), "2026-01-01", (TimedCandidate("dense", "vendor", "", (), 1.0, None),))
 
 
 @pytest.fixture

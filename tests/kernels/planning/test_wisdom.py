@@ -13,7 +13,16 @@ import pytest
 from lcma.kernels import Layout, Machine, Profile, Request, decision_for
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning.profile import GemmRate
-from lcma.kernels.planning.wisdom import Entry, Known, Record, Wisdom, class_of, keep_record, sizes_of, stored_wisdom
+from lcma.kernels.planning.wisdom import (
+    Known,
+    TimedCandidate,
+    Wisdom,
+    WisdomRecord,
+    class_of,
+    keep_record,
+    sizes_of,
+    stored_wisdom,
+)
 from lcma.schemes_db.shipped import shipped
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
@@ -29,11 +38,11 @@ def flat(strassen, machine_of) -> Machine:
 
 
 def entry(plan, seconds):
-    return Entry(*plan.candidate.key, seconds, plan.seconds)
+    return TimedCandidate(*plan.candidate.key, seconds, plan.seconds)
 
 
 def record(request, *entries):
-    return Record(class_of(request), sizes_of(request), "2026-01-02", entries)
+    return WisdomRecord(class_of(request), sizes_of(request), "2026-01-02", entries)
 
 
 @pytest.fixture
@@ -82,14 +91,18 @@ def test_a_near_record_scales_predictions(flat, plans):
     vendor, scheme = plans
     known = Known(record(REQUEST, entry(vendor, 2 * vendor.seconds), entry(scheme, 3 * scheme.seconds)), exact=False)
     other = decision_for(replace(REQUEST, m=2400), machine=flat)
-    assert known.seconds(other.baseline) == pytest.approx(2 * other.baseline.seconds)
+
+    def seconds(known, plan):
+        return known.seconds(plan.candidate.key, plan.seconds)
+
+    assert seconds(known, other.baseline) == pytest.approx(2 * other.baseline.seconds)
     if other.plan.candidate == scheme.candidate:
-        assert known.seconds(other.plan) == pytest.approx(3 * other.plan.seconds)
+        assert seconds(known, other.plan) == pytest.approx(3 * other.plan.seconds)
     unknown = replace(other.baseline, candidate=replace(other.baseline.candidate, parameters=(("method", "other"),)))
-    assert known.seconds(unknown) == pytest.approx(2 * other.baseline.seconds)  # as others of its strategy
-    assert math.isnan(replace(known, exact=True).seconds(unknown))
+    assert seconds(known, unknown) == pytest.approx(2 * other.baseline.seconds)  # as others of its strategy
+    assert math.isnan(seconds(replace(known, exact=True), unknown))
     strange = replace(unknown, candidate=replace(unknown.candidate, strategy="other"))
-    assert math.isnan(known.seconds(strange))
+    assert math.isnan(seconds(known, strange))
 
 
 def test_near_a_record_what_it_lacks_may_be_chosen_by_a_scaled_prediction(flat, plans):

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from ....kernels import Request
-from ....kernels.block_low_rank.strategy import padded, structure_in
-from ....kernels.block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
+from ....kernels.structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ....kernels.structured.steps_strategy import padded, structure_in
 from .product import Array, Baseline, Factors
 
 

@@ -18,9 +18,9 @@ from ....errors import PlanError
 from ....kernels import Request
 from ....kernels.cpu.blas import as_tensor
 from ....kernels.kronecker import Pattern
-from ....kernels.kronecker.blocks import empty_result, is_batch_first
-from ....kernels.kronecker.candidates import structure_in
-from ....kernels.kronecker.permuted import axis_split, by_bmm, has_torch, multiply_permuted
+from ....kernels.structured.blocks import empty_result, is_batch_first
+from ....kernels.structured.permuted import axis_split, by_bmm, has_torch, multiply_permuted
+from ....kernels.structured.strategy import chain_in
 from .product import Array, Baseline, Factors
 
 
@@ -30,7 +30,7 @@ def baseline(request: Request, name: str) -> Baseline:
     Raises:
         PlanError: torch is not installed and the format is torch's.
     """
-    patterns, item = structure_in(request).patterns, request.itemsize
+    patterns, item = chain_in(request).patterns, request.itemsize
     permuted = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
     product = partial(_multiply, PRODUCTS[name], patterns, request.dtype)
     if name not in COMPRESSED:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import VerificationError
-from ...timing import interleaved, paired_interval, ratio_to
+from ...timing import Contest, ratio_to
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..picture import ratios
 
@@ -146,14 +146,13 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     contenders["full + tril"] = whole
     contenders["chosen"] = partial(plan.build().run, a, b, out)
     _gate(contenders, plain(a.astype(np.float64), b.astype(np.float64), triangle), out, row.dtype)
-    timings = interleaved(contenders, rounds, lambda number: say(f"round {number} of {rounds}"))
-    best = min((timings[name] for name in BASELINES), key=lambda timing: timing.median)
+    timings = Contest(contenders, rounds, say=say).run()
+    best = timings.fastest(BASELINES)
+    figures = timings.against(best, "chosen")
     return {
         "chosen": str(plan.candidate),
-        "ratio": ratio_to(best, timings["chosen"]),
-        "interval": _rounded(paired_interval(best, timings["chosen"])),
-        "baseline": best.name,
-        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
+        **figures,
+        "interval": _rounded(figures["interval"]),
         "ratios": {name: ratio_to(best, timing) for name, timing in timings.items()},
     }
 
@@ -288,19 +287,10 @@ def _attention(length: int, width: int, backward: bool, rounds: int, seed: int, 
         return torch.autograd.grad(out, (q, k, v), ask) if backward else out
 
     with torch.enable_grad():
-        timings = interleaved(
-            {by: partial(run, by) for by in ("products", "sdpa")},
-            rounds,
-            lambda number: say(f"round {number} of {rounds}"),
-        )
-    best = timings["sdpa"]
-    return {
-        "chosen": "products" if pays(q, k, v) else "sdpa",
-        "ratio": ratio_to(best, timings["products"]),
-        "interval": _rounded(paired_interval(best, timings["products"])),
-        "baseline": "sdpa",
-        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
-    }
+        timings = Contest({by: partial(run, by) for by in ("products", "sdpa")}, rounds, say=say).run()
+    figures = timings.against(timings["sdpa"], "products")
+    chosen = "products" if pays(q, k, v) else "sdpa"
+    return {"chosen": chosen, **figures, "interval": _rounded(figures["interval"])}
 
 
 SUITE = Suite(

@@ -87,7 +87,7 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     from ....kernels.cuda.machine import require_device
     from ....kernels.torch import dispatch
     from ....kernels.torch.modules import linear_places
-    from ....kernels.torch.recipe import Recipe
+    from ....kernels.torch.recipe import ProductRecipe
     from ..prefill_models import STACKS
 
     require_device()
@@ -97,11 +97,11 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     for weight in {tuple(one.shape): one for one in weights}.values():
         outputs, inputs = weight.shape
         x, gradient = weight.new_empty(rows, inputs), weight.new_empty(rows, outputs)
-        dispatch.run(Recipe(), x, weight.t())
+        dispatch.run(ProductRecipe(), x, weight.t())
         if training:
-            dispatch.run(Recipe(), gradient, weight)
-            dispatch.run(Recipe(), x.t(), gradient)
-        elif (made := dispatch.pack(Recipe(), weight.t(), rows)) is not None:
+            dispatch.run(ProductRecipe(), gradient, weight)
+            dispatch.run(ProductRecipe(), x.t(), gradient)
+        elif (made := dispatch.pack(ProductRecipe(), weight.t(), rows)) is not None:
             dispatch.run(made[0], x, weight.t(), packed=made[1])
 
 

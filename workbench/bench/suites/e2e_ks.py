@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
+from ...timing import Contest, clock_of
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..picture import ratios
 
@@ -76,7 +77,7 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
     error = float((ours - theirs).norm() / theirs.norm())
     if not error <= LIMITS[dtype]:
         raise VerificationError(f"{name} {part} came out wrong: relative difference {error:.1e}; nothing was timed")
-    seconds = _interleaved(calls, options, say)
+    seconds = _medians(calls, options, say)
     paper = PAPER.get(f"{name} {part}", (None, None))
     return {
         "over_dense": seconds["auto"] / seconds["dense"],
@@ -97,7 +98,7 @@ def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)
     modules = {"model": models.model(sizes, "dense", **where), "linear": models.feed_forward_layers(sizes, **where)}
     calls = {kind: partial(_run, module, x) for kind, module in modules.items()}
-    seconds = _interleaved(calls, options, say)
+    seconds = _medians(calls, options, say)
     paper = SHARES.get((name, dtype))
     return {
         "share": seconds["linear"] / seconds["model"],
@@ -146,17 +147,8 @@ def _run(module: Any, x: Any) -> Any:
         return module(x)
 
 
-def _interleaved(calls: Mapping[str, Callable[[], Any]], options: Options, say: Say) -> dict[str, float]:
-    rounds = options.rounds or 7
-    if options.device == "cuda":
-        from ....kernels.cuda.clock import interleaved as by_events
-
-        found = by_events(calls, rounds, 0.05, lambda number: say(f"round {number} of {rounds}"))
-        return {name: times.median for name, times in found.items()}
-    from ...timing import interleaved
-
-    timings = interleaved(calls, rounds, lambda number: say(f"round {number} of {rounds}"))
-    return {name: timing.median for name, timing in timings.items()}
+def _medians(calls: Mapping[str, Callable[[], Any]], options: Options, say: Say) -> dict[str, float]:
+    return Contest(calls, options.rounds or 7, clock_of(options.device, 0.05), say).run().medians
 
 
 SUITE = Suite(

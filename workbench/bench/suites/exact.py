@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError, VerificationError
-from ...timing import Timing, in_turns, paired_interval, ratio_to, stopwatch
+from ...timing import Timings, in_turns, stopwatch
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
@@ -99,15 +99,8 @@ def _wanted(size: int, options: Options) -> bool:
 
 def _contest(base: Mapping[str, Turn], ours: Turn, rounds: int) -> dict[str, Any]:
     """Figures of turns of the baselines and ours; ratios are to the fastest baseline."""
-    timings: Mapping[str, Timing] = in_turns({**base, "ours": ours}, rounds)
-    best = min(base, key=lambda name: timings[name].median)
-    return {
-        "baseline": best,
-        "ratio": ratio_to(timings[best], timings["ours"]),
-        "interval": list(paired_interval(timings[best], timings["ours"])),
-        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
-        "quartiles_s": {name: list(timing.quartiles) for name, timing in timings.items()},
-    }
+    timings = Timings(in_turns({**base, "ours": ours}, rounds))
+    return {**timings.against(timings.fastest(base), "ours"), "quartiles_s": timings.quartiles_s}
 
 
 def _bits(size: int, seed: int) -> tuple[Any, Any]:
@@ -266,16 +259,13 @@ def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures
         }
         say("timing")
         ours = stopwatch(lambda: matmul(a, b, ring="Z", out_dtype=wide, out=out))
-        timings = in_turns({**base, "ours": ours}, rounds)
+        timings = Timings(in_turns({**base, "ours": ours}, rounds))
     mine, parts = timings["ours"].median, size / NUMPY_ROWS
     return {
         "time_over_float64": mine / timings["float64"].median,
         "over_numpy": parts * timings["numpy int64, some rows"].median / mine,
-        "baseline": "float64",
-        "ratio": timings["float64"].median / mine,
-        "interval": list(paired_interval(timings["float64"], timings["ours"])),
+        **timings.against(timings["float64"], "ours"),
         "numpy_rows": NUMPY_ROWS,
-        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
         "out_dtype": wide or "int64",
     }
 

@@ -188,10 +188,10 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 
     from ....kernels.torch import dispatch
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import Recipe
+    from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands(product.dtype, product.sizes, seed)
-    made = dispatch.pack(Recipe.parse(product.recipe), b, product.sizes[0])
+    made = dispatch.pack(ProductRecipe.parse(product.recipe), b, product.sizes[0])
     if made is None:
         raise PlanError("the vendor's product is best")
     packed = made[1]
@@ -210,11 +210,11 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 def _product_ahead(product: Product) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
     from ....kernels.torch import dispatch
-    from ....kernels.torch.recipe import Recipe
+    from ....kernels.torch.recipe import ProductRecipe
 
     ahead(product.recipe, product.dtype, product.sizes)
     a, b = blank(product.dtype, product.sizes)
-    recipe = Recipe.parse(product.recipe)
+    recipe = ProductRecipe.parse(product.recipe)
     if (made := dispatch.pack(recipe, b, product.sizes[0])) is not None:
         dispatch.run(recipe, a, b, packed=made[1])
 
@@ -244,10 +244,10 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.cuda.requests import request_of
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import Recipe
+    from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands("float32", _square(8192), seed)
-    plan = plan_of(Recipe.parse(TWO), request_of(a, b, "float32"))
+    plan = plan_of(ProductRecipe.parse(TWO), request_of(a, b, "float32"))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
     out = bilinear_mm(a, b, TWO)
     del out
@@ -280,12 +280,12 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.codegen.maps import maps_of
     from ....kernels.cuda import naive
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import Recipe
+    from ....kernels.torch.recipe import ProductRecipe
     from ....schemes_db.straightline import program_of
     from ..rivals import jitted_on_gpu
 
     a, b = operands(dtype, _square(size), seed)
-    scheme = Recipe(("strassen",)).schemes()[0]
+    scheme = ProductRecipe(("strassen",)).schemes()[0]
     plain = program_of(scheme, cse=False)
     compiled = torch.compile(partial(naive.multiplied, maps_of(plain), scheme.target.shape))
     vendor = error_of(a, b, a @ b)
@@ -319,12 +319,12 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.planning.profile import ESTIMATED
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import matmul
-    from ....kernels.torch.recipe import Recipe
+    from ....kernels.torch.recipe import ProductRecipe
 
     if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     a, b = operands(dtype, _square(size), seed)
-    plan = plan_of(Recipe(), request_of(a, b, dtype))
+    plan = plan_of(ProductRecipe(), request_of(a, b, dtype))
     checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))
     figures = paired({"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}, _square(size), rounds, say)
     return {

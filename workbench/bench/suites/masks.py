@@ -25,8 +25,8 @@ from ....schemes_db import Target, Z, parse_target
 from ....schemes_db.algebra import naive
 from ....schemes_db.catalog import Catalog
 from ....search import score_of
+from ....search.starts import mask_start
 from ....verify import certify
-from ...starts import mask_start
 from ..case import Bar, Case, Figures, Options, Say, Suite
 
 MASKS = 20
@@ -117,5 +117,5 @@ SUITE = Suite(
     "products of random masks with half blocks; --sample is their number, --seed the first",
     _cases,
     ("masks", "own", "bound", "certified", "saved"),
-    ("search", "workbench/starts.py", "workbench/finds.py", "workbench/commands/search.py"),
+    ("search", "workbench/finds.py", "workbench/commands/search.py"),
 )

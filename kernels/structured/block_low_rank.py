@@ -1,0 +1,183 @@
+"""Low-rank, Monarch and BLAST matrices W (outputs x inputs): chains of two or three Kronecker-sparse factors."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from .chain import FactorChain, Shape
+from .pattern import MAX_SIDE, Pattern
+
+
+@dataclass(frozen=True)
+class BlockLowRank(FactorChain):
+    """A matrix W (rows x cols) of blocks of low rank. Subclasses are the structures.
+
+    Raises:
+        PlanError: a size is not a positive integer, blocks do not divide a side, or the rank exceeds its bound.
+    """
+
+    gain: ClassVar[float] = 3.0
+
+    rows: int
+    cols: int
+
+    def __post_init__(self) -> None:
+        for name, value in zip((one.name for one in fields(self)), self.sizes, strict=True):
+            if name == "interleaved":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise PlanError(f"{name} of a {self.kind} matrix must be a positive integer, not {value!r}")
+        if max(self.rows, self.cols) > MAX_SIDE:
+            raise PlanError(f"a {self.kind} matrix of {self.rows} x {self.cols} has sides above {MAX_SIDE}")
+
+    @property
+    def kind(self) -> str:
+        """The kind: low-rank, monarch or blast."""
+        raise NotImplementedError
+
+    @property
+    def sizes(self) -> tuple[Any, ...]:
+        """The integers that define the structure, in the order of the constructor."""
+        return tuple(int(x) if isinstance(x, bool) else x for x in astuple(self))
+
+    @property
+    def text(self) -> str:
+        return " ".join(map(str, (self.kind, *self.sizes)))
+
+
+@dataclass(frozen=True)
+class LowRank(BlockLowRank):
+    """W = U V with factors U (rows, rank) and V (rank, cols): the chain (1, rows, r, 1)(1, r, cols, 1)."""
+
+    rank: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank > min(self.rows, self.cols):
+            raise PlanError(f"rank {self.rank} exceeds the shorter side of {self.rows} x {self.cols}")
+
+    @property
+    def kind(self) -> str:
+        return "low-rank"
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        return Pattern(1, self.rows, self.rank, 1), Pattern(1, self.rank, self.cols, 1)
+
+    @property
+    def factor_shapes(self) -> tuple[Shape, ...]:
+        return (self.rows, self.rank), (self.rank, self.cols)
+
+    @property
+    def name(self) -> str:
+        return f"low-rank {self.rows}x{self.cols}, r {self.rank}"
+
+
+@dataclass(frozen=True)
+class _Blocked(BlockLowRank):
+    """A structure with b1 blocks of p = cols / b1 inputs and b2 blocks of q = rows / b2 outputs."""
+
+    b1: int
+    b2: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cols % self.b1 or self.rows % self.b2:
+            raise PlanError(
+                f"b1 = {self.b1} must divide the {self.cols} inputs and b2 = {self.b2} the {self.rows} outputs"
+            )
+
+    @property
+    def p(self) -> int:
+        """Number of inputs of a block."""
+        return self.cols // self.b1
+
+    @property
+    def q(self) -> int:
+        """Number of outputs of a block."""
+        return self.rows // self.b2
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.rows}x{self.cols}, b {self.b1}x{self.b2}, r {self.rank}"
+
+
+@dataclass(frozen=True)
+class Monarch(_Blocked):
+    """Blocks W[k, l] = U[k, :, l] V[l, :, k] (q x p) of rank `rank` each, for k < b2 and l < b1.
+
+    Factors: U (b2, q, b1, rank) and V (b1, rank, b2, p), rows of V in the order of the paper's (b1, r' b2, p).
+    Output k q + i is row i of block k; with `interleaved` it is output i b2 + k, which is the order of the chain
+    (1, q, b1 r', b2)(b1, b2 r', p, 1). The rank that the paper's Table 3 lists is `rank` times b1.
+
+    Source: Dao et al. (2022), and Abillama et al., "Memory-Efficient Acceleration of Block Low-Rank Foundation Models
+    on Resource Constrained GPUs", section 2.1.
+    """
+
+    interleaved: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.interleaved not in (0, 1):
+            raise PlanError(f"interleaved must be True or False, not {self.interleaved!r}")
+        object.__setattr__(self, "interleaved", bool(self.interleaved))
+        if self.rank > min(self.p, self.q):
+            raise PlanError(f"rank {self.rank} of a block exceeds the shorter side of {self.q} x {self.p}")
+
+    @property
+    def kind(self) -> str:
+        return "monarch"
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        b1, b2, r = self.b1, self.b2, self.rank
+        return Pattern(1, self.q, b1 * r, b2), Pattern(b1, b2 * r, self.p, 1)
+
+    @property
+    def block_order(self) -> npt.NDArray[np.int64]:
+        """For every output k q + i in the order of blocks the corresponding interleaved output i b2 + k."""
+        return np.arange(self.rows).reshape(self.q, self.b2).T.reshape(-1)
+
+    @cached_property
+    def row_order(self) -> npt.NDArray[np.int64] | None:
+        return None if self.interleaved else self.block_order
+
+    @property
+    def factor_shapes(self) -> tuple[Shape, ...]:
+        return (self.b2, self.q, self.b1, self.rank), (self.b1, self.rank, self.b2, self.p)
+
+
+@dataclass(frozen=True)
+class Blast(_Blocked):
+    """Blocks W[k, l] = U[k] diag(S[:, k, l]) V[l] (q x p), for k < b2 and l < b1.
+
+    Factors: U (b2, q, rank), S (rank, b2, b1) and V (b1, rank, p): the chain (b2, q, r, 1)(1, b2, b1, r)(b1, r, p, 1).
+
+    Source: Lee et al., "BLAST: Block-Level Adaptive Structured Matrices for Efficient Deep Neural Network Inference"
+    (NeurIPS 2024).
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank > min(self.rows, self.cols):
+            raise PlanError(f"rank {self.rank} exceeds the shorter side of {self.rows} x {self.cols}")
+
+    @property
+    def kind(self) -> str:
+        return "blast"
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        b1, b2, r = self.b1, self.b2, self.rank
+        return Pattern(b2, self.q, r, 1), Pattern(1, b2, b1, r), Pattern(b1, r, self.p, 1)
+
+    @property
+    def factor_shapes(self) -> tuple[Shape, ...]:
+        return (self.b2, self.q, self.rank), (self.rank, self.b2, self.b1), (self.b1, self.rank, self.p)

@@ -1,0 +1,175 @@
+"""Matrices that are stored as the factors of a product with Kronecker-sparse patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .blocks import apply_factors
+from .naive import dense_factor, support
+from .pattern import Pattern, check_composes
+
+Matrix = npt.NDArray[Any]
+Array = Any
+"""A numpy array or a torch tensor."""
+
+Shape = tuple[int, ...]
+
+
+class FactorChain:
+    """A matrix W (rows x cols) that is stored as the factors of a product K1 K2 ... KL; a `FactoredStructure`.
+
+    Factors are Kronecker-sparse, left-most first. Their parameters are those (a, d, b, c) of the patterns, in the
+    shapes `factor_shapes` of the subclass. Row i of W is row `row_order[i]` of the product, or row i if there is none.
+    """
+
+    gain: ClassVar[float] = 1.0
+    """Factors are drawn from U(+-sqrt(gain / c)), where c is the number of terms of a sum; 3 preserves the variance."""
+
+    if TYPE_CHECKING:  # at run time a property would be the default of a dataclass's field of its name
+
+        @property
+        def patterns(self) -> tuple[Pattern, ...]:
+            """The patterns of the factors, left-most first."""
+
+        @property
+        def rows(self) -> int:
+            """Number of outputs."""
+
+        @property
+        def cols(self) -> int:
+            """Number of inputs."""
+
+    @property
+    def row_order(self) -> npt.NDArray[np.int64] | None:
+        """For every row of W the row of the product of the factors; None if they are the same."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The name of the structure, with its sizes."""
+        raise NotImplementedError
+
+    @property
+    def text(self) -> str:
+        """The text that `parse_structure` reads: the patterns, or a kind and its sizes."""
+        return "".join(map(str, self.patterns))
+
+    @property
+    def singles(self) -> tuple[KroneckerSparse, ...]:
+        """The structures of the factors alone."""
+        return tuple(KroneckerSparse((pattern,)) for pattern in self.patterns)
+
+    @property
+    def factor_shapes(self) -> tuple[Shape, ...]:
+        """See `FactoredStructure`: the shapes of the parameters, left-most factor first."""
+        return tuple(pattern.parameter_shape for pattern in self.patterns)
+
+    def canonical(self, factors: Sequence[Array]) -> list[Array]:
+        """Return the parameters (a, d, b, c) of all factors: views of contiguous ones."""
+        return [one.reshape(pattern.parameter_shape) for one, pattern in zip(factors, self.patterns, strict=True)]
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters of all factors."""
+        return sum(pattern.nonzeros for pattern in self.patterns)
+
+    @property
+    def density(self) -> float:
+        """Parameters relative to the elements of W."""
+        return self.parameters / (self.rows * self.cols)
+
+    @property
+    def extra_elements(self) -> int:
+        """Number of elements by which the dense matrix exceeds the parameters."""
+        return max(0, self.rows * self.cols - self.parameters)
+
+    def flops(self, n: int) -> int:
+        """Return the operations of W X for n columns: two for every parameter and column."""
+        return 2 * n * self.parameters
+
+    def intermediates(self) -> tuple[int, ...]:
+        """Return for each factor but the left-most, right-most first, the elements of its result for a column of X."""
+        return tuple(pattern.rows for pattern in reversed(self.patterns[1:]))
+
+    def fraction(self, rows: int, cols: int) -> float:
+        """See `Structure`: the fraction inside the support of a single factor; 1 for a product of several."""
+        return self.patterns[0].density if len(self.patterns) == 1 else 1.0
+
+    def reason(self, rows: int, cols: int) -> str | None:
+        """See `Structure`."""
+        if (rows, cols) == (self.rows, self.cols):
+            return None
+        return f"is {self.name}, which is {self.rows} x {self.cols}, but it is {rows} x {cols}"
+
+    def naive(self, matrix: Matrix) -> Matrix:
+        """See `Structure`: zeros outside the support of a single factor; a product of several has no fixed zeros."""
+        if len(self.patterns) > 1:
+            return matrix
+        return np.where(support(self.patterns[0]), matrix, np.zeros((), matrix.dtype))
+
+    def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
+        """See `FactoredStructure`: uniform, see `gain`; complex ones in both parts."""
+
+        def drawn(pattern: Pattern, shape: Shape) -> Matrix:
+            bound = (self.gain / pattern.c) ** 0.5
+            values = rng.uniform(-bound, bound, shape)
+            if dtype.startswith("complex"):
+                values = values + 1j * rng.uniform(-bound, bound, shape)
+            return values.astype(dtype)
+
+        return tuple(map(drawn, self.patterns, self.factor_shapes))
+
+    def dense(self, factors: Sequence[Array]) -> Array:
+        """Return W (rows, cols), as the product of all factors and the dense right-most one."""
+        *others, last = self.canonical(factors)
+        product = apply_factors(others, self.patterns[:-1], dense_factor(last, self.patterns[-1]))
+        return product if self.row_order is None else product[self.row_order]
+
+    def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        """See `FactoredStructure`."""
+        wide = np.complex128 if any(map(np.iscomplexobj, (*factors, x))) else np.float64
+        product = apply_factors(self.canonical([one.astype(wide) for one in factors]), self.patterns, x.astype(wide))
+        result: Matrix = product if self.row_order is None else product[self.row_order]
+        return result
+
+
+@dataclass(frozen=True)
+class KroneckerSparse(FactorChain):
+    """A matrix K1 K2 ... KL whose factors have these patterns, left-most first; parameters are (a, d, b, c).
+
+    Raises:
+        PlanError: neighbours do not compose.
+    """
+
+    patterns: tuple[Pattern, ...]
+
+    def __post_init__(self) -> None:
+        check_composes(self.patterns)
+
+    @classmethod
+    def of(cls, patterns: Pattern | Sequence[Pattern]) -> KroneckerSparse:
+        """Return the structure of one pattern or of a list."""
+        return cls((patterns,) if isinstance(patterns, Pattern) else tuple(patterns))
+
+    @property
+    def name(self) -> str:
+        return f"Kronecker-sparse {''.join(map(str, self.patterns))}"
+
+    @cached_property
+    def rows(self) -> int:
+        return self.patterns[0].rows
+
+    @cached_property
+    def cols(self) -> int:
+        return self.patterns[-1].cols
+
+    @property
+    def transposed(self) -> KroneckerSparse:
+        """The structure of the transposed product."""
+        return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))

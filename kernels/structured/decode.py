@@ -1,0 +1,193 @@
+"""Products of block low-rank matrices with few columns: one launch that reads every weight once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ..cuda.grid_barrier import counter_for
+from ..cuda.launch import Repeated
+from ..cuda.stack import programs_of
+from .block_low_rank import Blast, BlockLowRank, Monarch
+from .steps import FactorStep, steps_of
+
+Tensor = Any
+Factors = Sequence[Tensor]
+
+MOST_COLUMNS = 16
+"""Maximum number of columns of the kernel."""
+
+FEWEST_DOT = 8
+"""Number of columns from which tensor cores are used."""
+
+MOST_DOT_PROGRAMS = 2
+"""Maximum programs per multiprocessor from FEWEST_DOT columns on, which need more registers."""
+
+REGISTERS = 65536
+"""Registers of a multiprocessor: all programs of a joined launch must be resident."""
+
+ROUND = 1600
+"""The weights that a program reads in the time that a round of items costs beside its reads.
+
+On an H200, bfloat16, 44 layers of one and two columns: 800, 1600, 2300 and 6000 differ by up to 12% in three of them.
+"""
+
+START, READ = 7.5e-6, {1: 1.0, 2: 1.37}
+"""Seconds of a launch with its barrier beside the reads, and by columns the seconds of the reads of all weights over
+those of one column, which takes them at `READ_RATE`. bfloat16, the same layers: within 13% of every measurement."""
+
+READ_RATE = 0.635
+"""The part of a GPU's bandwidth at which the weights are read for one column."""
+
+
+@dataclass(frozen=True)
+class DecodeTile:
+    """Launch parameters: programs per multiprocessor, warps per program, weights per tile, and prefetched items.
+
+    Before a program waits for the others, it prefetches the weights of its first `ahead` items of the second stage.
+    """
+
+    programs: int = 4
+    warps: int = 4
+    weights: int = 4096
+    ahead: int = 2
+    joined: bool = True
+    """True if one launch runs both stages; else each has its own."""
+
+
+DECODE_TILE = DecodeTile()
+
+DECODE_TILES = (
+    DECODE_TILE,
+    DecodeTile(8, 4, 2048),
+    DecodeTile(2, 8, 8192),
+    DecodeTile(4, 4, 4096, 0),
+    DecodeTile(2, 4, 4096),
+    DecodeTile(1, 8, 4096),
+)
+"""Tiles that `lcma tune` measures: another number of programs per multiprocessor hides other memory latencies, and
+fewer ones wait less for each other, which decides where the weights take about 1 MB."""
+
+
+@dataclass(frozen=True)
+class DecodeLaunch:
+    """A launch of the kernel: total programs, sizes of the stages, compiled constants, and compiler options."""
+
+    programs: int
+    sizes: dict[str, int]
+    constants: dict[str, Any]
+    options: dict[str, Any]
+
+
+def multiply_few(
+    structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor, tile: DecodeTile = DECODE_TILE
+) -> None:
+    """Compute out (rows, n) = W x for x (cols, n) of n <= MOST_COLUMNS columns, any strides, in one launch.
+
+    For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
+    """
+    n, last = x.shape[1], steps_of(structure)[-1]
+    handed = x.new_empty((last.count, n, last.k))
+    launches = _launches(structure, n, x.dtype, x.device, x.stride(), out.stride(), tile)
+    for launch in launches:
+        counter = counter_for(x.device) if len(launches) == 1 else handed
+        launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
+
+
+@lru_cache(maxsize=1024)
+def _launches(
+    structure: BlockLowRank,
+    n: int,
+    dtype: Any,
+    device: Any,
+    x_strides: tuple[int, int],
+    out_strides: tuple[int, int],
+    tile: DecodeTile,
+) -> list[Repeated]:
+    """Return the launches of `multiply_few`: one of both stages, or one a stage."""
+    from .decode_kernel import multiply_few_columns
+
+    last = steps_of(structure)[-1]
+    launch = launch_of(structure, n, dtype.itemsize == 2, programs_of(device), tile)
+    row, col = out_strides
+    interleaved = isinstance(structure, Monarch) and structure.interleaved
+    block, row = (row, last.count * row) if interleaved else (last.m * row, row)
+    joined = tile.joined and launch.programs > 1 and device.type != "cpu"
+    return [
+        Repeated(
+            multiply_few_columns,
+            (launch.programs,),
+            ("v", "scales", "u", "x", "z", "y", "counter"),
+            n=n,
+            programs=launch.programs,
+            x_row=x_strides[0],
+            x_col=x_strides[1],
+            y_block=block,
+            y_row=row,
+            y_col=col,
+            FIRST=first,
+            LAST=second,
+            launch_cooperative_grid=joined,
+            **launch.sizes,
+            **launch.constants,
+            **launch.options,
+        )
+        for first, second in (((True, True),) if joined else ((True, False), (False, True)))
+    ]
+
+
+def decode_seconds(structure: BlockLowRank, n: int, itemsize: int, bandwidth: float | None) -> float:
+    """Predicted seconds of `multiply_few` on a GPU of so many bytes a second; NaN where that was not measured."""
+    if bandwidth is None or n not in READ or itemsize != 2:
+        return math.nan
+    return START + READ[n] * structure.parameters * itemsize / (READ_RATE * bandwidth)
+
+
+def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile) -> DecodeLaunch:
+    """Return the launch for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
+    first, last = steps_of(structure)[0], steps_of(structure)[-1]
+    resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
+    programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
+    if mixing:
+        (b1, b2), rows1, inner1 = (first.count, last.count), 1, inner_tile(first.k, tile.weights // power(first.count))
+    else:
+        (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
+    rows2, inner2 = few_tile(last, programs, tile.weights, dot)
+    sizes = {"count1": first.count, "m1": first.m, "k1": first.k, "count2": last.count, "m2": last.m, "k2": last.k}
+    block, minor, group = (structure.rank, n * last.k, last.count) if isinstance(structure, Monarch) else (0, 0, 1)
+    sizes |= {"z_block": block, "z_minor": minor, "z_col": last.k}
+    constants = {"GROUP": group, "MIX": mixing, "N": power(n), "DOT": dot, "AHEAD": tile.ahead}
+    constants |= {"B1": b1, "B2": b2, "L": power(b1), "M": power(b2)}
+    constants |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
+    most = min(255, REGISTERS // (32 * tile.warps * resident) // 8 * 8)
+    return DecodeLaunch(programs, sizes, constants, {"num_warps": tile.warps, "maxnreg": most})
+
+
+def few_tile(step: FactorStep, programs: int, weights: int, dot: bool) -> tuple[int, int]:
+    """Return the rows and inner elements of a tile of about `weights` elements.
+
+    The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as `ROUND` more
+    weights. Tensor cores take 16 rows or more.
+    """
+    if dot:
+        return 16, max(16, inner_tile(step.k, weights // 16))
+
+    def weights_read(rows: int) -> int:
+        items = step.count * -(-step.m // rows)
+        return -(-items // programs) * (ROUND + rows * step.k)
+
+    rows = min((rows for rows in (8, 4, 2, 1) if rows <= weights // 16), key=weights_read)
+    return rows, inner_tile(step.k, weights // rows)
+
+
+def inner_tile(k: int, most: int) -> int:
+    """Return the power of two of at least 16 that covers k, or `most` if that is smaller."""
+    return max(16, min(most, power(k)))
+
+
+def power(count: int) -> int:
+    """Return the least power of two that is at least `count`."""
+    return 1 << (count - 1).bit_length()

@@ -1,0 +1,264 @@
+"""The Triton kernel of products with few columns: one launch, every weight read once, by whole rows.
+
+Imports triton: imported only to launch the kernel.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def wait_for_all(counter, programs):
+    """Wait until all programs have arrived; then each sees all that the others wrote before.
+
+    The first program adds 2^31 - programs + 1 to the int32 and each other one 1, which flips the highest bit when the
+    last arrives and leaves the other bits unchanged: the counter needs no reset.
+    """
+    tl.debug_barrier()
+    step = tl.where(tl.program_id(0) == 0, 2147483647 - (programs - 2), 1)
+    old = tl.atomic_add(counter, step, sem="acq_rel", scope="gpu")
+    seen = old
+    while (seen ^ old) >= 0:
+        seen = tl.atomic_add(counter, 0, sem="acquire", scope="gpu")
+    tl.debug_barrier()
+
+
+@triton.jit
+def prefetch_rows(weights, count, m, k, programs, ROWS: tl.constexpr, AHEAD: tl.constexpr):
+    """Prefetch the weights of this program's first AHEAD items of `multiply_rows` into the L2."""
+    LINE: tl.constexpr = 1024 // weights.dtype.element_ty.primitive_bitwidth
+    across = tl.cdiv(m, ROWS)
+    for item in range(tl.program_id(0), tl.minimum(count * across, AHEAD * programs), programs):
+        b = (item // across).to(tl.int64)
+        start, last = (b * m + item % across * ROWS) * k, (b + 1) * m * k - 1
+        for line in range(0, ROWS * k, 128 * LINE):
+            place = tl.minimum(start + line + tl.arange(0, 128) * LINE, last)
+            tl.inline_asm_elementwise(
+                "prefetch.global.L2 [$1]; mov.b32 $0, 0;",
+                "=r,l",
+                [weights + place],
+                dtype=tl.int32,
+                is_pure=False,
+                pack=1,
+            )
+
+
+@triton.jit
+def multiply_rows(
+    weights,
+    x,
+    y,
+    count,
+    m,
+    k,
+    n,
+    x_block,
+    x_row,
+    x_col,
+    y_block,
+    y_major,
+    y_minor,
+    y_col,
+    programs,
+    GROUP: tl.constexpr,
+    ROWS: tl.constexpr,
+    K: tl.constexpr,
+    N: tl.constexpr,
+    DOT: tl.constexpr,
+):
+    """Compute y[b, i, s] = sum over j of weights[b, i, j] x[b, j, s] for n <= N columns s; sums are float32.
+
+    weights (count, m, k) are contiguous; row i of y is at i // GROUP y_major + i % GROUP y_minor. An item is ROWS
+    rows of a block; program t of `programs` computes the items t, t + programs, ...; tensor cores are used if DOT.
+    """
+    across = tl.cdiv(m, ROWS)
+    s = tl.arange(0, N)
+    for item in range(tl.program_id(0), count * across, programs):
+        b = (item // across).to(tl.int64)
+        i = item % across * ROWS + tl.arange(0, ROWS)
+        here = i < m
+        rows = weights + (b * m + i) * k
+        given = x + b * x_block
+        total = tl.zeros((ROWS, K if N == 1 else N), tl.float32)
+        for start in range(0, k, K):
+            j = start + tl.arange(0, K)
+            left = tl.load(
+                rows[:, None] + j[None, :], here[:, None] & (j < k)[None, :], 0.0, eviction_policy="evict_first"
+            )  # [ROWS, K]
+            if DOT:
+                right = tl.load(
+                    given + j[None, :] * x_row + s[:, None] * x_col, (s < n)[:, None] & (j < k)[None, :], 0.0
+                )  # [N, K]
+                total = tl.dot(left, right.T, total)
+            elif N == 1:
+                column = tl.load(given + j * x_row, j < k, 0.0)  # [K]
+                total += left.to(tl.float32) * column.to(tl.float32)[None, :]
+            else:
+                for c in tl.static_range(N):
+                    column = tl.load(given + j * x_row + c * x_col, (j < k) & (c < n), 0.0)  # [K]
+                    part = tl.sum(left.to(tl.float32) * column.to(tl.float32)[None, :], 1)
+                    total += tl.where(s[None, :] == c, part[:, None], 0.0)
+        place = y + b * y_block + (i // GROUP).to(tl.int64) * y_major + (i % GROUP).to(tl.int64) * y_minor
+        if N == 1:
+            tl.store(place, tl.sum(total, 1).to(y.dtype.element_ty), here)  # [ROWS]
+        else:
+            tl.store(
+                place[:, None] + s[None, :] * y_col, total.to(y.dtype.element_ty), here[:, None] & (s < n)[None, :]
+            )  # [ROWS, N]
+
+
+@triton.jit
+def mix_ranks(
+    v,
+    scales,
+    x,
+    z,
+    rank,
+    p,
+    n,
+    x_row,
+    x_col,
+    programs,
+    B1: tl.constexpr,
+    B2: tl.constexpr,
+    L: tl.constexpr,
+    M: tl.constexpr,
+    P: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Compute BLAST's first two products z[k, s, r] = sum_l scales[r, k, l] (sum_j v[l, r, j] x[l p + j, s]).
+
+    v (B1, rank, p), scales (rank, B2, B1) and z (B2, n, rank) are contiguous. An item is a rank with all its blocks: it
+    needs no result of another program. L and M are B1 and B2 rounded up to powers of two.
+    """
+    l, k, s = tl.arange(0, L), tl.arange(0, M), tl.arange(0, N)
+    for r in range(tl.program_id(0), rank, programs):
+        inner = tl.zeros((L, P if N == 1 else N), tl.float32)
+        for start in range(0, p, P):
+            j = start + tl.arange(0, P)
+            here = (l < B1)[:, None] & (j < p)[None, :]
+            left = tl.load(
+                v + (l.to(tl.int64)[:, None] * rank + r) * p + j[None, :], here, 0.0, eviction_policy="evict_first"
+            ).to(tl.float32)  # [L, P]
+            given = x + (l[:, None] * p + j[None, :]).to(tl.int64) * x_row
+            if N == 1:
+                inner += left * tl.load(given, here, 0.0).to(tl.float32)  # [L, P]
+            else:
+                for c in tl.static_range(N):
+                    part = tl.sum(left * tl.load(given + c * x_col, here & (c < n), 0.0).to(tl.float32), 1)  # [L, P]
+                    inner += tl.where(s[None, :] == c, part[:, None], 0.0)
+        factor = tl.load(
+            scales + (k.to(tl.int64)[:, None] + r * B2) * B1 + l[None, :], (k < B2)[:, None] & (l < B1)[None, :], 0.0
+        ).to(tl.float32)  # [M, L]
+        place = z + k.to(tl.int64) * n * rank + r
+        if N == 1:
+            mixed = tl.sum(factor * tl.sum(inner, 1)[None, :], 1)
+            tl.store(place, mixed.to(z.dtype.element_ty), k < B2)  # [M]
+        else:
+            mixed = tl.sum(factor[:, :, None] * inner[None, :, :], 1)
+            tl.store(
+                place[:, None] + s[None, :] * rank, mixed.to(z.dtype.element_ty), (k < B2)[:, None] & (s < n)[None, :]
+            )  # [M, N]
+
+
+@triton.jit
+def multiply_few_columns(
+    v,
+    scales,
+    u,
+    x,
+    z,
+    y,
+    counter,
+    n,
+    programs,
+    count1,
+    m1,
+    k1,
+    x_row,
+    x_col,
+    z_block,
+    z_minor,
+    z_col,
+    count2,
+    m2,
+    k2,
+    y_block,
+    y_row,
+    y_col,
+    GROUP: tl.constexpr,
+    B1: tl.constexpr,
+    B2: tl.constexpr,
+    L: tl.constexpr,
+    M: tl.constexpr,
+    MIX: tl.constexpr,
+    ROWS1: tl.constexpr,
+    K1: tl.constexpr,
+    ROWS2: tl.constexpr,
+    K2: tl.constexpr,
+    N: tl.constexpr,
+    DOT: tl.constexpr,
+    AHEAD: tl.constexpr,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+):
+    """Compute y (n columns) = W x of a low-rank or Monarch matrix, or (MIX) a BLAST one, in two stages.
+
+    The stages are separated by a barrier of all programs, all of which must be resident; with FIRST or LAST
+    alone only one of them is run, without a barrier. z (count2, n, k2) is the result of the first stage.
+    """
+    if FIRST:
+        if not MIX:
+            multiply_rows(
+                v,
+                x,
+                z,
+                count1,
+                m1,
+                k1,
+                n,
+                k1 * x_row,
+                x_row,
+                x_col,
+                z_block,
+                1,
+                z_minor,
+                z_col,
+                programs,
+                GROUP,
+                ROWS1,
+                K1,
+                N,
+                DOT,
+            )
+        else:
+            mix_ranks(v, scales, x, z, m1, k1, n, x_row, x_col, programs, B1, B2, L, M, K1, N)
+    if FIRST and LAST:
+        if AHEAD > 0:
+            prefetch_rows(u, count2, m2, k2, programs, ROWS2, AHEAD)
+        wait_for_all(counter, programs)
+    if LAST:
+        multiply_rows(
+            u,
+            z,
+            y,
+            count2,
+            m2,
+            k2,
+            n,
+            n * k2,
+            1,
+            k2,
+            y_block,
+            y_row,
+            0,
+            y_col,
+            programs,
+            1,
+            ROWS2,
+            K2,
+            N,
+            DOT,
+        )

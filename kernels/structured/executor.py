@@ -1,0 +1,124 @@
+"""The executor of products by factored matrices, of arrays and of tensors: checks, rewritten factors, `out`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import PlanError
+from ..cpu.workspace import empty_aligned
+from ..cuda.requests import layout_of as tensor_layout
+from ..out import check_out, shares_storage
+from ..prepared_operand import PreparedOperand
+from ..request import Layout, Request, layout_of
+from .chain import FactorChain
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+Factors = Sequence[Any]
+
+Product = Callable[[Factors, Array, Array], None]
+"""product(factors, x, out): out (rows, n) = W x for x (cols, n), neither empty; they do not overlap."""
+
+Rewrite = Callable[[Factors], Factors]
+"""rewrite(factors): the factors in the format of a product, newly allocated; each has `nbytes`."""
+
+
+class StructuredExecutor:
+    """Runs one product on the factors of W and on X (cols, n). Thread-safe and deterministic.
+
+    With `rewrite` the product multiplies by the rewritten factors: `prepare` computes them once, `run` at every call
+    with the original factors.
+    """
+
+    def __init__(
+        self, request: Request, structure: FactorChain, product: Product, workspace: int, rewrite: Rewrite | None = None
+    ) -> None:
+        self.request, self.structure, self.workspace = request, structure, workspace
+        self._product, self._rewrite = product, rewrite
+
+    def prepare(self, a: Factors) -> PreparedOperand:
+        """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""
+        self._check_factors(a)
+        if self._rewrite is None:
+            return PreparedOperand(a, tuple(a), 0)
+        sums = tuple(self._rewrite(a))
+        return PreparedOperand(a, sums, sum(one.nbytes for one in sums))
+
+    def run(self, a: Factors | PreparedOperand, b: Array, out: Array | None = None) -> Array:
+        """Compute W X in `out` (rows, n), or in a new array of the request's layout. See `Executor.run`.
+
+        Raises:
+            PlanError: the operands do not match the request.
+        """
+        request = self.request
+        if not isinstance(a, PreparedOperand):
+            self._check_factors(a)
+        self._check_dtypes(a.b if isinstance(a, PreparedOperand) else a, b)
+        self._check_matrix("x", b, (request.k, request.n), request.layouts[1], b.dtype)
+        if out is not None:
+            check_out(out, (request.m, request.n), b.dtype, None if isinstance(b, np.ndarray) else b.device)
+            self._check_matrix("out", out, (request.m, request.n), request.layouts[2], b.dtype)
+        target = _empty(request, b) if out is None or _overlap(out, b) else out
+        if 0 not in request.shape:
+            self._product(self._rewritten(a), b, target)
+        if out is None or target is out:
+            return target
+        out[...] = target
+        return out
+
+    def again(self, a: Factors, b: Array) -> Array:
+        """Compute W X as `run` does, without its checks: the operands have the sizes, strides and dtypes of a run."""
+        target = _empty(self.request, b)
+        self._product(self._rewritten(a), b, target)
+        return target
+
+    def _rewritten(self, a: Factors | PreparedOperand) -> Factors:
+        if isinstance(a, PreparedOperand):
+            return a.sums
+        return a if self._rewrite is None else self._rewrite(a)
+
+    def _check_factors(self, factors: Factors) -> None:
+        shapes = self.structure.factor_shapes
+        if not isinstance(factors, list | tuple) or len(factors) != len(shapes):
+            raise PlanError(f"{self.structure.name} needs a list of {len(shapes)} factors, left-most first")
+        for place, (weights, shape) in enumerate(zip(factors, shapes, strict=True), 1):
+            if tuple(weights.shape) != shape:
+                raise PlanError(
+                    f"factor {place} has shape {list(weights.shape)}; {self.structure.name} needs {list(shape)}"
+                )
+            if not isinstance(weights, np.ndarray) and not weights.is_contiguous():
+                raise PlanError(f"factor {place} is not contiguous; pass weights.contiguous()")
+
+    def _check_dtypes(self, factors: Factors, x: Array) -> None:
+        wanted = self.request.storage if isinstance(x, np.ndarray) else x.dtype
+        for place, weights in enumerate(factors, 1):
+            if weights.dtype != wanted:
+                raise PlanError(f"factor {place} is {weights.dtype} in a product of {wanted}; convert one")
+        if x.dtype != wanted:
+            raise PlanError(f"x is {x.dtype}; the plan is for {wanted}")
+
+    def _check_matrix(self, label: str, matrix: Array, shape: tuple[int, int], layout: Layout, dtype: Any) -> None:
+        if tuple(matrix.shape) != shape or matrix.dtype != dtype:
+            raise PlanError(
+                f"{label} is {matrix.dtype} of shape {tuple(matrix.shape)}; the plan is for {dtype} of shape {shape}"
+            )
+        found = layout_of(matrix) if isinstance(matrix, np.ndarray) else tensor_layout(matrix)
+        single = 1 in shape and found is not Layout.SCATTERED  # a single row or column has either layout
+        if 0 not in shape and found is not layout and not single:
+            raise PlanError(f"{label} is stored by {found}; the plan is for {layout}: plan again")
+
+
+def _overlap(out: Array, x: Array) -> bool:
+    return np.may_share_memory(out, x) if isinstance(x, np.ndarray) else shares_storage(out, x)
+
+
+def _empty(request: Request, like: Array) -> Array:
+    """Allocate a result (rows, n) of the request's layout, of the kind of X."""
+    first = request.layouts[2] is Layout.COLUMNS
+    size = (request.n, request.m) if first else (request.m, request.n)
+    found = empty_aligned(size, request.result) if isinstance(like, np.ndarray) else like.new_empty(size)
+    return found.T if first else found

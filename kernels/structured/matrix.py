@@ -1,0 +1,142 @@
+"""A matrix of numpy arrays that is stored as the factors of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
+from ..bfloat16 import converted, dtype_of
+from .chain import FactorChain, KroneckerSparse
+from .pattern import Pattern
+
+Matrix = npt.NDArray[Any]
+
+Structured = FactorChain | Pattern | Sequence[Pattern]
+"""A structure, or the patterns of a Kronecker-sparse one."""
+
+DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+"""Dtypes of parameters; the bits of a bfloat16 are stored in uint16."""
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredMatrix:
+    """W by the parameters of its factors, left-most first, in the structure's `factor_shapes`, all of one dtype.
+
+    Raises:
+        PlanError: a factor's shape or dtype does not match the structure.
+    """
+
+    structure: FactorChain
+    factors: tuple[Matrix, ...]
+    dtype: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, FactorChain):
+            raise PlanError("a factored matrix has a structure; for a list of patterns call FactoredMatrix.of")
+        refuse_masks(factors=self.factors)
+        shapes = self.structure.factor_shapes
+        if len(self.factors) != len(shapes):
+            raise PlanError(f"{self.structure.name} has {len(shapes)} factors, not {len(self.factors)}")
+        if self.dtype not in DTYPES:
+            raise PlanError(f"factors of {self.dtype} are not supported; convert them to one of {', '.join(DTYPES)}")
+        storage = np.dtype(np.uint16 if self.dtype == "bfloat16" else self.dtype)
+        for place, (weights, shape) in enumerate(zip(self.factors, shapes, strict=True), 1):
+            if weights.shape != shape:
+                raise PlanError(
+                    f"factor {place} has shape {weights.shape}, but {self.structure.name} needs {shape}; reshape it, "
+                    "or convert it with from_layout of lcma.kronecker or lcma.block_low_rank"
+                )
+            if weights.dtype != storage:
+                raise PlanError(f"factor {place} is {weights.dtype}, not {self.dtype}; convert all to one dtype")
+
+    @classmethod
+    def of(cls, structure: Structured, factors: Matrix | Sequence[Matrix]) -> FactoredMatrix:
+        """Return the matrix of one factor or of several, left-most first; uint16 are the bits of bfloat16.
+
+        Raises:
+            PlanError: as the class, or there is no factor.
+        """
+        chain = _chain_of(structure)
+        refuse_masks(factors=factors)
+        given = [factors] if isinstance(factors, np.ndarray) else list(factors)
+        if not given:
+            raise PlanError(f"{chain.name} needs the parameters of its factors")
+        return cls(chain, tuple(map(np.ascontiguousarray, given)), dtype_of(given[0]))
+
+    @classmethod
+    def random(
+        cls, structure: Structured, seed: int | np.random.Generator = 0, dtype: str = "float32"
+    ) -> FactoredMatrix:
+        """Return random factors, see `FactorChain.draw`."""
+        chain = _chain_of(structure)
+        return cls(chain, chain.draw(np.random.default_rng(seed), dtype), dtype)
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The patterns of the factors."""
+        return self.structure.patterns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, cols) of W."""
+        return self.structure.rows, self.structure.cols
+
+    @property
+    def kronecker(self) -> FactoredMatrix:
+        """The same matrix as a product of factors with parameters (a, d, b, c), reshaped.
+
+        Raises:
+            PlanError: the rows of W have another order.
+        """
+        if self.structure.row_order is not None:
+            raise PlanError("a Monarch matrix is a Kronecker-sparse chain where it is interleaved; permute its outputs")
+        factors = tuple(self.structure.canonical(self.factors))
+        return FactoredMatrix(KroneckerSparse(self.patterns), factors, self.dtype)
+
+    @property
+    def adjoint(self) -> FactoredMatrix:
+        """Return W^H, with copies of the factors, conjugated and transposed, in reverse order.
+
+        Raises:
+            PlanError: as `kronecker`.
+        """
+        factors = [np.ascontiguousarray(one.conj().swapaxes(2, 3)) for one in reversed(self.kronecker.factors)]
+        return FactoredMatrix(KroneckerSparse(self.patterns).transposed, tuple(factors), self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parameters."""
+        return sum(weights.nbytes for weights in self.factors)
+
+    def astype(self, dtype: str) -> FactoredMatrix:
+        """Return the matrix with factors of another dtype, rounded to nearest.
+
+        Raises:
+            PlanError: imaginary parts would be lost, or the dtype is not supported.
+        """
+        if dtype not in DTYPES:
+            raise PlanError(f"factors of {self.dtype} can't become {dtype}; choose one of {', '.join(DTYPES)}")
+        if self.dtype.startswith("complex") and not dtype.startswith("complex"):
+            raise PlanError(f"factors of {self.dtype} can't become {dtype}: imaginary parts would be lost")
+        factors = tuple(converted(weights, self.dtype, dtype) for weights in self.factors)
+        return FactoredMatrix(self.structure, factors, dtype)
+
+    def dense(self) -> Matrix:
+        """Return W (rows, cols); of a bfloat16 matrix in float32."""
+        factors = self.astype("float32").factors if self.dtype == "bfloat16" else self.factors
+        found: Matrix = self.structure.dense(factors)
+        return found
+
+    def __repr__(self) -> str:
+        sides = f"{self.shape[0]}x{self.shape[1]}"
+        return f"<{' '.join([self.structure.name, *[sides] * (sides not in self.structure.name), self.dtype])}>"
+
+
+def _chain_of(structure: Structured) -> FactorChain:
+    return structure if isinstance(structure, FactorChain) else KroneckerSparse.of(structure)

@@ -1,0 +1,100 @@
+"""The public product by a factored matrix."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.masks import refuse_masks
+from ..factored import BATCH_FIRST, check_order, layout_of_order, product_dtype, request_of
+from ..out import check_out
+from ..plans import AUTO, PREDICT, planned
+from ..request import Layout, layout_of
+from .matrix import FactoredMatrix
+
+Matrix = npt.NDArray[Any]
+
+
+def matmul(
+    matrix: FactoredMatrix,
+    x: npt.ArrayLike,
+    layout: str = BATCH_FIRST,
+    *,
+    out: Matrix | None = None,
+    strategy: str | None = None,
+    effort: str = PREDICT,
+    max_workspace: int | None = None,
+    max_extra_bytes: int = 0,
+) -> Matrix:
+    """Compute Y = X W^T for x (..., cols) of layout "bsf" (batch first), W X for x (cols, batch) of "bsl" (batch last).
+
+    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("slabs", "widened", "dense",
+    "bmm" of a Kronecker-sparse matrix, "strided" or "dense" of a block low-rank one); `effort="measure"` times the best
+    candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result, `max_extra_bytes`
+    those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An x whose rows or
+    columns are not contiguous is copied first. float16 is computed in float32.
+
+    Raises:
+        PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.
+    """
+    check_order(layout)
+    if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
+        raise PlanError("x is a torch tensor; use lcma.KSLinear, lcma.MonarchLinear or its like, or pass x.numpy()")
+    refuse_masks(x=x)
+    x = np.asarray(x)
+    rows, cols = matrix.shape
+    if layout == BATCH_FIRST:
+        if x.ndim < 1 or x.shape[-1] != cols:
+            raise PlanError(_misfit(x.shape, f"(..., {cols})", matrix, layout, "bsl"))
+        leading = x.shape[:-1]
+        columns = x.reshape(-1, cols).T
+    else:
+        if x.ndim != 2 or x.shape[0] != cols:
+            raise PlanError(_misfit(x.shape, f"({cols}, batch)", matrix, layout, "bsf"))
+        leading, columns = (), x
+    if x.dtype.name != matrix.dtype:
+        raise PlanError(f"x is {x.dtype} and the matrix {matrix.dtype}; convert one with .astype")
+    own = product_dtype(matrix.dtype, "cpu")
+    widened = own != matrix.dtype
+    factors, columns = (matrix.astype(own) if widened else matrix).factors, columns.astype(own, copy=False)
+    if columns.size and layout_of(columns) is Layout.SCATTERED:
+        columns = np.array(columns, order="F" if layout == BATCH_FIRST else "C")
+    target = None
+    if out is not None:
+        wanted = (*leading, rows) if layout == BATCH_FIRST else (rows, columns.shape[1])
+        check_out(out, wanted, x.dtype)
+        if not out.flags.c_contiguous:
+            raise PlanError("out must be C-ordered; pass np.ascontiguousarray(out), or leave it out")
+        target = out.reshape(-1, rows).T if layout == BATCH_FIRST else out
+    request = request_of(
+        matrix.structure,
+        columns.shape[1],
+        own,
+        layout,
+        layouts=(_plain(columns, layout), layout_of_order(layout)),
+        max_workspace=max_workspace,
+        max_extra_bytes=max_extra_bytes,
+    )
+    executor = planned(request, AUTO, None, strategy, effort)[1]
+    product = executor.run(factors, columns, None if widened else target)
+    if out is None:
+        product = product.astype(x.dtype, copy=False)
+        return cast(Matrix, product.T.reshape(*leading, rows) if layout == BATCH_FIRST else product)
+    if widened:
+        cast(Matrix, target)[...] = product
+    return out
+
+
+def _plain(columns: Matrix, layout: str) -> Layout:
+    """Return the layout of X (cols, batch); for a single row or column, which has both, that of the order."""
+    return layout_of_order(layout) if {0, 1} & {*columns.shape} else layout_of(columns)
+
+
+def _misfit(shape: tuple[int, ...], wanted: str, matrix: FactoredMatrix, layout: str, other: str) -> str:
+    cols = matrix.shape[1]
+    mend = f'; pass layout="{other}"' if cols in shape and len(shape) == 2 else ""
+    return f"x of layout {layout} must have shape {wanted} for {matrix!r}, not {shape}{mend}"

@@ -1,0 +1,60 @@
+"""Rewritten factors of the same matrix: larger blocks, or halves of float16, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .chain import KroneckerSparse
+from .naive import zeros
+from .pattern import Pattern
+from .split import split_factor, split_factor_bytes
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+WIDENED, DENSE, BY_HALVES = "widened", "dense", "split"
+
+REWRITES = (WIDENED, DENSE, BY_HALVES)
+"""The strategies that multiply by rewritten factors."""
+
+
+def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
+    """Return the rewritten patterns.
+
+    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BY_HALVES:
+    unchanged.
+    """
+    if rewrite == BY_HALVES:
+        return tuple(patterns)
+    if rewrite == WIDENED:
+        return tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in patterns)
+    return (Pattern(1, patterns[0].rows, patterns[-1].cols, 1),)
+
+
+def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
+    """Return the parameters of the rewritten patterns, newly allocated.
+
+    For BY_HALVES they are `SplitFactor`s.
+    """
+    if rewrite == BY_HALVES:
+        return tuple(map(split_factor, factors, patterns))
+    if rewrite == WIDENED:
+        return tuple(map(_widened, factors, patterns))
+    product = KroneckerSparse(tuple(patterns)).dense(factors)
+    return (product.reshape(1, 1, *product.shape),)
+
+
+def _widened(weights: Array, pattern: Pattern) -> Array:
+    a, b, c, d = pattern.sizes
+    out = zeros((a, b, d, c, d), weights)
+    for j in range(d):
+        out[:, :, j, :, j] = weights[:, j]
+    return out.reshape(a, 1, b * d, c * d)
+
+
+def rewritten_bytes(rewrite: str, patterns: Sequence[Pattern], itemsize: int) -> int:
+    """Return the bytes of the rewritten factors."""
+    if rewrite == BY_HALVES:
+        return sum(map(split_factor_bytes, patterns))
+    return sum(one.nonzeros for one in rewritten_patterns(patterns, rewrite)) * itemsize

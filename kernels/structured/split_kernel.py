@@ -1,0 +1,85 @@
+"""Triton kernels around products of float16 halves: gathered blocks of X in halves, and results scaled back.
+
+Imports triton: imported only to launch the kernels.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from ..codegen.triton_powers import times_power
+from ..cuda.split_kernel import shift_of
+from .transposition_kernel import gathered_place
+
+
+@triton.jit
+def split_gathered(
+    x,
+    largest,
+    shifts,
+    high,
+    low,
+    features,
+    n,
+    x_feature,
+    x_batch,
+    pitch,
+    parts,
+    inner,
+    D: tl.constexpr,
+    TOP: tl.constexpr,
+    MOST: tl.constexpr,
+    F: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Split x 2^shift = high + low in float16, x (features, n) of any strides, with a shift for each column.
+
+    Features are written to the rows `gathered_place` of `high` and `low`, which are `pitch` elements apart. Shifts are
+    computed from `largest` (parts, n) and stored.
+    """
+    place, across = tl.program_id(0), tl.cdiv(features, F)
+    f = place % across * F + tl.arange(0, F)
+    s = place // across * N + tl.arange(0, N)
+    here = (f < features)[:, None] & (s < n)[None, :]
+    value = tl.load(x + f.to(tl.int64)[:, None] * x_feature + s.to(tl.int64)[None, :] * x_batch, here, 0.0)  # [F, N]
+    shift = shift_of(largest, s, n, parts, TOP, MOST)
+    tl.store(shifts + s, shift, (s < n) & (place % across == 0))  # [N]
+    value = times_power(value, shift[None, :])
+    head = value.to(tl.float16)
+    tail = (value - head.to(tl.float32)).to(tl.float16)
+    target = gathered_place(f, inner, D)[:, None] * pitch + s[None, :]
+    tl.store(high + target, head, here)  # [F, N]
+    tl.store(low + target, tail, here)  # [F, N]
+
+
+@triton.jit
+def unscale_scattered(
+    product,
+    row_shifts,
+    shifts,
+    y,
+    features,
+    n,
+    y_feature,
+    y_batch,
+    inner,
+    D: tl.constexpr,
+    F: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Set y (features, n), of any strides, to the rows `gathered_place` of `product`, without the shifts.
+
+    `product` (features, n) is contiguous; `row_shifts` are those of its rows, `shifts` those of its columns.
+    """
+    place, across = tl.program_id(0), tl.cdiv(features, F)
+    f = place % across * F + tl.arange(0, F)
+    s = place // across * N + tl.arange(0, N)
+    here = (f < features)[:, None] & (s < n)[None, :]
+    row = gathered_place(f, inner, D)
+    value = tl.load(product + row[:, None] * n + s[None, :], here)  # [F, N]
+    # [F, 1] + [1, N]
+    shift = tl.load(row_shifts + row, f < features, 0)[:, None] + tl.load(shifts + s, s < n, 0)[None, :]
+    tl.store(
+        y + f.to(tl.int64)[:, None] * y_feature + s.to(tl.int64)[None, :] * y_batch, times_power(value, -shift), here
+    )  # [F, N]

@@ -1,0 +1,110 @@
+"""Base class of the strategies of products by factored matrices on every device."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
+
+from ...errors import PlanError
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
+from ..request import Layout, Request
+from ..structure import DENSE as PLAIN
+from .chain import FactorChain, KroneckerSparse
+from .rewrites import DENSE, WIDENED
+
+FAMILY = "kronecker"
+"""The family of strategies by Kronecker-sparse factors, one after the other."""
+
+
+def known(seconds: float) -> float | None:
+    """Return the seconds, or None for NaN."""
+    return None if math.isnan(seconds) else seconds
+
+
+class StructuredStrategy(ABC):
+    """Proposals, refusals common to every device, and candidates without sources.
+
+    Its requests have an A of the class `structures`, and plain B and C.
+    """
+
+    name: str
+    baseline: bool
+    family: str = FAMILY
+    structures: ClassVar[type[FactorChain]] = KroneckerSparse
+    adjective: ClassVar[str] = "Kronecker-sparse"
+
+    @abstractmethod
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """Yield the candidates of a request, the preferred ones first, whether they can run or not."""
+
+    @abstractmethod
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """Return the reason why the device cannot run a candidate for such a request, or None."""
+
+    @abstractmethod
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+
+    def multiplies(self, request: Request) -> bool:
+        """Return whether the operands are those of this strategy."""
+        first, second, third = request.structures
+        return isinstance(first, self.structures) and second is third is PLAIN
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`: none."""
+        return ()
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`; if no candidate can run, the first is proposed, to be refused with a reason."""
+        if not self.multiplies(request):
+            return []
+        found, refused = [], []
+        for candidate in self.candidates(request):
+            if self.can_run(candidate, request, machine):
+                refused.append(Proposal(0.0, candidate))
+                continue
+            stages = [] if self.baseline else self.predict(candidate, request, machine)
+            seconds = [math.nan if stage.seconds is None else stage.seconds for stage in stages]
+            found.append(Proposal(sum(seconds) * (1 - 1e-9), candidate))
+        return found or refused[:1]
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`: None if the parameters are not those of a current candidate."""
+        if key or not self.multiplies(request):
+            return None
+        names = [name for name, _ in next(iter(self.candidates(request))).parameters]
+        if [name for name, _ in parameters] != names or not all(type(value) is int for _, value in parameters):
+            return None
+        return Candidate(self.family, self.name, None, parameters) if all(int(x) >= 0 for _, x in parameters) else None
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        if not self.multiplies(request):
+            return f"no operand is {self.adjective}"
+        structure = chain_in(request)
+        if request.batch:
+            return f"{self.adjective} products take one matrix X; join the leading sizes of a batch"
+        if Layout.SCATTERED in request.layouts:
+            return "X must be stored with contiguous rows or columns; pass a contiguous copy of X"
+        if reason := self.device_reason(candidate, request, machine):
+            return reason
+        if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
+            return "d = 1: nothing is to be widened"
+        if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
+            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+        return None
+
+
+def chain_in(request: Request) -> FactorChain:
+    """Return the structure of A.
+
+    Raises:
+        PlanError: A is no factored matrix.
+    """
+    structure = request.structures[0]
+    if not isinstance(structure, FactorChain):
+        raise PlanError("no operand is a factored matrix")
+    return structure

@@ -1,0 +1,196 @@
+"""Gradients of `structured_mm`, and the operator `lcma::structured_outer`, which a Kronecker-sparse factor's are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...errors import PlanError
+from ..cuda.dtypes import vendor_precision
+from ..cuda.requests import layout_of as tensor_layout
+from ..plans import AUTO, planned
+from ..request import Layout
+from ..structured.backward import transposed_gradients
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ..structured.chain import FactorChain, KroneckerSparse
+from ..structured.factor_products import TILED, TRANSPOSED
+from ..structured.outer import outer_blocks, outer_tensors
+from ..structured.pattern import Pattern
+from ..structured.transposed import transposed
+from ..structured.transposition import batch_last
+from .bilinear import Options, define_bilinear, is_eager, is_plain
+from .flops import flop_formula
+from .processor import as_array
+from .structured_products import gpu_request, request_dtype, run
+
+
+def gradients(
+    structure: FactorChain,
+    x: Tensor,
+    factors: list[Tensor],
+    options: Sequence[Any],
+    grad: Tensor,
+    needs: Sequence[bool],
+) -> list[Tensor | None]:
+    """Return the gradients of X (cols, n) and of every factor for that of W X (rows, n); None if not needed.
+
+    `options` are `last`, `strategy` and `precision` of the product.
+    """
+    first = x.stride(0) == 1 and x.stride(1) != 1
+    if isinstance(structure, KroneckerSparse):
+        return list(_kronecker(structure, x, factors[0], first, options, grad, needs))
+    assert isinstance(structure, BlockLowRank)
+    of_x: Tensor | None = None
+    if needs[0]:
+        other, turned, order = transposed(structure, [one.conj() for one in factors])
+        given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
+        of_x = _multiply(given, turned, other, first, *options[1:])
+    found: list[Tensor | None] = [None] * len(factors)
+    if any(needs[1:]):
+        sums = factor_gradients(structure, x.T.conj(), [one.conj() for one in factors], grad.T)
+        found = [one if need else None for one, need in zip(sums, needs[1:], strict=True)]
+    return [of_x, *found]
+
+
+def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
+    """Return the gradients of all factors for x (n, cols) and dY (n, rows), as sums over n; they are differentiable."""
+    if isinstance(structure, LowRank):
+        left, right = factors
+        return [grad.T @ (x @ right.T), (grad @ left).T @ x]
+    assert isinstance(structure, Monarch | Blast)
+    given = x.reshape(-1, structure.b1, structure.p)
+    if isinstance(structure, Monarch) and structure.interleaved:
+        outer = grad.reshape(-1, structure.q, structure.b2).swapaxes(1, 2)
+    else:
+        outer = grad.reshape(-1, structure.b2, structure.q)
+    if isinstance(structure, Monarch):
+        left, right = factors
+        inner = torch.einsum("nlp,lskp->nkls", given, right)
+        back = torch.einsum("nkq,kqls->nkls", outer, left)
+        return [torch.einsum("nkq,nkls->kqls", outer, inner), torch.einsum("nkls,nlp->lskp", back, given)]
+    left, scales, right = factors
+    inner = torch.einsum("nlp,lrp->nlr", given, right)
+    mixed = torch.einsum("rkl,nlr->nkr", scales, inner)
+    back = torch.einsum("nkq,kqr->nkr", outer, left)
+    spread = torch.einsum("rkl,nkr->nlr", scales, back)
+    return [
+        torch.einsum("nkq,nkr->kqr", outer, mixed),
+        torch.einsum("nkr,nlr->rkl", back, inner),
+        torch.einsum("nlr,nlp->lrp", spread, given),
+    ]
+
+
+def _kronecker(
+    structure: KroneckerSparse,
+    x: Tensor,
+    weights: Tensor,
+    first: bool,
+    options: Sequence[Any],
+    grad: Tensor,
+    needs: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
+    _, strategy, precision = options
+    multiply, sum_outer = _multiply, _outer
+    other = structure.transposed
+    if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
+        multiply, sum_outer = run, _run_outer
+        if all(needs) and strategy != TILED and _is_transposed(grad, other, first, strategy, precision):
+            if tensor_layout(x) is Layout.COLUMNS:
+                with vendor_precision(request_dtype(grad, precision)):
+                    return transposed_gradients(grad, x, weights)
+            grad = batch_last(grad)
+    grad_x = multiply(grad, [weights.conj().mT], other, first, strategy, precision) if needs[0] else None
+    tiled = strategy == TILED
+    grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], tiled, precision) if needs[1] else None
+    return grad_x, grad_w
+
+
+def _is_transposed(
+    grad: Tensor, structure: KroneckerSparse, first: bool, strategy: str | None, precision: str | None
+) -> bool:
+    """Return whether dX is computed between transpositions of this batch-first gradient, as dW is."""
+    if not grad.is_cuda or structure.patterns[0].d == 1 or tensor_layout(grad) is not Layout.COLUMNS:
+        return False
+    request = gpu_request(structure, grad, first, strategy, precision)
+    return planned(request, AUTO, None, strategy)[0].candidate.strategy == TRANSPOSED
+
+
+def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
+    def one(left: Tensor, right: Tensor) -> Tensor:
+        if left.is_cuda:
+            with vendor_precision(request_dtype(left, precision)):
+                return outer_tensors(left, right, a, d, tiled)
+        found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
+        return found.to(grad.dtype)
+
+    if grad.device.type not in ("cpu", "cuda"):
+        raise PlanError(f"products by factors run on cpu and cuda, not on {grad.device}; move them with .to")
+    if grad.dim() == 2 and x.dim() == 2:
+        return one(grad, x)
+    left, right = (y.reshape(-1, *y.shape[-2:]) for y in (grad, x))
+    count = max(len(left), len(right))
+    return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
+
+
+def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
+    leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
+    return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
+
+
+def _outer_gradients(
+    grad: Tensor, x: Tensor, options: Options, cotangent: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients of dW = dY X^T by blocks: with V in place of dW, V X* and V^T dY*."""
+    precision = options[-1]
+    of_grad = _by_factor(x.conj(), cotangent, precision) if needs[0] else None
+    return of_grad, _by_factor(grad.conj(), cotangent.mT, precision) if needs[1] else None
+
+
+def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
+    """Compute K X for x (..., cols, n) and parameters (..., a, d, b, c), whose leading sizes vmap has added."""
+    if x.dim() == 2 and weights.dim() == 4:
+        return _multiply(x, [weights], structure_of_factor(weights), False, None, precision)
+    leading = torch.broadcast_shapes(x.shape[:-2], weights.shape[:-4])
+    matrices = x.expand(*leading, *x.shape[-2:]).flatten(0, -3)
+    several = weights.expand(*leading, *weights.shape[-4:]).flatten(0, -5)
+    products = [_by_factor(*pair, precision) for pair in zip(matrices, several, strict=True)]
+    return torch.stack(products).unflatten(0, leading)
+
+
+def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, *options: Any) -> Tensor:
+    """Compute W X, by the operator unless nothing records or transforms the product."""
+    if is_eager(x, *factors):
+        return run(x, factors, structure, *options)
+    product: Tensor = torch.ops.lcma.structured_mm(x, list(factors), structure.text, *options)
+    return product
+
+
+def structure_of_factor(weights: Any) -> KroneckerSparse:
+    """Return the structure of one factor with parameters (a, d, b, c).
+
+    Raises:
+        PlanError: parameters have another number of dimensions.
+    """
+    if len(weights.shape) != 4:
+        raise PlanError(f"parameters have shape {tuple(weights.shape)}; (a, d, b, c) is needed")
+    a, d, b, c = (int(size) for size in weights.shape)
+    return KroneckerSparse.of(Pattern(a, b, c, d))
+
+
+_outer = define_bilinear(
+    "structured_outer(Tensor grad, Tensor x, int a, int d, bool tiled=False, str? precision=None) -> Tensor",
+    _run_outer,
+    _fake_outer,
+    _outer_gradients,
+    exact_strides=True,
+)
+
+
+@flop_formula(torch.ops.lcma.structured_outer)
+def _outer_flops(grad_shape: Any, x_shape: Any, a: int, d: int, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Return the operations, which are those of the product itself."""
+    return 2 * int(grad_shape[-2]) * int(x_shape[-2]) // (a * d) * int(x_shape[-1])

@@ -1,0 +1,137 @@
+"""Products of tensors by the factors of W, without the operator that autograd and compilers see.
+
+Matrices X (cols, n) may have any strides: a batch-first one is the transpose of a tensor (n, cols). Nothing is copied
+to bring it into another layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import PlanError
+from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
+from ..cuda.requests import layout_of as tensor_layout
+from ..factored import extra_bytes_for, request_of
+from ..planning.strategy import Executor
+from ..plans import AUTO, again, planned
+from ..request import FACTORED_DTYPES, Layout, Request, layout_of
+from ..structured.block_low_rank import BlockLowRank
+from ..structured.chain import FactorChain
+from .processor import HALVES, as_array
+
+
+def request_dtype(x: Tensor, precision: str | None) -> str:
+    """Return the dtype of a request for products of this tensor on a GPU; a precision applies to float32 only."""
+    return PRECISIONS[precision] if precision and x.dtype == torch.float32 else name_of(x, FACTORED_DTYPES)
+
+
+def run(
+    x: Tensor,
+    factors: Sequence[Tensor],
+    structure: FactorChain,
+    last: bool,
+    strategy: str | None,
+    precision: str | None,
+) -> Tensor:
+    """Compute W X (rows, n) for x (cols, n) and the factors of W, of tensors that nothing records or transforms.
+
+    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows).
+
+    Raises:
+        PlanError: the operands do not fit each other, or there is no such precision.
+    """
+    if x.is_cuda:
+        return _on_gpu(x, factors, structure, last, strategy, precision)
+    _checked(x, factors, structure)
+    if x.device.type != "cpu":
+        raise PlanError(f"products by factors run on cpu and cuda, not on {x.device}; move them with .to")
+    check_precision(precision)
+    return _on_processor(x, factors, structure, last, strategy)
+
+
+def _checked(x: Tensor, factors: Sequence[Tensor], structure: FactorChain) -> None:
+    if x.dim() != 2 or x.shape[0] != structure.cols:
+        raise PlanError(f"x (cols, n) of shape {tuple(x.shape)} does not fit {structure.name}: cols = {structure.cols}")
+    shapes = structure.factor_shapes
+    if len(factors) != len(shapes):
+        raise PlanError(f"{structure.name} has {len(shapes)} factors, not {len(factors)}")
+    for place, (weights, shape) in enumerate(zip(factors, shapes, strict=True), 1):
+        if tuple(weights.shape) != shape:
+            raise PlanError(f"factor {place} has shape {tuple(weights.shape)}; {structure.name} needs {shape}")
+        if weights.dtype != x.dtype or weights.device != x.device:
+            raise PlanError(
+                f"x is {x.dtype} on {x.device} and factor {place} {weights.dtype} on {weights.device}; "
+                "convert one with .to"
+            )
+
+
+def _on_gpu(
+    x: Tensor,
+    factors: Sequence[Tensor],
+    structure: FactorChain,
+    last: bool,
+    strategy: str | None,
+    precision: str | None,
+) -> Tensor:
+    x = x.resolve_conj()
+    factors = [one.resolve_conj().contiguous() for one in factors]
+    if tensor_layout(x) is Layout.SCATTERED:
+        x = x.contiguous()
+    dtype = request_dtype(x, precision)
+    operands = tuple((one.shape, one.dtype, one.device) for one in factors)
+    key = structure, operands, x.shape, x.stride(), x.device, dtype, last, strategy
+
+    def checked() -> tuple[Executor, Tensor]:
+        check_precision(precision)
+        _checked(x, factors, structure)
+        executor = planned(gpu_request(structure, x, last, strategy, precision), AUTO, None, strategy)[1]
+        return executor, executor.run(factors, x)
+
+    if x.dtype != torch.float32:
+        product: Tensor = again(key, checked, factors, x)
+        return product
+    with vendor_precision(dtype):
+        product = again(key, checked, factors, x)
+    return product
+
+
+def gpu_request(structure: FactorChain, x: Tensor, last: bool, strategy: str | None, precision: str | None) -> Request:
+    """Return the request of a product on a GPU."""
+    layouts = _given_layout(tensor_layout(x), x.shape, structure), Layout.COLUMNS if last else Layout.ROWS
+    return _request(structure, x.shape[1], request_dtype(x, precision), "cuda", layouts, extra_bytes_for(strategy))
+
+
+def _given_layout(found: Layout, shape: Sequence[int], structure: FactorChain) -> Layout:
+    """Return the layout of X in a request; a single column has both: what was measured has the one of its family."""
+    if shape[1] != 1:
+        return found
+    return Layout.COLUMNS if isinstance(structure, BlockLowRank) else Layout.ROWS
+
+
+@lru_cache(maxsize=512)
+def _request(
+    structure: FactorChain, n: int, dtype: str, device: str, layouts: tuple[Layout, Layout], max_extra_bytes: int
+) -> Request:
+    """Return the request; the same object has its hash computed."""
+    return request_of(structure, n, dtype, device=device, layouts=layouts, max_extra_bytes=max_extra_bytes)
+
+
+def _on_processor(
+    x: Tensor, factors: Sequence[Tensor], structure: FactorChain, last: bool, strategy: str | None
+) -> Tensor:
+    matrix, arrays = as_array(x), [np.ascontiguousarray(as_array(one)) for one in factors]
+    if matrix.size and layout_of(matrix) is Layout.SCATTERED:
+        matrix = np.ascontiguousarray(matrix)
+    found = Layout.ROWS if {0, 1} & {*matrix.shape} else layout_of(matrix)
+    layouts = _given_layout(found, matrix.shape, structure), Layout.COLUMNS if last else Layout.ROWS
+    extra = extra_bytes_for(strategy)
+    request = _request(structure, matrix.shape[1], matrix.dtype.name, "cpu", layouts, extra)
+    product = planned(request, AUTO, None, strategy)[1].run(arrays, matrix)
+    result = torch.from_numpy(product.T if last else product)
+    result = result.to(x.dtype) if x.dtype in HALVES else result
+    return result.T if last else result

@@ -1,0 +1,72 @@
+"""Every option of every command is explained in the documentation and used by a test."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+import lcma
+from lcma.workbench.cli import COMMANDS, cli
+
+TESTS = Path(lcma.__file__).resolve().parent / "tests"
+
+
+@cache
+def words_of_tests() -> tuple[frozenset[str], ...]:
+    """For each file of tests, the words of its strings; docstrings and this file are left out."""
+    found = []
+    for path in sorted(TESTS.rglob("*.py")):
+        if path.name == Path(__file__).name:
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
+        )
+        modules = (
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lcma.workbench.commands")
+            for name in ((node.module or "").split(".")[-1], *(alias.name for alias in node.names))
+        )
+        found.append(frozenset([*modules, *(word for text in texts for word in re.split(r"[\s=]+", text))]))
+    return tuple(found)
+
+
+def options_of(name: str) -> list[click.Option]:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return [one for one in command.params if isinstance(one, click.Option)]
+
+
+def is_explained(option: click.Option) -> bool:
+    """Return whether the reference has a line on an option, or on its name in the help of `lcma` itself."""
+    return bool((option.help or "").strip()) or option.opts[0] in re.findall(r"--[a-z-]+", cli.help or "")
+
+
+def is_tested(command: str, option: click.Option, files: tuple[frozenset[str], ...]) -> bool:
+    """Return whether a file of tests has both the command and the option."""
+    names = {*option.opts, *option.secondary_opts}
+    return any(command in words and not names.isdisjoint(words) for words in files)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_explained(command):
+    assert [one.opts[0] for one in options_of(command) if not is_explained(one)] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_used_by_a_test(command):
+    assert [one.opts[0] for one in options_of(command) if not is_tested(command, one, words_of_tests())] == []
+
+
+def test_an_option_that_nobody_knows_is_found():
+    unknown = click.Option(["--frobnicate"])
+    assert not is_explained(unknown)
+    assert not is_tested("plan", unknown, words_of_tests())
+    assert not is_tested("frobnicate", click.Option(["--device"]), words_of_tests())

@@ -1,0 +1,119 @@
+"""Options that change one thing of a command, and that no other test needs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lcma.kernels import safetensors
+
+
+def test_list_is_cut_at_a_rank(run):
+    ranks = [row["rank"] for row in json.loads(run("list", "--json")[1])]
+    found = [row["rank"] for row in json.loads(run("list", "--max-rank", "23", "--json")[1])]
+    assert max(ranks) > 23
+    assert sorted(found) == sorted(rank for rank in ranks if rank <= 23)
+
+
+def test_a_format_that_is_named_is_not_guessed(run, tmp_path):
+    scheme = tmp_path / "s"
+    assert run("export", "strassen", "--format", "exp", "--out", scheme)[0] == 0
+    assert run("convert", scheme, tmp_path / "right.json", "--from", "exp")[0] == 0
+    assert run("convert", scheme, tmp_path / "wrong.json", "--from", "sms")[0] == 65
+    assert not (tmp_path / "wrong.json").exists()
+
+
+def test_explore_stops_at_its_limit(run):
+    whole = run("explore", "naive:2x2x2", "--radius", "1")[1]
+    cut = run("explore", "naive:2x2x2", "--radius", "1", "--limit", "3")[1]
+    assert "cut at" not in whole
+    assert "3 schemes of rank 8" in cut
+    assert "cut at 3" in cut
+
+
+def test_additions_of_a_scheme_as_it_is(run):
+    data = json.loads(run("additions", "strassen", "--as-is", "--time", "0.1s", "--seed", "1", "--json")[1])
+    shown = json.loads(run("show", "strassen", "--json")[1])
+    assert data["digest"] == shown["digest"]
+
+
+def test_analyse_counts_levels_and_measures_errors(run, monkeypatch):
+    pytest.importorskip("torch")
+    from lcma.workbench.bench.suites import causal
+
+    figures = {"max_error": {"halving": 2e-3}, "mean_error": {"halving": 1e-4}}
+    monkeypatch.setattr(causal, "rounding", lambda *_: figures)
+    out = run("analyse", "causal", "--levels", "2", "--errors")[1]
+    assert "Operations saved, 2 level(s)" in out
+    assert "2.0e-03" in out
+    assert "Errors of elements" not in run("analyse", "causal", "--levels", "1")[1]
+
+
+def test_improve_hands_retry_to_the_run(run, monkeypatch):
+    from lcma.workbench.commands import improve
+
+    seen = []
+    monkeypatch.setattr(improve, "plan", lambda config: seen.append(config.retry) or [])
+    for more in ((), ("--retry",)):
+        assert run("improve", "2x2x2", "--dry-run", *more)[0] == 0
+    assert seen == [False, True]
+
+
+def test_lift_looks_for_ternary_coefficients_by_all_means(run, tmp_path):
+    assert run("search", "2x2x2", "--rank", 7, "--ring", "Z2", "--out", tmp_path / "run")[0] == 0
+    code, out, err = run("lift", tmp_path / "run", "--sparse", "--walk", "2", "--signs", "1s")
+    assert code == 0, err
+    assert "ternary (100%)" in out
+
+
+def test_search_refuses_what_its_walks_lack(run):
+    for arguments, message in (
+        (("3x3x3", "--walk", "flip-c3", "--cubes", "1"), "cubes must have the indices 1 to 3"),
+        (("3x3x3", "--walk", "flop"), "flop"),
+        (("3x3x3", "--ladder", "2x2x2", "--moves", "nothing"), "move 'nothing' is not known"),
+    ):
+        code, _, err = run("search", *arguments, "--restart", "1000", "--dry-run")
+        assert (code, message in err) == (3, True), err
+
+
+def test_resume_takes_no_address_of_nothing(run, tmp_path):
+    assert run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")[0] == 0
+    code, _, err = run("resume", tmp_path / "run", "--address", "head:")
+    assert (code, "head:" in err, err.count("\n")) == (3, True, 1)
+
+
+def test_compress_descends_until_the_tolerance(run, tmp_path):
+    weight = np.random.default_rng(0).standard_normal((32, 32), dtype=np.float32)
+    model = tmp_path / "m.safetensors"
+    model.write_bytes(b"".join(safetensors.chunks({"up.weight": ("F32", weight)}, {})))
+    errors = []
+    for number, tolerance in enumerate(("0", "0.9")):
+        out = tmp_path / f"{number}.safetensors"
+        rest = ("--kind", "blast", "--blocks", "4", "--steps", "60", "--layout", "linear", "--device", "cpu", "--json")
+        code, text, err = run("compress", model, "--out", out, "--tolerance", tolerance, *rest)
+        assert code == 0, err
+        errors.append(json.loads(text)["layers"][0]["error"])
+    assert errors[0] < errors[1]
+
+
+def test_structure_repeats_random_factors_by_their_seed(run, tmp_path):
+    np.save(tmp_path / "w.npy", np.random.default_rng(0).standard_normal((16, 16)))
+    line = ("structure", tmp_path / "w.npy", "--patterns", "(1,4,4,4)(4,4,4,1)", "--by", "gradient", "--json")
+    first, again, other = (
+        {key: value for row in json.loads(run(*line, "--seed", seed)[1])["algorithms"] for key, value in row.items()}
+        for seed in ("1", "1", "2")
+    )
+    assert first["error"] == again["error"] != other["error"]
+
+
+def test_tune_multiplies_small_integers(run):
+    line = ("tune", "32", "32", "32", "--dtype", "int8", "--rounds", "1", "--top", "1", "--seed", "3", "--json")
+    assert "max_abs" in run(*line)[2]
+    code, text, err = run(*line, "--max-abs", "5")
+    assert code == 0, err
+    assert {one["relative_error"] for one in json.loads(text)[0]["candidates"]} == {0.0}
+
+
+def test_bench_lists_rows_of_the_threads_that_are_named(run):
+    code, text, _ = run("bench", "cpu", "--threads", "1", "--dtype", "float32", "--seed", "3", "--dry-run")
+    assert (code, "float32 2048 1T" in text, "2T" in text, "float64" in text) == (0, True, False, False)

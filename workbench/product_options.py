@@ -1,0 +1,146 @@
+"""The options of the commands that plan, time, tune or run one product, and the requests that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .exact import exact_request_of, ring_option
+from .kronecker import LAYOUT, operand_matrix, product_request
+from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, request_of
+
+if TYPE_CHECKING:
+    from ..kernels import Request
+    from ..kernels.kronecker import FactoredMatrix
+    from ..kernels.ring import ExactRing
+
+
+@dataclass(frozen=True)
+class ProductOptions:
+    """A product as the options describe it; `strategy` and `batch` are None for commands that lack the option."""
+
+    dtype: str | None
+    device: Device
+    causal: str | None
+    max_abs: int | None
+    ring: ExactRing | None
+    layout: str | None
+    max_extra_bytes: int
+    batch: int | None = None
+    strategy: str | None = None
+
+    def factored(self, arguments: Sequence[str], **others: object) -> FactoredMatrix | None:
+        """The matrix of the one file that the arguments name; None where they name none.
+
+        `others` are options of the command, by name, that such a product does not have.
+
+        Raises:
+            UsageError: there is an option that is only for the other kind of product.
+            SchemeFormatError: the file holds the header of such a matrix, but no matrix.
+        """
+        matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
+        if matrix is not None:
+            reject("K", causal=self.causal, ring=self.ring, max_abs=self.max_abs, **others)
+        elif self.layout is not None or self.max_extra_bytes:
+            option = "--layout" if self.layout is not None else "--max-extra-bytes"
+            raise click.UsageError(f"{option} is for a file with a factored matrix")
+        return matrix
+
+    def request_by(self, matrix: FactoredMatrix) -> Request:
+        """The request for a product by a factored matrix; without --dtype in the one that `lcma run` computes in.
+
+        A line on stderr tells where that is not the one of the stored factors.
+
+        Raises:
+            UsageError: the batch is not given.
+            PlanError: there is no such dtype on the device.
+        """
+        from ..kernels.factored import product_dtype
+
+        own = self.dtype or product_dtype(matrix.dtype, self.device.kind)
+        extra = {"max_extra_bytes": self.max_extra_bytes}
+        found = product_request(matrix.structure, self.batch, own, self.layout, self.device, self.strategy, **extra)
+        if self.dtype is None and own != matrix.dtype:
+            click.echo(f"the factors are stored in {matrix.dtype}; a processor computes in {own}", err=True)
+        return found
+
+    def request(
+        self, sizes: Sizes, dtype: str | None = None, causal: str | None = None, max_error: float | None = None
+    ) -> Request:
+        """The request for a product of random matrices; `dtype` and `causal` come before the options.
+
+        Raises:
+            UsageError: --ring beside options of other products.
+            PlanError: the device has no such dtype, or the triangular matrix is not square.
+        """
+        dtype, causal = dtype or self.dtype, causal or self.causal
+        batch = () if self.batch is None else (self.batch,)
+        if self.ring is not None:
+            reject("--ring", causal=causal, dtype=dtype, max_abs=self.max_abs, max_error=max_error)
+            return exact_request_of(sizes, self.ring, self.device, batch)
+        name = causal_name(causal)
+        return request_of(sizes, dtype or DTYPE, self.device, name, batch, max_error=max_error, max_abs=self.max_abs)
+
+
+def reject(what: str, **given: object) -> None:
+    """Check that options that `what` has no use for are not given: they are None or False.
+
+    Raises:
+        UsageError: one is given.
+    """
+    names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None and value is not False]
+    if names:
+        raise click.UsageError(f"{what} takes no {' or '.join(names)}")
+
+
+def product_options(
+    *, ring: str, dtypes: Sequence[str] = (), batch: bool = True, strategy: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of a product; it is called with them as `product`, a ProductOptions.
+
+    `ring` is the help of --ring. With `dtypes` the operands are stored, and --dtype converts them.
+    """
+    dtype_help = f"Default: {DTYPE}; of K the one that its factors are stored in."
+    layout_help = "Of K, inputs and results: batch first (default) or batch last."
+    extra_help = "Of K: allow the dense matrix where it takes at most this more than the factors."
+    abs_help = "Largest magnitude of an entry of integer operands; int8 needs it."
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Where the product is computed."),
+        click.option("--dtype", type=click.Choice(dtypes), help="Convert the operands first. Default: as they are.")
+        if dtypes
+        else click.option("--dtype", help=dtype_help),
+        click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk."),
+        click.option("--max-abs", type=click.IntRange(min=0), help=abs_help),
+        ring_option(ring),
+        click.option("--layout", type=LAYOUT, help=layout_help),
+        click.option("--max-extra-bytes", type=click.IntRange(0), default=0, metavar="BYTES", help=extra_help),
+    ]
+    if batch:
+        batch_help = "Matrices of A, B and C, default one; of K the inputs."
+        options.append(click.option("--batch", type=click.IntRange(1, 1 << 24), help=batch_help))
+    if strategy:
+        strategy_help = "The only strategy to consider: vendor, scheme, scheme:tasks, kernel."
+        options.append(click.option("--strategy", metavar="NAME[:METHOD]", help=strategy_help))
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_product(*arguments: Any, **values: Any) -> Any:
+            product = ProductOptions(**_taken(values))
+            return command(*arguments, product=product, **values)
+
+        decorated: Callable[..., Any] = with_product
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _taken(values: dict[str, Any]) -> Mapping[str, Any]:
+    """Remove the values of the product's options and return them."""
+    names = [field.name for field in fields(ProductOptions)]
+    return {name: values.pop(name) for name in names if name in values}
