@@ -160,4 +160,9 @@ def run() -> None:
         # The next file that is opened would get the number of a stream that the caller closed.
         if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == descriptor and name != "stdin":
             setattr(sys, name, os.fdopen(descriptor, mode))
-    sys.exit(main())
+    code = main()
+    if code == EXIT_INTERRUPTED:
+        # What is kept is stored; threads that are still at work (a lift, a solver) would hold up a usual exit.
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

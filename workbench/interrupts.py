@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to stop after the round; the second one stops at once."""
+"""Ctrl-C and SIGTERM as a wish to stop: what is found is kept; the second one stops at once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+GRACE = 1.0
+"""Seconds after the first signal until KeyboardInterrupt is raised, if the work has not stopped by then."""
+
+RETRY = 0.05
+"""Seconds until KeyboardInterrupt is tried again, where it would be lost."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While entered, the first signal sets `wanted`; the second raises KeyboardInterrupt.
+    """While entered, the first signal sets `wanted`; the second, or the end of GRACE, raises KeyboardInterrupt.
 
     Only the main thread gets signals: elsewhere nothing is changed.
     """
@@ -24,16 +30,32 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.wanted:
+            if _in_callback(frame):
+                signal.setitimer(signal.ITIMER_REAL, RETRY)
+                return
             raise KeyboardInterrupt
         self.wanted = True
-        print("stopping after this round; once more stops at once", file=sys.stderr, flush=True)
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+        print("stopping; once more stops at once", file=sys.stderr, flush=True)
+
+
+def _in_callback(frame: FrameType | None) -> bool:
+    """Return whether a frame is called by LLVM's engine: ctypes prints an exception from there and goes on."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "llvmlite.binding.executionengine":
+            return True
+        frame = frame.f_back
+    return False

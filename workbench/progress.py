@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any
 
 QUIET_SECONDS = 5.0
 """Off a terminal a line is written at most this often."""
+
+COMPILING = "compiling the walk, about 15 s the first time"
+"""What a search does before its first round."""
+
+SILENT_SECONDS = 1.0
+"""Off a terminal the first text is written after this time, if it is still the current one."""
 
 
 class Progress:
@@ -18,6 +25,7 @@ class Progress:
         self._text = text
         self._status: Any = None
         self._last = time.monotonic()
+        self._first: threading.Timer | None = None
         if sys.stderr.isatty():
             from rich.console import Console
 
@@ -26,13 +34,22 @@ class Progress:
     def __enter__(self) -> Progress:
         if self._status is not None:
             self._status.start()
+        elif self._text:
+            self._first = threading.Timer(SILENT_SECONDS, self.announce)
+            self._first.daemon = True
+            self._first.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._cancel_first()
         if self._status is not None:
             self._status.stop()
+
+    def _cancel_first(self) -> None:
+        if self._first is not None:
+            self._first.cancel()
 
     def announce(self) -> None:
         """Say what begins, off a terminal too."""
@@ -41,6 +58,7 @@ class Progress:
 
     def update(self, text: str) -> None:
         """Say how things stand."""
+        self._cancel_first()
         if self._status is not None:
             self._status.update(text)
         elif time.monotonic() - self._last >= QUIET_SECONDS:

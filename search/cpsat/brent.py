@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Z2, Certificate, Kind, Provenance, Scheme, Target, Z
 from ...verify import certify
-from .solver import solved
+from .solver import OnTick, solved
 
 MAX_TRIPLES = 200_000
 """Maximum number of products of three coefficients in a model: 3x3x3 at rank 23 has 16,767."""
@@ -34,7 +34,14 @@ class Solved:
 
 
 def solve(
-    target: Target, rank: int, *, ring: str = "ZT", seconds: float = 60.0, seed: int = 0, ordered: bool = False
+    target: Target,
+    rank: int,
+    *,
+    ring: str = "ZT",
+    seconds: float = 60.0,
+    seed: int = 0,
+    ordered: bool = False,
+    on_tick: OnTick = lambda text: None,
 ) -> Solved:
     """Find a scheme of a target with exactly `rank` products, some of which may be zero, or prove that none exists.
 
@@ -42,8 +49,10 @@ def solve(
         ring: Z2, or ZT for coefficients -1, 0 and 1: `infeasible` then refers to such coefficients only.
         seconds: deterministic time of the solver.
         ordered: require lexicographically ordered products: faster proofs, slower finds.
+        on_tick: called several times a second with the state of the solver.
 
     Raises:
+        KeyboardInterrupt: interrupted before there was an answer.
         PlanError: the ring is neither, or the model would be too large.
     """
     if ring not in ("Z2", "ZT"):
@@ -56,7 +65,7 @@ def solve(
         )
     begin = time.perf_counter()
     model: Any = (_Mod2 if ring == "Z2" else _Ternary)(target, rank, present, ordered)
-    solver, word = solved(model.model, seconds=seconds, seed=seed)
+    solver, word, _ = solved(model.model, seconds=seconds, seed=seed, on_tick=on_tick)
     if word in ("infeasible", "unknown"):
         return Solved(word, None, None, time.perf_counter() - begin)
     factors = []

@@ -19,7 +19,7 @@ from ...errors import PlanError
 from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
 from ...schemes_db.costs import full_and_half
 from ...verify import certify
-from .solver import solved
+from .solver import OnTick, solved
 
 MAX_PRODUCTS = 600
 
@@ -31,6 +31,7 @@ class Recombined:
     """The scheme, whether it is proven optimal for the pool, and the pool's number of distinct products.
 
     `cheaper`: whether it costs less than the best scheme of the pool, a half product counting 1/2.
+    `interrupted`: whether Ctrl-C ended the solver, and this is the best that it had.
     """
 
     scheme: Scheme
@@ -39,14 +40,18 @@ class Recombined:
     products: int
     cheaper: bool
     seconds: float
+    interrupted: bool = False
 
 
-def recombine(schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0) -> Recombined:
+def recombine(
+    schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0, on_tick: OnTick = lambda text: None
+) -> Recombined:
     """Find the cheapest scheme on the products of some schemes over Z, full ones of weight 1 and half ones 1/2.
 
     Raises:
         PlanError: no schemes are given, they compute different targets, are not ternary over Z, have too
             many distinct products, or the time was too short for any solution.
+        KeyboardInterrupt: interrupted before any solution.
     """
     if not schemes:
         raise PlanError("no schemes to recombine: name some over Z")
@@ -62,7 +67,7 @@ def recombine(schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0
         raise PlanError(f"{len(products)} distinct products are too many: a model takes {MAX_PRODUCTS}")
     best = min(schemes, key=_cost)
     model = _Model(target, products, best)
-    solver, word = solved(model.model, seconds=seconds, seed=seed)
+    solver, word, interrupted = solved(model.model, seconds=seconds, seed=seed, on_tick=on_tick)
     if word not in ("optimal", "found"):
         raise PlanError(f"no scheme was put together in {seconds:g} s: give it more time, or fewer products")
     scheme = model.scheme(
@@ -82,6 +87,7 @@ def recombine(schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0
         len(products),
         _cost(scheme) < _cost(best),
         time.perf_counter() - begin,
+        interrupted,
     )
 
 

@@ -35,7 +35,7 @@ def ternary_signs(scheme: Scheme, *, seconds: float = 5.0, seed: int = 0) -> tup
     model = _Signs(scheme, factors)
     if not model.possible:
         return None, "infeasible"
-    solver, word = solved(model.model, seconds=seconds, seed=seed)
+    solver, word, _ = solved(model.model, seconds=seconds, seed=seed)
     if word in ("infeasible", "unknown"):
         return None, word
     return model.signed(solver), "found"

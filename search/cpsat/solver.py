@@ -2,21 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable
+from threading import Thread
+from typing import Any, NamedTuple
+
+TICK = 0.25
+"""Seconds between two reports of a solver at work."""
+
+PATIENCE = 1.0
+"""Seconds that a solver gets to end after an interruption; one that needs longer is left behind on its thread."""
+
+OnTick = Callable[[str], None]
 
 
-def solved(model: Any, *, seconds: float, seed: int) -> tuple[Any, str]:
-    """Solve a model; return the solver, and `optimal`, `found`, `infeasible` or `unknown`.
+class Answer(NamedTuple):
+    """A solver with its values, and `optimal`, `found`, `infeasible` or `unknown`; whether it was interrupted."""
 
-    `seconds` is deterministic time: about as long on a current machine, with the same results everywhere.
+    solver: Any
+    word: str
+    interrupted: bool
+
+
+def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda text: None) -> Answer:
+    """Solve a model on a thread of its own, so that Ctrl-C arrives in this one.
+
+    Args:
+        seconds: deterministic time: about as long on a current machine, with the same results everywhere.
+        on_tick: called several times a second with the seconds so far, the best objective and its bound.
+
+    Raises:
+        KeyboardInterrupt: interrupted before a solution was found.
     """
     from ortools.sat.python import cp_model
+
+    class _Best(cp_model.CpSolverSolutionCallback):
+        """Records the objective of the best solution."""
+
+        def on_solution_callback(self) -> None:
+            state["best"] = f"{self.objective_value:g}" if model.has_objective() else "one"
 
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed
     solver.parameters.max_deterministic_time = seconds
-    # The caller handles an interruption: the solver would treat it as a time limit.
+    # The solver's own handler would end the process, or report a time limit.
     solver.parameters.catch_sigint_signal = False
-    words = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "found", cp_model.INFEASIBLE: "infeasible"}
-    return solver, words.get(solver.solve(model), "unknown")
+    state: dict[str, Any] = {"best": "none", "bound": "none"}
+    if model.has_objective():
+        solver.best_bound_callback = lambda bound: state.update(bound=f"{bound:g}")
+
+    def run() -> None:
+        try:
+            state["status"] = solver.solve(model, _Best())
+        except BaseException as error:
+            state["error"] = error
+
+    thread, begin, interrupted = Thread(target=run, daemon=True), time.perf_counter(), False
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(TICK)
+            bound = f", bound {state['bound']}" if model.has_objective() else ""
+            on_tick(f"{time.perf_counter() - begin:.0f} s: best solution {state['best']}{bound}")
+    except KeyboardInterrupt:
+        interrupted = True
+        _stop(solver, thread)
+    if "error" in state:
+        raise state["error"]
+    words: dict[Any, str] = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "found", cp_model.INFEASIBLE: "infeasible"}
+    word = words.get(state.get("status"), "unknown")
+    if interrupted and word not in ("optimal", "found"):
+        raise KeyboardInterrupt
+    return Answer(solver, word, interrupted)
+
+
+def _stop(solver: Any, thread: Thread) -> None:
+    """Ask a solver to end until it does; one that is still starting misses the first request.
+
+    Raises:
+        KeyboardInterrupt: it has not ended after PATIENCE.
+    """
+    end = time.perf_counter() + PATIENCE
+    while thread.is_alive():
+        if time.perf_counter() > end:
+            raise KeyboardInterrupt
+        solver.stop_search()
+        thread.join(0.05)

@@ -35,7 +35,9 @@ class BackgroundTasks:
     """Tasks on `jobs` threads beside a search; tasks left at its end get GRACE seconds more, see `in_time`."""
 
     def __init__(self, jobs: int) -> None:
-        self._threads, self._waiting, self._end = ThreadPoolExecutor(jobs), list[Future[None]](), float("inf")
+        self._threads, self._end = ThreadPoolExecutor(jobs), float("inf")
+        self._waiting: list[tuple[Future[None], Callable[..., None], tuple[object, ...]]] = []
+        self._abandoned = False
 
     def __enter__(self) -> Self:
         return self
@@ -43,12 +45,25 @@ class BackgroundTasks:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the tasks and raise their first error; after an error in the search no more lifts start."""
+        """Wait for the tasks and raise their first error; after an error in the search no more lifts start.
+
+        Abandoned tasks are not waited for: those that have started end on their threads.
+        """
+        if self._abandoned:
+            return
         self._end = time.perf_counter() + (GRACE if kind is None else 0)
         self._threads.shutdown(wait=True)
         if kind is None:
-            for one in self._waiting:
-                one.result()
+            for future, *_ in self._waiting:
+                future.result()
+
+    def abandon(self) -> None:
+        """Wait for no running task, and do those that have not begun here, without lifts: they store finds."""
+        self._abandoned, self._end = True, 0.0
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for future, work, of in self._waiting:
+            if future.cancelled():
+                work(*of)
 
     @property
     def in_time(self) -> bool:
@@ -57,7 +72,7 @@ class BackgroundTasks:
 
     def submit(self, work: Callable[..., None], *of: object) -> None:
         """Run a task on a thread."""
-        self._waiting.append(self._threads.submit(work, *of))
+        self._waiting.append((self._threads.submit(work, *of), work, of))
 
 
 class CatalogueUpdater(BackgroundTasks):

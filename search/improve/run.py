@@ -106,6 +106,12 @@ class _Tasks:
     def parts(self) -> list[GeneralImprovement | StructuredImprovement]:
         return [part for part in (self.general, self.structured) if part is not None]
 
+    def abandon(self) -> None:
+        """Do not wait for lifts: what has been found is stored already."""
+        for updater in (self.updater, self.fronts):
+            if updater is not None:
+                updater.abandon()
+
     @property
     def exhausted(self) -> tuple[str, ...]:
         return tuple(self.general.exhausted) if self.general is not None else ()
@@ -292,10 +298,11 @@ def _go(
                     continue
                 turned += 1
                 save(done=False)
+            stopped = stop()
         except KeyboardInterrupt:
-            save(done=False)
-            raise
-    stopped = stop()
+            stopped = True
+        if stopped:
+            tasks.abandon()
     save(done=not stopped)
     return Improved(
         tuple(kept),

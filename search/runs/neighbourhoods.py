@@ -62,7 +62,10 @@ class Neighbourhoods(SearchRun):
             walked = terms.to_scheme()
             if len(distinct_products([*pool, walked])) <= MAX_PRODUCTS:
                 pool.append(walked)
-        found = recombine(pool, seconds=MODEL_SECONDS, seed=config.seed).scheme
+        solution = recombine(pool, seconds=MODEL_SECONDS, seed=config.seed)
+        if solution.interrupted:
+            raise KeyboardInterrupt  # the round is repeated by `resume`: its solution would depend on the time
+        found = solution.scheme
         cost = score_of("cost", found)
         self._round += 1
         if cost <= self._cost and found.digest != self._incumbent.digest:

@@ -22,7 +22,7 @@ OnEvent = Callable[[Progress], None]
 """Function called after every round with the progress of the run."""
 
 Stop = Callable[[], bool]
-"""Function called after every round; True ends the run."""
+"""Function called after every round, and between its parts on a processor; True ends the run."""
 
 
 def never() -> bool:
@@ -53,7 +53,8 @@ def find(
         ring: Z2 or Z3 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
         out: a new folder for the run: every find is written to it at once, and `resume` continues from there.
         on_event: called after every round.
-        stop: called after every round; True ends the run, which is saved, and the result has `interrupted` set.
+        stop: called after every round, and between its parts on a processor; True ends the run, and the result has
+            `interrupted` set. A round that is broken off is not saved: `resume` repeats it.
         settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
             address, workers, objective, method, moves, cubes, naive_too and command, see `RunConfig`.
 
@@ -168,13 +169,16 @@ def _go(state: SearchRun, jobs: int, on_event: OnEvent | None, stop: Stop) -> Re
     """
     if jobs < 1:
         raise PlanError("jobs must be at least 1")
+    state.stop = stop
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            while not state.done and not stop():
+            while not state.done and not stop() and not state.broken:
                 state.advance(pool if jobs > 1 else None)
                 if on_event:
                     on_event(state.progress())
-            state.save()
+            if not state.broken:
+                state.save()
+            return replace(state.result(), interrupted=not state.done)
         except KeyboardInterrupt:
-            return replace(state.result(), interrupted=True)
-    return replace(state.result(), interrupted=not state.done)
+            pool.shutdown(wait=False, cancel_futures=True)
+            return replace(state.result(nearest=False), interrupted=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
+from collections.abc import Callable
 from concurrent.futures import Executor
 
 from .config import RunConfig
@@ -28,6 +29,10 @@ RATE_SECONDS = 10.0
 class SearchRun(ABC):
     """A run in progress. With a folder it starts from the checkpoint there, if there is one.
 
+    Attributes:
+        stop: called between parts of a round; True ends the round early.
+        broken: True after a round that ended early: the walks' state is then not to be saved.
+
     Raises:
         PlanError: the walks do not fit the target.
         RunFolderError: the folder is damaged.
@@ -35,6 +40,8 @@ class SearchRun(ABC):
 
     def __init__(self, config: RunConfig, folder: RunFolder | None = None) -> None:
         self.config, self.folder = config, folder
+        self.stop: Callable[[], bool] = lambda: False
+        self.broken = False
         self._stage, self._round, self._gained, self._lowest = 0, 0, 0.0, config.start_rank
         self._finds: list[Find] = []
         self._unlifted: list[Unlifted] = []
@@ -167,8 +174,8 @@ class SearchRun(ABC):
             None if self.config.seconds is None else self.config.seconds - seconds,
         )
 
-    def result(self) -> Result:
-        """Return the result of the run so far."""
+    def result(self, *, nearest: bool = True) -> Result:
+        """Return the result of the run so far; without `nearest` no further scheme is lifted and certified."""
         return Result(
             self.config.final_target,
             self.config.output_ring,
@@ -181,7 +188,7 @@ class SearchRun(ABC):
             self.seconds,
             interrupted=False,
             steps=tuple(step for _, step in self._steps),
-            nearest=None if self._finds else self._nearest(),
+            nearest=self._nearest() if nearest and not self._finds else None,
             setup=dict(self._setup),
         )
 

@@ -33,6 +33,12 @@ from .strategy import IndependentWalks, Strategy
 LIFTS_PER_STEP = 6
 """Maximum number of schemes that are tried for each one that a ladder passes on, as they must lift."""
 
+STEPS_AT_ONCE = 4_000_000
+"""Steps of all walks together on a processor before `stop` is asked: 0.2 s at 20 M steps a second."""
+
+LEAST_STEPS = 1_000
+"""Minimum number of steps of a walk at once: fewer would cost more in calls than in steps."""
+
 NEAREST = 8
 """Number of lowest walks that are examined for `nearest`, if nothing was found."""
 
@@ -121,7 +127,10 @@ class WalkRun(SearchRun):
 
     def advance(self, executor: Executor | None) -> None:
         """Run one round and collect its finds."""
-        self._session.advance(self._strategy.goals(), self._setting.steps, executor)
+        self._walk(executor)
+        if self.broken:
+            self._record(self._collected())
+            return
         self._round += 1
         self._record(self._collected())
         self._strategy.after_round(self._session)
@@ -132,6 +141,20 @@ class WalkRun(SearchRun):
             self._climb(executor)
         else:
             self.save(due=True)
+
+    def _walk(self, executor: Executor | None) -> None:
+        """Advance the walks by a round; on a processor in parts, so that `stop` may end it early."""
+        goals, left = self._strategy.goals(), self._setting.steps
+        if self.config.engine.by_format:
+            self._session.advance(goals, left, executor)
+            return
+        part = max(STEPS_AT_ONCE // max(self._session.walkers, 1), LEAST_STEPS)
+        while left > 0:
+            self._session.advance(goals, min(left, part), executor)
+            left -= part
+            if left > 0 and self.stop():
+                self.broken = True
+                return
 
     def _change_format(self, stage: int) -> None:
         self._flips_before += self._session.flips

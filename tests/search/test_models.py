@@ -1,5 +1,7 @@
 """CP-SAT: the Brent equations of tiny targets, and schemes put together from products."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.search import find, recombine, resume, solve, status
 from lcma.search.cpsat.recombine import distinct_products
-from lcma.search.cpsat.solver import solved
 from lcma.search.runs.folder import RunFolder
 from lcma.verify import certify
 
@@ -136,9 +137,16 @@ def test_a_large_neighbourhood_search_says_what_it_can_not_do(arguments, message
         find("2x2x2", **{"rank": 7, "method": "lns", **arguments})
 
 
-def test_an_interruption_is_not_reported_as_a_limit_of_the_solver(monkeypatch):
-    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
-    seen = []
-    monkeypatch.setattr(cp_model.CpSolver, "solve", lambda self, model: seen.append(self.parameters) or 0)
-    solved(cp_model.CpModel(), seconds=1, seed=0)
-    assert [parameters.catch_sigint_signal for parameters in seen] == [False]
+def test_an_interruption_ends_the_solver_and_is_not_reported_as_its_limit():
+    ticks = []
+
+    def interrupt(text):
+        ticks.append(text)
+        if len(ticks) == 2:
+            raise KeyboardInterrupt
+
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        solve(parse_target("2x3x3"), 14, seconds=600, on_tick=interrupt)
+    assert time.perf_counter() - begin < 30, "600 s were allowed"
+    assert "best solution none" in ticks[-1]

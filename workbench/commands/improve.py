@@ -18,7 +18,7 @@ from ..finds import kept_line
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json
-from ..progress import Progress
+from ..progress import COMPILING, Progress
 
 
 @click.command("improve")
@@ -88,7 +88,7 @@ def command(
         click.echo("\n".join(lines) if lines else "nothing: no gap to the best known ranks is left")
         return 0
     refuse_unwritable()
-    with Progress("compiling the walk") as progress, Interrupts() as interrupts:
+    with Progress(COMPILING) as progress, Interrupts() as interrupts:
         result = improve(
             config,
             jobs=jobs,

@@ -10,10 +10,11 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.costs import full_and_half
-from ...search import recombine
+from ...search import Recombined, recombine
 from ..options import Duration
 from ..output import print_json
 from ..pools import pool_argument
+from ..progress import Progress
 
 
 @click.command("recombine")
@@ -25,8 +26,11 @@ def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) 
     """Combine the products of several schemes into the cheapest scheme.
 
     A half product weighs 1/2. SCHEMEs are ternary schemes of one target, or the run folders of searches.
+    Ctrl-C ends the solver; the best scheme that it has is stored.
     """
-    result = recombine(pool_argument(schemes), seconds=seconds, seed=seed)
+    pool = pool_argument(schemes)
+    with Progress("building the model") as progress:
+        result = recombine(pool, seconds=seconds, seed=seed, on_tick=progress.update)
     command = shlex.join(["lcma", *sys.argv[1:]])
     scheme = result.scheme.replace(provenance=dataclasses.replace(result.scheme.provenance, command=command))
     with Catalog.open() as catalog:
@@ -45,7 +49,14 @@ def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) 
                 "seconds": result.seconds,
             }
         )
-        return
+    else:
+        _print(result, full, half, fresh)
+    if result.interrupted:
+        raise KeyboardInterrupt
+
+
+def _print(result: Recombined, full: int, half: int, fresh: bool) -> None:
+    scheme = result.scheme
     click.echo(
         f"{scheme!r} {scheme.digest[:12]}: {full} full + {half} half products of {result.products}, "
         f"{'the cheapest there is' if result.optimal else 'not proven the cheapest'}, "

@@ -12,7 +12,7 @@ from ...search.improve.run import resume_improvement
 from ...search.runs.keep import refuse_unwritable
 from ..interrupts import Interrupts
 from ..options import Duration
-from ..progress import Progress
+from ..progress import COMPILING, Progress
 from .improve import report as report_improvement
 from .improve import teller
 from .search import known_rank, report
@@ -51,7 +51,7 @@ def command(
     if is_improvement(folder):
         if rounds or count:
             raise click.UsageError("--rounds and --count mean nothing to an improvement: give --time")
-        with Progress("compiling the walk") as progress, Interrupts() as interrupts:
+        with Progress(COMPILING) as progress, Interrupts() as interrupts:
             improved = resume_improvement(
                 folder,
                 seconds=seconds,
@@ -64,7 +64,7 @@ def command(
         return report_improvement(improved, as_json, folder)
     config = status(folder).config
     known = known_rank(config)
-    with Progress(f"{config.target}: compiling the walk") as progress, Interrupts() as interrupts:
+    with Progress(f"{config.target}: {COMPILING}") as progress, Interrupts() as interrupts:
         result = resume(
             folder,
             rounds=rounds,

@@ -28,7 +28,7 @@ from ..finds import composition_line, print_result, spent_line
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
-from ..progress import Progress
+from ..progress import COMPILING, Progress
 from ..schemes import scheme_argument
 
 
@@ -265,7 +265,7 @@ def _say(config: RunConfig) -> None:
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
     refuse_unwritable()
     known = known_rank(config)
-    with Progress(f"{config.target}: compiling the walk") as progress, Interrupts() as interrupts:
+    with Progress(f"{config.target}: {COMPILING}") as progress, Interrupts() as interrupts:
         return carry_out(
             config,
             jobs=jobs,

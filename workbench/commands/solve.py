@@ -9,6 +9,7 @@ from ...schemes_db.catalog import Catalog
 from ...search import solve
 from ..options import Duration
 from ..output import print_json
+from ..progress import Progress
 
 
 @click.command("solve")
@@ -26,7 +27,10 @@ def command(target: str, rank: int, ring: str, seed: int, seconds: float, prove:
     time was over before either.
     """
     wanted = parse_target(target)
-    answer = solve(wanted, rank, ring=ring.upper(), seconds=seconds, seed=seed, ordered=prove)
+    with Progress("building the model") as progress:
+        answer = solve(
+            wanted, rank, ring=ring.upper(), seconds=seconds, seed=seed, ordered=prove, on_tick=progress.update
+        )
     if answer.scheme is not None and answer.certificate is not None:
         with Catalog.open() as catalog:
             catalog.add(answer.scheme, answer.certificate)

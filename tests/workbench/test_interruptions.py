@@ -1,0 +1,86 @@
+"""Ctrl-C 3 s after the start of every command that can run longer: exit 130 in time, and what was kept can be read.
+
+Each command runs as a process of its own, as at a terminal. The fast suite tries the solver and a search; the slow
+one the whole list.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+LIMIT = 2.0
+"""Seconds from the signal to the end of the process."""
+
+FAST = {
+    "solve": ["solve", "2x3x3", "--rank", "14", "--time", "10m"],
+    "search": ["search", "4x4x4", "--rank", "46", "--ring", "Z2", "--time", "10m", "--steps", "1000000000"],
+}
+SLOW = {
+    "search by lns": ["search", "3x3x3", "--rank", "22", "--by", "lns", "--time", "10m"],
+    "search by triples": ["search", "2x4x5", "--rank", "32", "--by", "triples", "--time", "10m"],
+    "search of threads": ["search", "5x5x5", "--rank", "90", "--jobs", "2", "--time", "10m"],
+    "search of half blocks": ["search", "4x4x4:tri-out", "--time", "10m"],
+    "improve": ["improve", "6x6x7", "--time", "10m"],
+    "improve fronts": ["improve", "4x4x4:tri-out", "--time", "10m"],
+    "recombine": ["recombine", "4x4x4:49", "4x4x4-r49-additions", "--time", "10m"],
+    "additions": ["additions", "4x5x6", "--time", "10m"],
+    "additions --all": ["additions", "--all", "--time", "10m"],
+    "explore": ["explore", "5x5x5", "--radius", "9", "--limit", "100000000"],
+    "lift": ["lift", "4x4x4-r47-mod2"],
+    "site": ["site", "OUT"],
+    "demo": ["demo"],
+    "bench": ["bench", "search"],
+}
+"""The commands that can run longer than 3 s."""
+
+
+def interrupted(command, folder, seconds=3.0):
+    """Return the exit code, the seconds from SIGINT to the end, and what was written."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lcma", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=os.environ,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+    )
+    try:
+        process.communicate(timeout=seconds)
+        pytest.skip(f"{command[0]} ended by itself in {seconds} s")
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    begin = time.perf_counter()
+    out, err = process.communicate(timeout=60)
+    return process.returncode, time.perf_counter() - begin, out, err
+
+
+@pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+def test_ctrl_c_ends_a_command_in_time(run, home, tmp_path, name):
+    command = {**FAST, **SLOW}[name]
+    code, seconds, _, err = interrupted(command, tmp_path)
+    assert code == 130, err
+    assert seconds <= LIMIT, err
+    assert "Traceback" not in err
+    assert err.strip(), "nothing said what went on"
+    assert run("list", "--origin", "user", "--json")[0] == 0
+
+
+@pytest.mark.slow
+def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, home, tmp_path):
+    command = ["search", "2x2x3", "--rank", "11", "--ring", "Z2", "--count", "100000", "--time", "10m", "--out", "run"]
+    code, _, _, err = interrupted(command, tmp_path, seconds=12.0)
+    assert code == 130, err
+    written = (tmp_path / "run" / "found.jsonl").read_text().splitlines()
+    listed = json.loads(run("list", "--origin", "user", "--target", "2x2x3", "--json")[1])
+    digests = {entry["digest"] for entry in listed}
+    assert len(digests) == len(written) >= 1
+    assert run("verify", tmp_path / "run" / "found.jsonl", "-q")[0] == 0
+    assert run("status", tmp_path / "run")[0] == 0
