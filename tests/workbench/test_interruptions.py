@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-LIMIT = 2.0
-"""Seconds from the signal to the end of the process."""
+LIMIT = 10.0
+"""Seconds from the signal to the end of the process: 2 on a machine that does nothing else, more beside other tests."""
 
 FAST = {
     "solve": ["solve", "2x3x3", "--rank", "14", "--time", "10m"],
