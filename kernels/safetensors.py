@@ -45,7 +45,7 @@ STORAGE = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """A tensor of a file: the format's name of its dtype, its shape, and the position of its bytes in the file."""
 
     kind: str
@@ -54,7 +54,7 @@ class Entry:
     stop: int
 
 
-def entries(path: Path) -> dict[str, Entry]:
+def entries(path: Path) -> dict[str, TensorEntry]:
     """Return the tensors of a file by name, without reading their data.
 
     Raises:
@@ -105,7 +105,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _entry(name: str, row: Mapping[str, Any], begin: int, size: int) -> Entry:
+def _entry(name: str, row: Mapping[str, Any], begin: int, size: int) -> TensorEntry:
     kind, shape, (start, stop) = row["dtype"], row["shape"], row["data_offsets"]
     if kind not in STORAGE:
         raise ValueError(f"tensor {name[:40]!r} has the dtype {str(kind)[:20]!r}, which is not known here")
@@ -114,14 +114,14 @@ def _entry(name: str, row: Mapping[str, Any], begin: int, size: int) -> Entry:
     wanted = math.prod(shape) * np.dtype(STORAGE[kind]).itemsize
     if stop - start != wanted or begin + stop > size:
         raise ValueError(f"tensor {name[:40]!r} needs {wanted} bytes, and the file does not hold them at its place")
-    return Entry(kind, tuple(shape), begin + start, begin + stop)
+    return TensorEntry(kind, tuple(shape), begin + start, begin + stop)
 
 
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def read(path: Path, entry: Entry) -> Matrix:
+def read(path: Path, entry: TensorEntry) -> Matrix:
     """Return the tensor of an entry, memory-mapped and read-only, as its storage dtype."""
     if entry.start == entry.stop:
         return np.empty(entry.shape, STORAGE[entry.kind])

@@ -21,7 +21,7 @@ NAIVE = "naive "
 
 
 @dataclass(frozen=True)
-class Recipe:
+class AdditionsRecipe:
     """A program that no scheme in the catalogue has: composed of two others, or of a polished scheme.
 
     `do` is "tensor", the first the outer one, or "sum" along `axis`, of programs of shipped schemes, of the naive
@@ -70,11 +70,11 @@ class FewestAdditions:
 
 
 @lru_cache(maxsize=1)
-def recipes() -> dict[str, Recipe]:
-    """The programs of `Recipe`, by name."""
+def recipes() -> dict[str, AdditionsRecipe]:
+    """The programs of `AdditionsRecipe`, by name."""
     text = (resources.files("lcma.schemes_db") / "data" / "composed_programs.csv").read_text(encoding="utf-8")
     return {
-        row["name"]: Recipe(**{**row, "rank": int(row["rank"]), "additions": int(row["additions"])})  # type: ignore[arg-type]
+        row["name"]: AdditionsRecipe(**{**row, "rank": int(row["rank"]), "additions": int(row["additions"])})  # type: ignore[arg-type]
         for row in csv.DictReader(text.splitlines())
     }
 

@@ -20,7 +20,7 @@ from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
 from .names import checked_new_name, is_start_of_digest
-from .pareto import POLICIES, Entry, entry_of, now
+from .pareto import POLICIES, CatalogueRow, entry_of, now
 from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
@@ -218,7 +218,7 @@ class Catalog:
         with self._writing() as connection:
             connection.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (name, entry.digest))
 
-    def rename(self, key: str, name: str) -> Entry:
+    def rename(self, key: str, name: str) -> CatalogueRow:
         """Give a user's scheme, or an alias of any scheme, another name; the old one is forgotten.
 
         Raises:
@@ -243,7 +243,7 @@ class Catalog:
             )
         return dataclasses.replace(entry, name=name)
 
-    def remove(self, key: str) -> Entry:
+    def remove(self, key: str) -> CatalogueRow:
         """Take a user's scheme, or an alias of any scheme, out of the catalogue; what it was made from stays noted.
 
         Raises:
@@ -267,13 +267,13 @@ class Catalog:
     def _is_alias(self, name: str) -> bool:
         return bool(self._rows("SELECT 1 FROM aliases WHERE name = ?", (name,)))
 
-    def _entry_of(self, digest: str) -> Entry:
+    def _entry_of(self, digest: str) -> CatalogueRow:
         rows = self._rows(f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
         if not rows:
             raise CatalogError(f"no scheme {digest[:12]} in the catalogue")
         return entry_of_row(rows[0])
 
-    def _own(self, digest: str, what: str) -> Entry:
+    def _own(self, digest: str, what: str) -> CatalogueRow:
         """The row of a user's scheme."""
         entry = self._entry_of(digest)
         if entry.origin != "user":
@@ -281,7 +281,7 @@ class Catalog:
         return entry
 
     def _make_room(
-        self, connection: sqlite3.Connection, mine: Entry, alike: set[str] | None, parents: Sequence[str]
+        self, connection: sqlite3.Connection, mine: CatalogueRow, alike: set[str] | None, parents: Sequence[str]
     ) -> bool:
         """Remove the user's schemes that a new one dominates; False where a stored one (of `alike`) dominates it."""
         rivals = [
@@ -290,7 +290,7 @@ class Catalog:
             if entry.digest != mine.digest and (alike is None or entry.digest in alike)
         ]
 
-        def dominates(first: Entry, second: Entry) -> bool:
+        def dominates(first: CatalogueRow, second: CatalogueRow) -> bool:
             pair = (first.merits, second.merits) if alike is None else (first.figures, second.figures)
             return all(x <= y for x, y in zip(*pair, strict=True))
 
@@ -310,7 +310,7 @@ class Catalog:
                 connection.execute("DELETE FROM schemes WHERE digest = ?", (rival.digest,))
         return True
 
-    def alike(self, scheme: Scheme) -> list[Entry]:
+    def alike(self, scheme: Scheme) -> list[CatalogueRow]:
         """The kept schemes of a scheme's target, ring and rank with its invariants: perhaps it in another basis.
 
         The invariants of stored schemes are computed when they are first needed. Nothing is known
@@ -337,7 +337,7 @@ class Catalog:
             connection.execute("UPDATE schemes SET invariants = ? WHERE digest = ?", (found, digest))
         return found
 
-    def _insert(self, connection: sqlite3.Connection, entry: Entry, scheme: Scheme, document: str) -> bool:
+    def _insert(self, connection: sqlite3.Connection, entry: CatalogueRow, scheme: Scheme, document: str) -> bool:
         row = (*(getattr(entry, column) for column in ENTRY_COLUMNS), *scheme.target.shape, document)
         cursor = connection.execute(
             f"INSERT OR IGNORE INTO schemes ({', '.join(ENTRY_COLUMNS)}, m, k, n, document) "
@@ -353,7 +353,7 @@ class Catalog:
 
     def entries(
         self, target: str | None = None, ring: str | None = None, max_rank: int | None = None, origin: str | None = None
-    ) -> list[Entry]:
+    ) -> list[CatalogueRow]:
         """The rows that pass all given filters, by size of the grid, target, ring, rank and additions."""
         wheres, values = ["superseded = 0"], []
         for condition, value in (

@@ -8,7 +8,7 @@ from ..errors import DamagedRowError, SchemeFormatError
 from .certificate import Certificate
 from .formats import lcma_json
 from .names import tidy_name
-from .pareto import Entry
+from .pareto import CatalogueRow
 from .scheme import Scheme
 
 ENTRY_COLUMNS = (
@@ -63,7 +63,7 @@ def _tidied(document: str) -> str:
     return document if not name or tidy_name(name) == name else json.dumps({**data, "name": tidy_name(name)})
 
 
-def entry_of_row(row: tuple[object, ...]) -> Entry:
+def entry_of_row(row: tuple[object, ...]) -> CatalogueRow:
     """The entry of a row of ENTRY_COLUMNS."""
     values = dict(zip(ENTRY_COLUMNS, row, strict=True))
-    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables
+    return CatalogueRow(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables

@@ -17,7 +17,7 @@ POLICIES = ("never", "improved", "distinct")
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueRow:
     """One row of the catalogue, without the coefficients."""
 
     digest: str
@@ -56,13 +56,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def entry_of(scheme: Scheme, origin: str, shared: int | None = None) -> Entry:
+def entry_of(scheme: Scheme, origin: str, shared: int | None = None) -> CatalogueRow:
     """The row of a scheme; `shared` is its count of additions after sharing where that is known."""
     full, half = costs.full_and_half(scheme)
     nonzeros = sum(costs.nonzeros(scheme))
     if shared is None and nonzeros <= CSE_LIMIT and not scheme.gaussian:
         shared = program_of(scheme).additions
-    return Entry(
+    return CatalogueRow(
         scheme.digest,
         scheme.name,
         scheme.target.name,

@@ -10,7 +10,7 @@ from ..errors import CatalogError
 from .algebra import naive, permute, tensor
 from .catalog import Catalog
 from .certificate import Certificate
-from .pareto import Entry
+from .pareto import CatalogueRow
 from .scheme import Scheme
 from .shipped import shipped, shipped_names
 from .target import parse_target
@@ -70,7 +70,7 @@ def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
     )
 
 
-def _best(entries: Iterable[Entry], rank: int | None) -> Entry | None:
+def _best(entries: Iterable[CatalogueRow], rank: int | None) -> CatalogueRow | None:
     """The best entry of one target: of a given rank over Z or Q if there is one, else over another ring."""
     kept = [entry for entry in entries if rank in (None, entry.rank)]
     rational = [entry for entry in kept if entry.ring in ("Z", "Q")]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .runs.result import Find, Progress, Result, Unlifted
     from .runs.run import carry_out, find, footprint, resume
     from .runs.run_status import Status, merge, status
-    from .runs.stages import Stage, formats_below
+    from .runs.stages import FormatStage, formats_below
     from .slp.additions import Additions, fewer_additions
     from .slp.anneal import polished
     from .slp.minimise import fewest_additions
@@ -58,7 +58,7 @@ _EXPORTS = {
     "RunConfig": "runs.config",
     "RunFolderError": "runs.locked_folder",
     "Solved": "cpsat.brent",
-    "Stage": "runs.stages",
+    "FormatStage": "runs.stages",
     "Status": "runs.run_status",
     "TermsModulo3": "terms.ternary",
     "TernaryTerms": "terms.ternary",
@@ -104,6 +104,7 @@ __all__ = [
     "Engine",
     "Find",
     "FlipGraph",
+    "FormatStage",
     "Gap",
     "Lift",
     "OrbitTerms",
@@ -121,7 +122,6 @@ __all__ = [
     "Session",
     "Setting",
     "Solved",
-    "Stage",
     "Status",
     "TermsModulo3",
     "TernaryTerms",

@@ -40,7 +40,7 @@ class StoredWeight:
     """A linear layer of a file: its name, the tensor, and whether that is stored as (inputs, outputs)."""
 
     layer: str
-    entry: safetensors.Entry
+    entry: safetensors.TensorEntry
     turned: bool
 
     @property

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 
 from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.pareto import Entry
+from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import best_known
 from ..schemes_db.uneven import Shape
 from .board import LARGEST, BoardCell, Summary, board_cells
@@ -96,14 +96,14 @@ def _square(shape: Shape) -> bool:
     return shape[2] == shape[0] > KEPT_SIDE
 
 
-def _formats(entries: Sequence[Entry]) -> list[Target]:
+def _formats(entries: Sequence[CatalogueRow]) -> list[Target]:
     """All formats up to KEPT_SIDE, then the larger ones that have a scheme over the integers."""
     small = [Target.general(*shape) for shape in combinations_with_replacement(range(2, KEPT_SIDE + 1), 3)]
     mine = {parse_target(entry.target).shape for entry in entries if entry.ring == Z.name}
     return small + [Target.general(*shape) for shape in sorted(mine) if max(shape) > KEPT_SIDE]
 
 
-def _small_row(catalog: Catalog, target: Target, entries: Sequence[Entry]) -> tuple[object, ...]:
+def _small_row(catalog: Catalog, target: Target, entries: Sequence[CatalogueRow]) -> tuple[object, ...]:
     whole, binary = (_best(entries, target, ring) for ring in (Z, Z2))
     known, known2 = (_known(target, ring) for ring in (Z, Z2))
     lower = binary is not None and (whole is None or binary.rank < whole.rank)
@@ -119,7 +119,7 @@ def _small_row(catalog: Catalog, target: Target, entries: Sequence[Entry]) -> tu
     return (target, whole.rank, coefficients, mod2, _pair(known, known2), gaps, *sums, _origin(catalog, whole))
 
 
-def _best(entries: Sequence[Entry], target: Target, ring: Ring) -> Entry | None:
+def _best(entries: Sequence[CatalogueRow], target: Target, ring: Ring) -> CatalogueRow | None:
     """The lowest rank, then the fewest additions."""
     mine = [entry for entry in entries if (entry.target, entry.ring) == (target.name, ring.name)]
     return min(mine, key=lambda e: (e.rank, e.additions_cse or e.additions, e.digest), default=None)
@@ -134,7 +134,7 @@ def _pair(whole: int | None, binary: int | None) -> str:
     return f"{whole or ''}" + (f" / {binary}" if binary is not None and binary != whole else "")
 
 
-def _other_row(catalog: Catalog, entry: Entry) -> tuple[object, ...]:
+def _other_row(catalog: Catalog, entry: CatalogueRow) -> tuple[object, ...]:
     products = f"{entry.full_products} + {entry.half_products}"
     known = _known(parse_target(entry.target), parse_ring(entry.ring))
     sums = (entry.additions, entry.additions_cse)
@@ -145,7 +145,7 @@ def _composed_row(cell: BoardCell) -> tuple[object, ...]:
     return (cell.name, cell.part.rank, cell.known.rank, cell.gap, cell.construction)
 
 
-def _origin(catalog: Catalog, entry: Entry) -> str:
+def _origin(catalog: Catalog, entry: CatalogueRow) -> str:
     """The publication or the command of a scheme, and its digest; `lcma show DIGEST` has all steps."""
     origin = catalog.find(entry.digest)[0].provenance
     if origin.kind == "search":

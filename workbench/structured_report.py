@@ -10,7 +10,7 @@ from ..schemes_db import Target, parse_ring, parse_target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.costs import full_and_half
-from ..schemes_db.pareto import Entry
+from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import SAME, format_of
 from .report import markdown_table
 
@@ -65,7 +65,7 @@ def structured_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(entries: Sequence[Entry]) -> Iterator[tuple[object, ...]]:
+def _rows(entries: Sequence[CatalogueRow]) -> Iterator[tuple[object, ...]]:
     text = (resources.files("lcma.schemes_db") / "data" / "ranks_structured.csv").read_text(encoding="utf-8")
     places = {entry.digest: _place(parse_target(entry.target)) for entry in entries}
     shown: set[tuple[str, int]] = set()
@@ -85,14 +85,14 @@ def _place(target: Target) -> tuple[str | None, int]:
     return SAME.get(format, format) if format else None, target.m
 
 
-def _best(entries: Iterable[Entry]) -> Entry | None:
+def _best(entries: Iterable[CatalogueRow]) -> CatalogueRow | None:
     """The lowest rank, as the figures beside it are of that; then the fewest products, then the fewest additions."""
     return min(entries, key=lambda e: (e.rank, e.products, e.additions, e.digest), default=None)
 
 
-def _fronts(entries: Sequence[Entry]) -> Iterator[tuple[object, ...]]:
+def _fronts(entries: Sequence[CatalogueRow]) -> Iterator[tuple[object, ...]]:
     """The rows of all targets, those that share their schemes under one name, small grids first."""
-    kin: dict[frozenset[Target], list[Entry]] = {}
+    kin: dict[frozenset[Target], list[CatalogueRow]] = {}
     for entry in entries:
         if not parse_ring(entry.ring).characteristic:
             kin.setdefault(frozenset(parse_target(entry.target).orbit()), []).append(entry)
@@ -107,16 +107,16 @@ def _fronts(entries: Sequence[Entry]) -> Iterator[tuple[object, ...]]:
                 yield (f"`{name}`", f"{full} + {half}", entry.rank, *cost, *rest)
 
 
-def _merits(entry: Entry) -> tuple[float, ...]:
+def _merits(entry: CatalogueRow) -> tuple[float, ...]:
     return entry.rank, entry.products, entry.additions
 
 
-def _dominates(one: Entry, other: Entry) -> bool:
+def _dominates(one: CatalogueRow, other: CatalogueRow) -> bool:
     """Return whether one is as good in everything, and better in something."""
     return _merits(one) != _merits(other) and all(x <= y for x, y in zip(_merits(one), _merits(other), strict=True))
 
 
-def _ours(entry: Entry) -> tuple[object, ...]:
+def _ours(entry: CatalogueRow) -> tuple[object, ...]:
     products = f"{entry.full_products} + {entry.half_products}"
     label = entry.name or entry.digest[:12]
     return (entry.rank, products, entry.additions, entry.additions_cse, f"{label}, over {entry.ring}")

@@ -32,7 +32,7 @@ Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)
-class Header:
+class NpyHeader:
     """The header of a .npy file; `start` is the offset of the data."""
 
     dtype: str
@@ -50,7 +50,7 @@ class Header:
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
-def header_of(raw: bytes, where: str = "the array") -> Header:
+def header_of(raw: bytes, where: str = "the array") -> NpyHeader:
     """The header at the start of a .npy file, of which `raw` need not hold more.
 
     Raises:
@@ -67,7 +67,7 @@ def header_of(raw: bytes, where: str = "the array") -> Header:
     sizes = [size for size in match.group("shape").replace(" ", "").split(",") if size]
     if len(sizes) > 4 or any(len(size) > 12 for size in sizes):
         raise SchemeFormatError(f"{where} claims the shape ({match.group('shape')[:60]})")
-    return Header(match.group("dtype"), match.group("fortran") == "True", tuple(map(int, sizes)), start)
+    return NpyHeader(match.group("dtype"), match.group("fortran") == "True", tuple(map(int, sizes)), start)
 
 
 def array_of(raw: bytes, allow_pickle: bool = False, where: str = "the array") -> Array | list[Array]:

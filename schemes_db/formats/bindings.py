@@ -23,7 +23,7 @@ from .nodes import (
     Item,
     Listed,
     Node,
-    Product,
+    ProductNode,
     Rows,
     Table,
     Text,
@@ -260,7 +260,7 @@ def evaluated(node: Node, found: Bindings) -> Any:
         return Listed(items, getattr(node, "scales", False))
     if isinstance(node, Rows):
         return _joined([[evaluated(item, found) for item in row] for row in node.rows])
-    if isinstance(node, Product):
+    if isinstance(node, ProductNode):
         return _product(node, found)
     if isinstance(node, Transposed):
         return _transposed(evaluated(node.node, found))
@@ -304,7 +304,7 @@ def _scalar(node: Node, found: Bindings) -> Coefficient:
     raise NotUnderstoodError(f"{described(node)} is not understood")
 
 
-def _product(node: Product, found: Bindings) -> Any:
+def _product(node: ProductNode, found: Bindings) -> Any:
     scalar: Coefficient = node.scalar
     arrays = []
     for factor in node.factors:

@@ -27,10 +27,10 @@ from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, t
 from .expression import block_name, render_linear
 from .formulas import Formulas, read_formulas
 from .header import parse_header, render_header
-from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
+from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .plain import Lines, read_equations, scan
+from .plain import PlainLines, read_equations, scan
 from .reading import C_TRANSPOSED, C, Entries, Reading, Term, Terms, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
@@ -61,7 +61,7 @@ def is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
-def parse_plain(text: str, lines: Lines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+def parse_plain(text: str, lines: PlainLines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
     """Read one scheme of equations in plain spelling, of which `lines` are given; None for any other text.
 
     Raises:
@@ -262,11 +262,13 @@ def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, nam
     return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
 
 
-def _label(layout: Layout) -> str:
+def _label(layout: GridNumbering) -> str:
     return f"{C}, {layout.label}" if layout.label else C
 
 
-def _of_layout(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, ring: Ring | None, name: str) -> Scheme:
+def _of_layout(
+    rows: list[list[list[tuple[int, Coefficient]]]], layout: GridNumbering, ring: Ring | None, name: str
+) -> Scheme:
     _, k, n = layout.target.shape
     factors = []
     for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
@@ -278,7 +280,7 @@ def _of_layout(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, 
 
 def _layouts(
     rows: list[list[list[tuple[int, Coefficient]]]], sizes: tuple[int, int, int], rank: int, target: Target | None
-) -> tuple[list[Layout], list[Layout]]:
+) -> tuple[list[GridNumbering], list[GridNumbering]]:
     """The layouts to be tried, and those that hold as another target than the one asked for.
 
     Where one agrees with its target at a random point, it is the only one.
@@ -299,7 +301,7 @@ def _layouts(
     return list({_label(one): one for one in reversed(fitting)}.values())[::-1][:MAX_TRIED], others[:1]
 
 
-def _agrees(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, rank: int) -> bool:
+def _agrees(rows: list[list[list[tuple[int, Coefficient]]]], layout: GridNumbering, rank: int) -> bool:
     parts = []
     for part, size in zip(rows, layout.sizes, strict=True):
         dense = np.zeros((rank, size), dtype=np.int64)

@@ -11,7 +11,7 @@ from ...errors import SchemeFormatError
 from ..gaussian import Gaussian, Number
 from ..inexact import Coefficient
 from .arithmetic import unit_in_formulas
-from .nodes import LinearForm, Node, Product, Table, Total, described, is_number, scaled
+from .nodes import LinearForm, Node, ProductNode, Table, Total, described, is_number, scaled
 from .syntax import formula
 
 _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*)"
@@ -88,7 +88,7 @@ def checked_form(node: Node) -> LinearForm:
     """
     if is_number(node) or (isinstance(node, dict) and "" in node):
         raise SchemeFormatError("a bare number where a sum of blocks belongs")
-    if isinstance(node, Product | Total):
+    if isinstance(node, ProductNode | Total):
         raise SchemeFormatError("a product of sums where a sum of blocks belongs")
     if not isinstance(node, dict) or isinstance(node, Table):
         raise SchemeFormatError(f"a sum of blocks expected, not {described(node)}")
@@ -104,10 +104,10 @@ def products_of(node: Node) -> Iterator[ProductForm]:
     if isinstance(node, Total):
         for part in node.parts:
             yield from products_of(part)
-    elif isinstance(node, Product) and len(node.factors) == 1 and isinstance(node.factors[0], Total):
+    elif isinstance(node, ProductNode) and len(node.factors) == 1 and isinstance(node.factors[0], Total):
         for part in node.factors[0].parts:
             yield from products_of(scaled(part, node.scalar))
-    elif isinstance(node, Product):
+    elif isinstance(node, ProductNode):
         yield ProductForm(node.scalar, tuple(map(checked_form, node.factors)))
     else:
         yield ProductForm(1, (checked_form(node),))

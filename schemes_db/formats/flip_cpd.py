@@ -23,7 +23,7 @@ from ..scheme import Scheme
 from ..target import Target
 from .archive import NPY_MAGIC, array_of
 from .candidates import Row, likely_shapes, reading_of_rows
-from .layouts import PRIME, IntArray, Layout, agrees, layouts_of, structured_layouts
+from .layouts import PRIME, GridNumbering, IntArray, agrees, layouts_of, structured_layouts
 from .reading import C, Reading, factor_of, ring_of
 
 NAME = "flip-cpd"
@@ -88,7 +88,7 @@ def _rational(row: list[int], target: Target | None, ring: Ring | None) -> Readi
     return _reading(layout, _split(row, layout, rank), ring, notes)
 
 
-def _split(row: list[int], layout: Layout, rank: int) -> Factors:
+def _split(row: list[int], layout: GridNumbering, rank: int) -> Factors:
     """The three factors in a row of pairs, by places on the target's grids."""
     values: list[Number] = [p if q == 1 else Fraction(p, q) for p, q in zip(row[::2], row[1::2], strict=True)]
     parts: list[list[Row]] = []
@@ -105,7 +105,7 @@ def _split(row: list[int], layout: Layout, rank: int) -> Factors:
     return parts[0], parts[1], parts[2]
 
 
-def _reading(layout: Layout, factors: Factors, ring: Ring | None, notes: tuple[str, ...] = ()) -> Reading:
+def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: tuple[str, ...] = ()) -> Reading:
     """The reading of factors by places; of structured matrices the third factor is by C and nothing else."""
     target = layout.target
     if not layout.structured:
@@ -118,7 +118,7 @@ def _reading(layout: Layout, factors: Factors, ring: Ring | None, notes: tuple[s
     return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)))),), None, notes)
 
 
-def _guessed(residues: IntArray, total: int) -> tuple[Layout, int]:
+def _guessed(residues: IntArray, total: int) -> tuple[GridNumbering, int]:
     """The only layout of so many entries with which the row agrees with its target."""
     plain = [(layouts_of(Target.general(*shape))[0], rank) for shape, rank in likely_shapes(total)]
     if len(plain) > MAX_SHAPES:
@@ -155,7 +155,7 @@ def _modular(row: Words, target: Target, ring: Ring) -> Reading:
     raise failure or SchemeFormatError(f"no layout of {target} is known")
 
 
-def _unpacked(words: list[int], layout: Layout, ring: Ring) -> Factors:
+def _unpacked(words: list[int], layout: GridNumbering, ring: Ring) -> Factors:
     lanes = ring.characteristic - 1
     parts: list[list[Row]] = [[], [], []]
     for at in range(0, len(words), 3 * lanes):

@@ -26,7 +26,7 @@ from .nodes import (
     Item,
     Listed,
     Node,
-    Product,
+    ProductNode,
     Rows,
     Table,
     Total,
@@ -177,7 +177,7 @@ class _Reader:
             try:
                 product = plain_product(text)
                 if product is not None:
-                    equation.node = Product(product.scalar, product.forms)
+                    equation.node = ProductNode(product.scalar, product.forms)
                 elif (plain := plain_sum(text)) is not None:
                     equation.node = plain
                 else:
@@ -336,7 +336,7 @@ class _Reader:
             for part in node.parts:
                 total = added(total, self.value(part), 1)
             return total
-        if isinstance(node, Product):
+        if isinstance(node, ProductNode):
             result: Form = {SCALAR: node.scalar}
             for factor in node.factors:
                 if isinstance(factor, Inverse):

@@ -33,7 +33,7 @@ _NAME = r"(?a)([gulskw][gulskwt])-?([1-9])([1-9])([1-9])([abc]?)(?:[-_.].*)?"
 
 
 @dataclass(frozen=True)
-class Layout:
+class GridNumbering:
     """A target, and for A, B and C the flat place on its grid of every entry of a factor's row."""
 
     target: Target
@@ -66,31 +66,31 @@ def named_target(stem: str) -> Target | None:
         return None
 
 
-def layouts_of(target: Target) -> list[Layout]:
+def layouts_of(target: Target) -> list[GridNumbering]:
     """The layouts that a file for a target may have: packed where it is a structured pair, and row by row."""
-    found = [Layout(target, stored_places(pair, target.shape)) for pair in pairs_of(target)]
+    found = [GridNumbering(target, stored_places(pair, target.shape)) for pair in pairs_of(target)]
     if target.entries is None or not found:
-        found.append(Layout(target, _dense(*target.shape)))
+        found.append(GridNumbering(target, _dense(*target.shape)))
     return list({layout.places: layout for layout in found}.values())
 
 
-def structured_layouts(total: int) -> Iterator[tuple[Layout, int]]:
+def structured_layouts(total: int) -> Iterator[tuple[GridNumbering, int]]:
     """Every structured layout, and its rank, whose rows have `total` entries together."""
     for pair, shape, places in _numberings():
         rank, rest = divmod(total, sum(map(len, places)))
         if not rest and 1 <= rank <= math.prod(shape):
             with contextlib.suppress(TargetError):
-                yield Layout(Target.of_pair(pair, shape), places), rank
+                yield GridNumbering(Target.of_pair(pair, shape), places), rank
 
 
-def layouts_for(sizes: tuple[int, int, int]) -> list[Layout]:
+def layouts_for(sizes: tuple[int, int, int]) -> list[GridNumbering]:
     """The structured layouts with so many outputs and at least so many entries of A and B, the smallest first."""
     found = []
     for pair, shape, places in _numberings():
         a, b, c = map(len, places)
         if c == sizes[2] and a >= sizes[0] and b >= sizes[1]:
             with contextlib.suppress(TargetError):
-                found.append(Layout(Target.of_pair(pair, shape), places))
+                found.append(GridNumbering(Target.of_pair(pair, shape), places))
     return sorted(found, key=lambda layout: sum(layout.sizes))
 
 
@@ -107,7 +107,7 @@ def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
     ]
 
 
-def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[Layout]:
+def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[GridNumbering]:
     """Layouts of products of matrices with so many entries, each numbered by rows or columns, all or a triangle of it.
 
     Those of general products are first.
@@ -125,7 +125,7 @@ def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[Layout]:
             name = f"{m}x{k}x{n}{':' if forms else ''}{forms}"
             found.append((name, (chosen[0][2], chosen[1][2], chosen[2][2]), label))
     for name, places, label in sorted(found, key=lambda one: one[0].count("tri")):
-        yield Layout(parse_target(name, files=False), places, label)
+        yield GridNumbering(parse_target(name, files=False), places, label)
 
 
 _Numbering = tuple[str | None, str, tuple[int, ...]]
@@ -164,7 +164,7 @@ def triangular_targets(shape: tuple[int, int, int], blocks: Sequence[set[tuple[i
             yield parse_target(f"{m}x{k}x{n}:{'+'.join(filter(None, forms))}", files=False)
 
 
-def agrees(residues: IntArray, layout: Layout, rank: int) -> bool:
+def agrees(residues: IntArray, layout: GridNumbering, rank: int) -> bool:
     """Return whether the trilinear form of a row of residues modulo PRIME is its target's at one random point."""
     generator = np.random.default_rng(1)
     m, k, n = layout.target.shape

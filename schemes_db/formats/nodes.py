@@ -36,7 +36,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Product:
+class ProductNode:
     """A number times other things."""
 
     scalar: Coefficient
@@ -87,7 +87,7 @@ Node = Any
 
 
 def is_number(node: Node) -> bool:
-    return not isinstance(node, dict | list | Product | Total | Call | Text | Rows | Item | Inverse | Transposed)
+    return not isinstance(node, dict | list | ProductNode | Total | Call | Text | Rows | Item | Inverse | Transposed)
 
 
 def sole_name(node: Node) -> str:
@@ -107,11 +107,11 @@ def scaled(node: Node, factor: Coefficient) -> Node:
         return node
     if is_number(node):
         return times(node, factor)
-    if isinstance(node, Product):
-        return Product(times(node.scalar, factor), node.factors)
+    if isinstance(node, ProductNode):
+        return ProductNode(times(node.scalar, factor), node.factors)
     if isinstance(node, dict) and not isinstance(node, Table):
         return {name: value for name, old in node.items() if (value := times(old, factor))}
-    return Product(factor, (node,))
+    return ProductNode(factor, (node,))
 
 
 def described(node: Node) -> str:
@@ -136,7 +136,7 @@ def children(node: Node) -> Iterator[Node]:
     elif isinstance(node, Rows):
         for row in node.rows:
             yield from row
-    elif isinstance(node, Product):
+    elif isinstance(node, ProductNode):
         yield from node.factors
     elif isinstance(node, Total):
         yield from node.parts

@@ -128,7 +128,7 @@ class _Terms:
 
 
 @dataclass(frozen=True)
-class Lines:
+class PlainLines:
     """The lines of a text that are not empty: how many parentheses each opens; the names that are set; all terms."""
 
     opened: IntArray
@@ -136,7 +136,7 @@ class Lines:
     terms: _Terms
 
 
-def scan(text: str) -> Lines | None:
+def scan(text: str) -> PlainLines | None:
     """The lines of a text in plain spelling; None where it has another one, or a fault."""
     if text.lstrip()[:1] in ("{", "[", "\\"):
         return None
@@ -146,24 +146,24 @@ def scan(text: str) -> Lines | None:
         return None
 
 
-def read_equations(lines: Lines) -> Factors | None:
+def read_equations(lines: PlainLines) -> Factors | None:
     """The factors of equations `m1 = (a11)(b11)` and `c11 = m1`, the third by C; None for any other lines."""
     return _read(lines, _equations)
 
 
-def read_trilinear(lines: Lines) -> Factors | None:
+def read_trilinear(lines: PlainLines) -> Factors | None:
     """The factors of products `(a11)*(b11)*(c11)`, the third as it is written; None for any other lines."""
     return _read(lines, _trilinear)
 
 
-def _read(lines: Lines, meaning: Callable[[Lines], Factors]) -> Factors | None:
+def _read(lines: PlainLines, meaning: Callable[[PlainLines], Factors]) -> Factors | None:
     try:
         return meaning(lines)
     except _NotPlainError:
         return None
 
 
-def _equations(lines: Lines) -> Factors:
+def _equations(lines: PlainLines) -> Factors:
     is_product = lines.opened == 2
     rank, count = int(is_product.sum()), len(is_product)
     _require(len(lines.heads.line) == count and 0 < rank < count and rank <= MAX_RANK)
@@ -186,7 +186,7 @@ def _equations(lines: Lines) -> Factors:
     )
 
 
-def _trilinear(lines: Lines) -> Factors:
+def _trilinear(lines: PlainLines) -> Factors:
     rank = len(lines.opened)
     _require(0 < rank <= MAX_RANK and not len(lines.heads.line) and (lines.opened == 3).all())
     a, b, c = (
@@ -215,10 +215,10 @@ def _require(condition: bool | np.bool_) -> None:
         raise _NotPlainError
 
 
-def _scanned(text: str) -> Lines:
+def _scanned(text: str) -> PlainLines:
     plain = _COMMENT.sub("", text).replace("\r\n", "\n").lower()
     _require(plain.isascii() and "\\" not in text)
-    pieces: list[Lines] = []
+    pieces: list[PlainLines] = []
     lines = 0
     for piece in _pieces(plain + "\n"):
         pieces.append(_scan(piece, lines))
@@ -229,7 +229,7 @@ def _scanned(text: str) -> Lines:
         _Terms(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(_Terms)))
         for parts in ([piece.heads for piece in pieces], [piece.terms for piece in pieces])
     )
-    return Lines(np.concatenate([piece.opened for piece in pieces]), heads, terms)
+    return PlainLines(np.concatenate([piece.opened for piece in pieces]), heads, terms)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -242,7 +242,7 @@ def _pieces(text: str) -> Iterator[str]:
         start = stop
 
 
-def _scan(text: str, first_line: int) -> Lines:
+def _scan(text: str, first_line: int) -> PlainLines:
     """The lines of a piece that ends with a line's end."""
     kinds, characters, numbers = _tokens(text)
     is_open, is_end = kinds == _OPEN, kinds == _END
@@ -280,7 +280,7 @@ def _scan(text: str, first_line: int) -> Lines:
     is_head = np.zeros(len(kinds), dtype=bool)
     is_head[heads] = True
     is_head = is_head[letters]
-    return Lines((opened[ends] - opened_before)[filled], terms[is_head], terms[~is_head])
+    return PlainLines((opened[ends] - opened_before)[filled], terms[is_head], terms[~is_head])
 
 
 def _tokens(text: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], IntArray]:

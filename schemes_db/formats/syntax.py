@@ -21,7 +21,7 @@ from .nodes import (
     LinearForm,
     Listed,
     Node,
-    Product,
+    ProductNode,
     Rows,
     Table,
     Text,
@@ -179,7 +179,7 @@ class Parser:
                 node = {}  # (0)(b11) is a product, of an empty sum
             if is_number(node):
                 scalar = times(scalar, node)
-            elif isinstance(node, Product):
+            elif isinstance(node, ProductNode):
                 scalar, beside = times(scalar, node.scalar), False
                 factors += node.factors
             else:
@@ -211,7 +211,7 @@ class Parser:
             raise self.fault(f"{described(factors[0])} where a number belongs")
         if len(factors) == 1:
             return scaled(factors[0], scalar)
-        return Product(scalar, tuple(factors))
+        return ProductNode(scalar, tuple(factors))
 
     def signed(self, in_row: bool) -> Node:
         sign = 1

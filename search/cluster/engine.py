@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...errors import PlanError
 from ...schemes_db import Target
 from ..flipgraph.policy import Policy
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from ..runs.engine import Engine, engine_of
 from ..runs.plan import Setting
 from .connection import Cluster
@@ -57,7 +57,15 @@ class Ray:
         return replace(self.inner.setting(target, walk), walkers=0)
 
     def start(
-        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
+        self,
+        walk: str,
+        starts: Sequence[WalkTerms],
+        policy: Policy,
+        *,
+        seed: int,
+        first: int,
+        walkers: int,
+        places: str,
     ) -> ClusterSession:
         """Start walks on all workers.
 

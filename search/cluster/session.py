@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import PlanError
 from ..flipgraph.policy import Policy
 from ..flipgraph.vector import Vector
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from ..runs.distinct import DistinctPool
 from ..runs.snapshot import Arrays
 from .session_worker import Standing
@@ -39,7 +39,7 @@ class ClusterSession:
         pool: WorkerPool,
         device: str,
         walk: str,
-        starts: Sequence[Terms],
+        starts: Sequence[WalkTerms],
         policy: Policy,
         *,
         seed: int,
@@ -98,7 +98,7 @@ class ClusterSession:
         parts = [self._ask(number, "chosen", walks[places]) for number, places in self._shares(walks)]
         return np.concatenate([walks[:0], *(part + self._bounds[number] for number, part in parts)])
 
-    def terms(self, walks: Vector) -> list[Terms]:
+    def terms(self, walks: Vector) -> list[WalkTerms]:
         found: list[Any] = [None] * len(walks)
         for number, places in list(self._shares(walks)):
             for place, terms in zip(places.tolist(), self._ask(number, "terms", walks[places])[1], strict=True):
@@ -115,7 +115,7 @@ class ClusterSession:
         parts = dict(self._shares(walks))
         self._changed(parts, lambda number: ("rewind", walks[parts[number]] - self._bounds[number]))
 
-    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
+    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
         parts = dict(self._shares(walks))
 
         def sent(number: int) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...schemes_db import Scheme
 from ..flipgraph.policy import Policy
 from ..flipgraph.vector import Vector
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from ..runs.code import code_hash
 from ..runs.distinct import DistinctPool
 from ..runs.engine import Session, engine_of
@@ -41,7 +41,7 @@ class SessionWorker:
         return os.getpid()
 
     def start(
-        self, device: str, walk: str, starts: Sequence[Terms], policy: Policy, seed: int, first: int, walkers: int
+        self, device: str, walk: str, starts: Sequence[WalkTerms], policy: Policy, seed: int, first: int, walkers: int
     ) -> Standing:
         """Create the session; see `Engine.start`."""
         engine, places = engine_of(device)
@@ -56,7 +56,7 @@ class SessionWorker:
         self._session.rewind(walks)
         return self._standing()
 
-    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> Standing:
+    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> Standing:
         self._session.send(walks, starts, entries)
         return self._standing()
 
@@ -76,7 +76,7 @@ class SessionWorker:
     def chosen(self, walks: Vector) -> Vector:
         return self._session.chosen(walks)
 
-    def terms(self, walks: Vector) -> list[Terms]:
+    def terms(self, walks: Vector) -> list[WalkTerms]:
         return self._session.terms(walks)
 
     def steps(self, walks: Vector) -> Vector:

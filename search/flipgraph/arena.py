@@ -6,19 +6,19 @@ import numpy as np
 
 from ...errors import PlanError
 from ..seeds import splitmix
-from ..terms.packed import WORD_BITS, Terms, Words, lanes_for
+from ..terms.packed import WORD_BITS, SchemeTerms, Words, lanes_for
 from ..terms.rings import GF2, GF3, TERNARY
 from ..terms.ternary import TernaryTerms, canonical, with_signs
 from .constraints import make_guard
 from .policy import Policy
-from .slots import BUCKET_BITS, Arena, Kind
+from .slots import BUCKET_BITS, SlotKind, WordArena
 from .walk import begin
 
 LINE_WORDS = 16
 """Words of two cache lines of 64 bytes, which processors prefetch in pairs."""
 
 
-def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
+def make_arena(start: SchemeTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> WordArena:
     """Create a walker at `start` with slots for at least `room` more terms.
 
     Raises:
@@ -28,13 +28,13 @@ def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0, policy: P
     lanes = lanes_for(start.rank + room)
     terms = rows_of(start, lanes * WORD_BITS)
     ring = GF2 if start.planes == 1 else TERNARY if isinstance(start, TernaryTerms) else GF3
-    kind = Kind((0,) * lanes, (0,) * ring, (0,), (0, 0) if policy.guarded else (0,))
+    kind = SlotKind((0,) * lanes, (0,) * ring, (0,), (0, 0) if policy.guarded else (0,))
     return arena_of(kind, terms.ravel(), lanes, splitmix(seed, index), make_guard(start, policy), policy)
 
 
-def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, policy: Policy) -> Arena:
-    """Create a walker at a start in the layout of `Arena.x`, with `lanes` words of slots."""
-    arena = Arena(
+def arena_of(kind: SlotKind, terms: Words, lanes: int, state: int, guard: Words, policy: Policy) -> WordArena:
+    """Create a walker at a start in the layout of `WordArena.x`, with `lanes` words of slots."""
+    arena = WordArena(
         kind=kind,
         x=apart(len(terms)),
         buckets=apart(3 * lanes << BUCKET_BITS),
@@ -63,8 +63,8 @@ def apart(words: int) -> Words:
     return block[first : first + words]
 
 
-def rows_of(terms: Terms, slots: int) -> Words:
-    """Return the terms in the layout of `Arena.x`, as rows.
+def rows_of(terms: SchemeTerms, slots: int) -> Words:
+    """Return the terms in the layout of `WordArena.x`, as rows.
 
     Raises:
         PlanError: a factor is zero.
@@ -79,18 +79,18 @@ def rows_of(terms: Terms, slots: int) -> Words:
     return rows
 
 
-def terms_in(flat: Words, arena: Arena, start: Terms) -> Terms:
-    """Return the terms in an array of the layout of `Arena.x`, of the type of the start."""
+def terms_in(flat: Words, arena: WordArena, start: SchemeTerms) -> SchemeTerms:
+    """Return the terms in an array of the layout of `WordArena.x`, of the type of the start."""
     rows = flat.reshape(-1, len(arena.kind.lanes) * WORD_BITS)
     rows = rows[:, rows[0] != 0]
     return with_signs(start, rows[: 3 * start.planes], rows[-1])
 
 
-def best_terms(arena: Arena, start: Terms) -> Terms:
+def best_terms(arena: WordArena, start: SchemeTerms) -> SchemeTerms:
     """Return the best terms of the walker so far."""
     return terms_in(arena.best, arena, start)
 
 
-def current_terms(arena: Arena, start: Terms) -> Terms:
+def current_terms(arena: WordArena, start: SchemeTerms) -> SchemeTerms:
     """Return the current terms of the walker."""
     return terms_in(arena.x, arena, start)

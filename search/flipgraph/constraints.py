@@ -19,7 +19,7 @@ from ...errors import PlanError
 from ...schemes_db import Target
 from ...schemes_db.grids import Kind as Block
 from ..terms.bits import compiled, popcount
-from ..terms.packed import Terms, Words
+from ..terms.packed import SchemeTerms, Words
 from ..terms.rings import ZERO
 from .policy import Policy
 
@@ -29,7 +29,7 @@ _SCALE = 1 << 32
 _MIX, _HALF = np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
 
 
-def make_guard(start: Terms, policy: Policy) -> Words:
+def make_guard(start: SchemeTerms, policy: Policy) -> Words:
     """Create the guard of a walk.
 
     Raises:

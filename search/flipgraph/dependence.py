@@ -8,13 +8,13 @@ from ..terms.bits import ONE, compiled, popcount
 from ..terms.packed import Words
 from ..terms.rings import ZERO
 from .moves import drop, put
-from .slots import REDUCTIONS, Arena, bucket_at, place_of
+from .slots import REDUCTIONS, WordArena, bucket_at, place_of
 
 _THREE = np.uint64(3)
 
 
 @compiled
-def reduce_dependent(s: Arena) -> bool:
+def reduce_dependent(s: WordArena) -> bool:
     """Remove one term whose factor is a sum of those of other terms that share another factor with it.
 
     For terms a b_t c_t with b_j = sum of some b_t, c_j is added to those c_t and term j is dropped.
@@ -54,13 +54,13 @@ def reduce_dependent(s: Arena) -> bool:
 
 
 @compiled
-def word_at(s: Arena, f: np.uint64, slot: np.uint64) -> np.uint64:
+def word_at(s: WordArena, f: np.uint64, slot: np.uint64) -> np.uint64:
     """Return factor f of a slot, 0 if it is free."""
     return s.x[place_of(s.kind, f, slot)]
 
 
 @compiled
-def crowd(s: Arena, f: np.uint64, value: np.uint64) -> np.uint64:
+def crowd(s: WordArena, f: np.uint64, value: np.uint64) -> np.uint64:
     """Return the number of slots in the bucket of a factor value."""
     h, total = bucket_at(s.kind, f, (value, ZERO)), ZERO
     for q in range(len(s.kind.lanes)):
@@ -69,7 +69,7 @@ def crowd(s: Arena, f: np.uint64, value: np.uint64) -> np.uint64:
 
 
 @compiled
-def absorb(s: Arena, e: np.uint64, members: Words, last: int, mask: np.uint64) -> None:
+def absorb(s: WordArena, e: np.uint64, members: Words, last: int, mask: np.uint64) -> None:
     """Add factor e of members[last] to that of every other member in the mask, and drop members[last]."""
     j = members[last]
     for t in range(last):

@@ -13,12 +13,12 @@ from ..terms.bits import overload
 from ..terms.packed import Words
 from ..terms.rings import GF2
 from . import dependence, moves, orbit_moves, pair_moves
-from .slots import Arena, Kind
+from .slots import SlotKind, WordArena
 
 
 def _lengths(kind: Any) -> dict[str, int]:
     """Return the lengths of a kind's parts, from the kind or from its numba type."""
-    parts = kind._asdict() if isinstance(kind, Kind) else dict(zip(kind.fields, kind.types, strict=True))
+    parts = kind._asdict() if isinstance(kind, SlotKind) else dict(zip(kind.fields, kind.types, strict=True))
     return {name: len(part) for name, part in parts.items()}
 
 
@@ -34,7 +34,7 @@ def _depends(kind: Any) -> bool:
     return (lengths["ring"], lengths["turns"], lengths["guard"]) == (GF2, 1, 1)
 
 
-def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
+def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
     """Try a flip; see `moves.try_flip`."""
     return int(_moves(kind).try_flip(kind, x, buckets, active, guard, draw))
 
@@ -45,7 +45,7 @@ def _try_flip(kind, x, buckets, active, guard, draw):  # numba compares the sign
     return lambda kind, x, buckets, active, guard, draw: move(kind, x, buckets, active, guard, draw)
 
 
-def load(kind: Kind, s: Arena, terms: Words) -> None:
+def load(kind: SlotKind, s: WordArena, terms: Words) -> None:
     """Replace all terms."""
     _moves(kind).load(s, terms)
 
@@ -56,7 +56,7 @@ def _load(kind, s, terms):
     return lambda kind, s, terms: move(s, terms)
 
 
-def reduce(kind: Kind, s: Arena) -> None:
+def reduce(kind: SlotKind, s: WordArena) -> None:
     """Drop zero terms and merge terms that share two factors."""
     _moves(kind).reduce(s)
 
@@ -67,7 +67,7 @@ def _reduce(kind, s):
     return lambda kind, s: move(s)
 
 
-def plus(kind: Kind, s: Arena) -> bool:
+def plus(kind: SlotKind, s: WordArena) -> bool:
     """Make a plus transition; return False if no pair allows it."""
     return bool(_moves(kind).plus(s))
 
@@ -78,7 +78,7 @@ def _plus(kind, s):
     return lambda kind, s: move(s)
 
 
-def reduce_dependent(kind: Kind, s: Arena) -> bool:
+def reduce_dependent(kind: SlotKind, s: WordArena) -> bool:
     """Reduce by a linear dependence, over GF(2) without symmetry or guard; return whether there was one.
 
     Dependences of three terms are found by flips.

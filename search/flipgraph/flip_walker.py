@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError
-from ..terms.packed import WORD_BITS, Terms
+from ..terms.packed import WORD_BITS, SchemeTerms
 from .arena import best_terms, make_arena, rows_of
 from .constraints import make_guard
 from .policy import Policy
@@ -27,7 +27,7 @@ class FlipWalker:
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
     """Mutable state, for `snapshot`."""
 
-    def __init__(self, start: Terms, seed: int, index: int, policy: Policy) -> None:
+    def __init__(self, start: SchemeTerms, seed: int, index: int, policy: Policy) -> None:
         self._policy, self._numbers = policy, policy.numbers
         self._kept, free = split(start, policy.keep)
         naive = start.rank == len(start.target.terms)
@@ -50,14 +50,14 @@ class FlipWalker:
         advance(self._arena, self._numbers, goal - self._kept.rank, steps)
         self.lowest = min(self.lowest, self.rank)
 
-    def terms(self) -> Terms:
+    def terms(self) -> SchemeTerms:
         words = np.concatenate([self._kept.words, best_terms(self._arena, self._kept).words], axis=1)
         return type(self._kept)(self._kept.target, words)
 
     def rewind(self) -> None:
         begin(self._arena, self._numbers)
 
-    def start_from(self, terms: Terms) -> None:
+    def start_from(self, terms: SchemeTerms) -> None:
         """Restart from other terms, the new start.
 
         Raises:
@@ -79,7 +79,7 @@ class FlipWalker:
         begin(self._arena, self._numbers)
 
 
-def split(start: Terms, kept: int) -> tuple[Terms, Terms]:
+def split(start: SchemeTerms, kept: int) -> tuple[SchemeTerms, SchemeTerms]:
     """Return the first `kept` terms, and the others.
 
     Raises:

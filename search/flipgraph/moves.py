@@ -18,8 +18,8 @@ from .policy import PLUS_TRIES
 from .slots import (
     RANK,
     REDUCTIONS,
-    Arena,
-    Kind,
+    SlotKind,
+    WordArena,
     bit_in,
     bucket_at,
     clear,
@@ -44,7 +44,7 @@ _NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
 
 
 @compiled(forceinline=True)
-def count_active(kind: Kind, active: Words) -> np.uint64:
+def count_active(kind: SlotKind, active: Words) -> np.uint64:
     """Return the number of active slots over the three factors, or of active nodes of a cyclic walk."""
     total = ZERO
     for q in range(3 * len(kind.lanes) if len(kind.turns) < 3 else len(kind.lanes)):
@@ -54,7 +54,7 @@ def count_active(kind: Kind, active: Words) -> np.uint64:
 
 @compiled(forceinline=True)
 def choose(
-    kind: Kind, x: Words, buckets: Words, active: Words, draw: np.uint64, total: np.uint64
+    kind: SlotKind, x: Words, buckets: Words, active: Words, draw: np.uint64, total: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
     """Select (f, i, j, h, coin): an active slot i of factor f, another slot j of its bucket h, and a bit, by one draw.
 
@@ -91,7 +91,7 @@ def choose(
 
 
 @compiled(forceinline=True)
-def same(kind: Kind, x: Words, f: np.uint64, i: np.uint64, j: np.uint64) -> bool:
+def same(kind: SlotKind, x: Words, f: np.uint64, i: np.uint64, j: np.uint64) -> bool:
     """Return whether two slots have the same factor f."""
     (plus, minus), (other, less) = factor_at(kind, x, f, i), factor_at(kind, x, f, j)
     return plus == other if len(kind.ring) == GF2 else (plus ^ other) | (minus ^ less) == ZERO
@@ -99,7 +99,7 @@ def same(kind: Kind, x: Words, f: np.uint64, i: np.uint64, j: np.uint64) -> bool
 
 @compiled(forceinline=True)
 def meets_another(
-    kind: Kind,
+    kind: SlotKind,
     x: Words,
     buckets: Words,
     g: np.uint64,
@@ -127,7 +127,7 @@ def meets_another(
 
 
 @compiled(forceinline=True)
-def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
+def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
     """Try a flip by one draw: a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c), t = 1 or -1.
 
     The draw selects t; if its result leaves the ring the other t is tried, and if both do the event is
@@ -179,7 +179,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
 
 
 @compiled
-def has_double(kind: Kind, x: Words, i: np.uint64, j: np.uint64) -> bool:
+def has_double(kind: SlotKind, x: Words, i: np.uint64, j: np.uint64) -> bool:
     """Return whether another term has two factors in common with term i or with term j."""
     found = False
     for t in range(64 * len(kind.lanes)):
@@ -193,7 +193,7 @@ def has_double(kind: Kind, x: Words, i: np.uint64, j: np.uint64) -> bool:
 
 
 @compiled
-def put(s: Arena, f: np.uint64, slot: np.uint64, value: Value) -> None:
+def put(s: WordArena, f: np.uint64, slot: np.uint64, value: Value) -> None:
     """Set factor f of a term to a value that need not be canonical; zero removes it."""
     turn = sign_of(s.kind.ring, value)
     place(s.kind, s.x, s.buckets, s.active, f, slot, turned(s.kind.ring, value, turn))
@@ -201,7 +201,7 @@ def put(s: Arena, f: np.uint64, slot: np.uint64, value: Value) -> None:
 
 
 @compiled
-def drop(s: Arena, slot: np.uint64) -> None:
+def drop(s: WordArena, slot: np.uint64) -> None:
     """Free a slot."""
     for f in range(3):
         put(s, np.uint64(f), slot, (ZERO, ZERO))
@@ -211,8 +211,8 @@ def drop(s: Arena, slot: np.uint64) -> None:
 
 
 @compiled
-def load(s: Arena, terms: Words) -> None:
-    """Replace all terms by others, in the layout of `Arena.x`."""
+def load(s: WordArena, terms: Words) -> None:
+    """Replace all terms by others, in the layout of `WordArena.x`."""
     clear(s)
     for t in range(64 * len(s.kind.lanes)):
         slot = np.uint64(t)
@@ -227,7 +227,7 @@ def load(s: Arena, terms: Words) -> None:
 
 
 @compiled
-def count_full(s: Arena) -> None:
+def count_full(s: WordArena) -> None:
     """Recount the full products."""
     if len(s.kind.guard) > 1:
         s.guard[FULL] = ZERO
@@ -240,13 +240,13 @@ def count_full(s: Arena) -> None:
 
 
 @compiled(forceinline=True)
-def fits(s: Arena, plus: np.uint64, minus: np.uint64, clash: np.uint64) -> bool:
+def fits(s: WordArena, plus: np.uint64, minus: np.uint64, clash: np.uint64) -> bool:
     """Return whether a sum is allowed as a factor."""
     return clash == ZERO and (len(s.kind.guard) == 1 or popcount(plus | minus) <= s.guard[NONZEROS])
 
 
 @compiled
-def reduce(s: Arena) -> None:
+def reduce(s: WordArena) -> None:
     """Drop terms with a zero factor and merge pairs that share two factors, where the sum stays in the ring."""
     slots = 64 * len(s.kind.lanes)
     kind, x = s.kind, s.x
@@ -280,7 +280,7 @@ def reduce(s: Arena) -> None:
 
 
 @compiled
-def plus(s: Arena) -> bool:
+def plus(s: WordArena) -> bool:
     """Make a plus transition: split two terms into three, which have other flips; return False if no pair allows it.
 
     a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the draw

@@ -5,10 +5,10 @@ flip at any positions p, since an orbit can be shifted cyclically. The bit of sl
 word p L + s // 64 of a set, L words a position, so an arena with 3 L lanes and one factor represents them.
 Cubes follow the nodes in `x` and never flip. `orbit_reference.py` is the equivalent in plain Python.
 
-With reversal too (`Kind.turns` of length 6) a slot represents an orbit of three and its reversal, six
+With reversal too (`SlotKind.turns` of length 6) a slot represents an orbit of three and its reversal, six
 terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix by
 matrix, has three terms; a flip with one of six terms adds both images to it, so that this remains true. With
-`Kind.whole` of length 2 no orbit of six terms becomes one of three or two cubes, as in the walks of Moosbauer and
+`SlotKind.whole` of length 2 no orbit of six terms becomes one of three or two cubes, as in the walks of Moosbauer and
 Poole (arXiv 2502.04514).
 """
 
@@ -24,8 +24,8 @@ from .policy import PLUS_TRIES
 from .slots import (
     RANK,
     REDUCTIONS,
-    Arena,
-    Kind,
+    SlotKind,
+    WordArena,
     bucket_at,
     clear,
     free_slot,
@@ -43,13 +43,13 @@ _TWO, _THREE, _SIX, _HALF, _LOW = (np.uint64(n) for n in (2, 3, 6, 32, 0xFFFFFFF
 
 
 @compiled(forceinline=True)
-def mirrored(kind: Kind, value: np.uint64) -> np.uint64:
+def mirrored(kind: SlotKind, value: np.uint64) -> np.uint64:
     """Return the matrix reversed in a walk with reversal, else unchanged."""
     return reverse_bits(value) if len(kind.turns) % 2 == 0 else value
 
 
 @compiled(forceinline=True)
-def alike(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
+def alike(kind: SlotKind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
     """Return whether an orbit is its own reversal, matrix by matrix; False in a walk without reversal."""
     if len(kind.turns) % 2 == 1:
         return False
@@ -57,7 +57,7 @@ def alike(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
 
 
 @compiled(forceinline=True)
-def taken(kind: Kind, value: np.uint64, mine: bool, other: bool) -> np.uint64:
+def taken(kind: SlotKind, value: np.uint64, mine: bool, other: bool) -> np.uint64:
     """Return the summand from another orbit's matrix: plus its reversal if only the first orbit is its own reversal.
 
     `mine` and `other`: whether the orbits are their own reversals.
@@ -66,7 +66,7 @@ def taken(kind: Kind, value: np.uint64, mine: bool, other: bool) -> np.uint64:
 
 
 @compiled(forceinline=True)
-def following(kind: Kind, node: np.uint64) -> np.uint64:
+def following(kind: SlotKind, node: np.uint64) -> np.uint64:
     """Return the node of the next position in the same orbit."""
     nodes = np.uint64(64 * len(kind.lanes))
     after = node + nodes // _THREE
@@ -74,7 +74,7 @@ def following(kind: Kind, node: np.uint64) -> np.uint64:
 
 
 @compiled(forceinline=True)
-def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
+def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
     """Try a flip of two orbits, shifted so that the equal matrices come first, by one draw."""
     scalar_code()
     event = NONE
@@ -108,7 +108,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
 
 
 @compiled(forceinline=True)
-def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
+def meets(kind: SlotKind, x: Words, buckets: Words, node: np.uint64) -> bool:
     """Return whether an orbit may equal another in the changed node and a second one, or can become a smaller one.
 
     Buckets are compared, not values, so True may be wrong.
@@ -133,7 +133,7 @@ def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
 
 
 @compiled(forceinline=True)
-def odd_one(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
+def odd_one(kind: SlotKind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
     """Return the position of the only matrix of an orbit that is not its own reversal; 3 if none or several are not."""
     if len(kind.turns) % 2 == 1:
         return 3
@@ -144,13 +144,13 @@ def odd_one(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
 
 
 @compiled
-def put_node(s: Arena, node: int, value: np.uint64) -> None:
+def put_node(s: WordArena, node: int, value: np.uint64) -> None:
     """Set a node, and update buckets and active sets."""
     place(s.kind, s.x, s.buckets, s.active, ZERO, np.uint64(node), (value, ZERO))
 
 
 @compiled
-def drop_orbit(s: Arena, slot: int) -> None:
+def drop_orbit(s: WordArena, slot: int) -> None:
     """Free a slot."""
     slots = 64 * len(s.live)
     for p in range(3):
@@ -159,7 +159,7 @@ def drop_orbit(s: Arena, slot: int) -> None:
 
 
 @compiled
-def add_orbit(s: Arena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> None:
+def add_orbit(s: WordArena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> None:
     """Store an orbit in a free slot."""
     slots = 64 * len(s.live)
     put_node(s, slot, a)
@@ -169,14 +169,14 @@ def add_orbit(s: Arena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> 
 
 
 @compiled
-def is_alike(s: Arena, slot: int) -> bool:
+def is_alike(s: WordArena, slot: int) -> bool:
     """Return whether the orbit of a slot is its own reversal, matrix by matrix."""
     slots = 64 * len(s.live)
     return alike(s.kind, s.x[slot], s.x[slots + slot], s.x[2 * slots + slot])
 
 
 @compiled
-def count_rank(s: Arena) -> None:
+def count_rank(s: WordArena) -> None:
     """Recount the terms."""
     total = 0
     for slot in range(64 * len(s.live)):
@@ -188,7 +188,7 @@ def count_rank(s: Arena) -> None:
 
 
 @compiled
-def toggle_cube(s: Arena, value: np.uint64) -> None:
+def toggle_cube(s: WordArena, value: np.uint64) -> None:
     """Add a cube modulo 2: remove it if it is present. The caller must ensure that there is room."""
     first = 192 * len(s.live)
     free = -1
@@ -202,7 +202,7 @@ def toggle_cube(s: Arena, value: np.uint64) -> None:
 
 
 @compiled
-def has_room(s: Arena) -> bool:
+def has_room(s: WordArena) -> bool:
     """Return whether there is room for two more cubes."""
     free = 0
     for q in range(MAX_CUBES):
@@ -211,8 +211,8 @@ def has_room(s: Arena) -> bool:
 
 
 @compiled
-def load(s: Arena, terms: Words) -> None:
-    """Replace all orbits and cubes by others, in the layout of `Arena.x`."""
+def load(s: WordArena, terms: Words) -> None:
+    """Replace all orbits and cubes by others, in the layout of `WordArena.x`."""
     clear(s)
     slots = 64 * len(s.live)
     for slot in range(slots):
@@ -225,7 +225,7 @@ def load(s: Arena, terms: Words) -> None:
 
 
 @compiled
-def shrink(s: Arena, t: int) -> bool:
+def shrink(s: WordArena, t: int) -> bool:
     """Drop an orbit with a zero matrix, or replace it by cubes or a smaller orbit.
 
     Returns whether it had exactly one matrix that is not its own reversal, so that another pass is needed.
@@ -252,7 +252,7 @@ def shrink(s: Arena, t: int) -> bool:
 
 
 @compiled
-def reduce(s: Arena) -> None:
+def reduce(s: WordArena) -> None:
     """Replace orbits by smaller ones where possible, and merge those that share two matrices."""
     slots = 64 * len(s.live)
     x = s.x
@@ -290,7 +290,7 @@ def reduce(s: Arena) -> None:
 
 
 @compiled
-def plus(s: Arena) -> bool:
+def plus(s: WordArena) -> bool:
     """Make a plus transition: split two orbits into three; return False if no pair allows it.
 
     a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c' with the second orbit shifted (and

@@ -12,7 +12,7 @@ from ..terms.rings import GF2
 from .arena import arena_of
 from .orbit_moves import MAX_CUBES
 from .policy import Policy
-from .slots import Arena, Kind
+from .slots import SlotKind, WordArena
 from .symmetric_walker import SymmetricWalker
 
 
@@ -23,7 +23,7 @@ def make_orbit_arena(
     room: int = 0,
     policy: Policy | None = None,
     reverse: bool = False,
-) -> Arena:
+) -> WordArena:
     """Create a symmetric walker at `start` with slots for at least `room` more orbits.
 
     Raises:
@@ -35,13 +35,13 @@ def make_orbit_arena(
     if policy.orbits == "whole" and not reverse:
         raise PlanError(WHOLE_REFUSED)
     whole = (0, 0) if policy.orbits == "whole" else (0,)
-    kind = Kind((0,) * (3 * lanes), (0,) * GF2, (0,) * (6 if reverse else 3), (0,), whole)
+    kind = SlotKind((0,) * (3 * lanes), (0,) * GF2, (0,) * (6 if reverse else 3), (0,), whole)
     terms = _flat(orbits, cubes, lanes * WORD_BITS)
     return arena_of(kind, terms, lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy)
 
 
-def orbits_in(flat: Words, arena: Arena, start: OrbitTerms) -> OrbitTerms:
-    """Return the terms in an array of the layout of `Arena.x`."""
+def orbits_in(flat: Words, arena: WordArena, start: OrbitTerms) -> OrbitTerms:
+    """Return the terms in an array of the layout of `WordArena.x`."""
     nodes, cubes = flat[:-MAX_CUBES].reshape(3, -1), flat[-MAX_CUBES:]
     orbits, cubes = nodes[:, nodes[0] != 0], cubes[cubes != 0]
     if len(arena.kind.turns) == 6:

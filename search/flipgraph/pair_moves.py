@@ -4,7 +4,7 @@ A slot is a pair of a term and its image, or a term that is its own image, in th
 `involution.mirrored_layout`, where the involution reverses the bits: "reversal" below. Terms with factors that are
 equal up to reversal flip, and their reversals at the same time. A flip with a pair adds both images to a term that is
 its own reversal, so that this remains true. Two terms of a pair that become equal cancel; if only one factor of a pair
-is not its own reversal, one term with the sum of both images replaces the pair, unless `Kind.whole` has length 2.
+is not its own reversal, one term with the sum of both images replaces the pair, unless `SlotKind.whole` has length 2.
 `pair_reference.py` is the equivalent in plain Python.
 """
 
@@ -21,8 +21,8 @@ from .policy import PLUS_TRIES
 from .slots import (
     RANK,
     REDUCTIONS,
-    Arena,
-    Kind,
+    SlotKind,
+    WordArena,
     bit_in,
     bucket_at,
     clear,
@@ -39,7 +39,7 @@ _NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
 
 
 @compiled(forceinline=True)
-def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
+def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
     """Try a flip of two pairs, the second reversed if its factor is, by one draw."""
     scalar_code()
     event = NONE
@@ -72,7 +72,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
 
 
 @compiled(forceinline=True)
-def meets(kind: Kind, x: Words, buckets: Words, changed: np.uint64, slot: np.uint64) -> bool:
+def meets(kind: SlotKind, x: Words, buckets: Words, changed: np.uint64, slot: np.uint64) -> bool:
     """Return whether a pair may equal another in the changed factor and a second one, or can become a single term.
 
     Buckets are compared, not values, so True may be wrong.
@@ -90,13 +90,13 @@ def meets(kind: Kind, x: Words, buckets: Words, changed: np.uint64, slot: np.uin
 
 
 @compiled
-def put(s: Arena, f: int, slot: int, value: np.uint64) -> None:
+def put(s: WordArena, f: int, slot: int, value: np.uint64) -> None:
     """Set a factor, and update buckets and active sets."""
     place(s.kind, s.x, s.buckets, s.active, np.uint64(f), np.uint64(slot), (value, ZERO))
 
 
 @compiled
-def drop(s: Arena, slot: int) -> None:
+def drop(s: WordArena, slot: int) -> None:
     """Free a slot."""
     for f in range(3):
         put(s, f, slot, ZERO)
@@ -104,14 +104,14 @@ def drop(s: Arena, slot: int) -> None:
 
 
 @compiled
-def is_alike(s: Arena, slot: int) -> bool:
+def is_alike(s: WordArena, slot: int) -> bool:
     """Return whether the term of a slot is its own reversal."""
     slots = 64 * len(s.live)
     return alike(s.kind, s.x[slot], s.x[slots + slot], s.x[2 * slots + slot])
 
 
 @compiled
-def count_rank(s: Arena) -> None:
+def count_rank(s: WordArena) -> None:
     """Recount the terms."""
     total = 0
     for slot in range(64 * len(s.live)):
@@ -121,8 +121,8 @@ def count_rank(s: Arena) -> None:
 
 
 @compiled
-def load(s: Arena, terms: Words) -> None:
-    """Replace all pairs by others, in the layout of `Arena.x`."""
+def load(s: WordArena, terms: Words) -> None:
+    """Replace all pairs by others, in the layout of `WordArena.x`."""
     clear(s)
     slots = 64 * len(s.live)
     for slot in range(slots):
@@ -135,7 +135,7 @@ def load(s: Arena, terms: Words) -> None:
 
 
 @compiled
-def shrink(s: Arena, t: int) -> None:
+def shrink(s: WordArena, t: int) -> None:
     """Drop a pair with a zero factor, or replace it by one term where the policy allows it."""
     slots = 64 * len(s.live)
     a, b, c = s.x[t], s.x[slots + t], s.x[2 * slots + t]
@@ -150,7 +150,7 @@ def shrink(s: Arena, t: int) -> None:
 
 
 @compiled
-def merge(s: Arena, t: int, u: int) -> bool:
+def merge(s: WordArena, t: int, u: int) -> bool:
     """Merge two pairs that share two factors, the second as it is or reversed; return whether they do."""
     slots = 64 * len(s.live)
     for reverse in range(2):
@@ -178,7 +178,7 @@ def merge(s: Arena, t: int, u: int) -> bool:
 
 
 @compiled
-def reduce(s: Arena) -> None:
+def reduce(s: WordArena) -> None:
     """Replace pairs by single terms where possible, and merge those that share two factors."""
     slots = 64 * len(s.live)
     again = True
@@ -195,7 +195,7 @@ def reduce(s: Arena) -> None:
 
 
 @compiled
-def plus(s: Arena) -> bool:
+def plus(s: WordArena) -> bool:
     """Make a plus transition: split two pairs into three; return False if no pair allows it.
 
     a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c' with the second pair reversed, and the roles

@@ -10,11 +10,13 @@ from ..terms.pairs import PairTerms
 from ..terms.rings import GF2
 from .arena import arena_of
 from .policy import Policy
-from .slots import Arena, Kind
+from .slots import SlotKind, WordArena
 from .symmetric_walker import SymmetricWalker
 
 
-def make_pair_arena(start: PairTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
+def make_pair_arena(
+    start: PairTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
+) -> WordArena:
     """Create a walker at `start` with slots for at least `room` more pairs.
 
     Raises:
@@ -23,14 +25,14 @@ def make_pair_arena(start: PairTerms, seed: int, index: int = 0, room: int = 0, 
     policy = (policy or Policy()).checked()
     lanes = lanes_for(start.words.shape[1] + room)
     whole = (0, 0) if policy.orbits == "whole" else (0,)
-    kind = Kind((0,) * lanes, (0,) * GF2, (0,) * 2, (0,), whole)
+    kind = SlotKind((0,) * lanes, (0,) * GF2, (0,) * 2, (0,), whole)
     rows = np.zeros((3, lanes * WORD_BITS), dtype=np.uint64)
     rows[:, : start.words.shape[1]] = start.words
     return arena_of(kind, rows.ravel(), lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy)
 
 
-def pairs_in(flat: Words, arena: Arena, start: PairTerms) -> PairTerms:
-    """Return the terms in an array of the layout of `Arena.x`."""
+def pairs_in(flat: Words, arena: WordArena, start: PairTerms) -> PairTerms:
+    """Return the terms in an array of the layout of `WordArena.x`."""
     rows = flat.reshape(3, len(arena.kind.lanes) * WORD_BITS)
     return PairTerms(start.target, rows[:, rows[0] != 0].copy(), start.swaps)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...schemes_db.grids import Kind
 from ..seeds import splitmix
-from ..terms.packed import WORD_BITS, Terms, lanes_for
+from ..terms.packed import WORD_BITS, SchemeTerms, lanes_for
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from .policy import MISS_LIMIT, PLUS_TRIES, Policy
 
@@ -37,7 +37,9 @@ def packed(values: Coefficients) -> tuple[int, int]:
 class ReferenceWalk:
     """A walker whose slots are a list of terms, or None where free."""
 
-    def __init__(self, start: Terms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> None:
+    def __init__(
+        self, start: SchemeTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
+    ) -> None:
         self.policy = policy or Policy()
         self.characteristic = 0 if isinstance(start, TernaryTerms) else 3 if isinstance(start, TermsModulo3) else 2
         size = WORD_BITS * lanes_for(start.rank + room)

@@ -25,10 +25,10 @@ _TWO, _SIX, _LOW = np.uint64(2), np.uint64(6), np.uint64(63)
 (STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST, PLUSES, RESTARTS, REDUCTIONS, GAIN_STEP) = (
     range(13)
 )
-"""Indices of `Arena.counters`; see `Arena`."""
+"""Indices of `WordArena.counters`; see `WordArena`."""
 
 
-class Kind(NamedTuple):
+class SlotKind(NamedTuple):
     """Compile-time parameters of a walk: the lengths of tuples of zeros, which are known to the compiler.
 
     Attributes:
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     whole: tuple[int, ...] = (0,)
 
 
-class Arena(NamedTuple):
+class WordArena(NamedTuple):
     """The complete state of a walker; the arrays are not shared and are changed in place.
 
     Attributes:
@@ -68,7 +68,7 @@ class Arena(NamedTuple):
         scratch: (3, 64) uint64, scratch memory of the moves.
     """
 
-    kind: Kind
+    kind: SlotKind
     x: Words
     buckets: Words
     active: Words
@@ -86,7 +86,7 @@ STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "counters", "
 
 
 @compiled(forceinline=True)
-def bucket_at(kind: Kind, f: np.uint64, value: Value) -> np.uint64:
+def bucket_at(kind: SlotKind, f: np.uint64, value: Value) -> np.uint64:
     """Return the index of the first word of the bucket of a factor value: the top bits of a multiplicative hash."""
     key = value[0] * _GOLDEN
     if len(kind.turns) % 2 == 0:  # a matrix and its reversal share a bucket
@@ -97,13 +97,13 @@ def bucket_at(kind: Kind, f: np.uint64, value: Value) -> np.uint64:
 
 
 @compiled(forceinline=True)
-def place_of(kind: Kind, f: np.uint64, slot: np.uint64) -> np.uint64:
+def place_of(kind: SlotKind, f: np.uint64, slot: np.uint64) -> np.uint64:
     """Return the index in `x` of the first word of factor f of a slot; f = 6 is the sign."""
     return f * np.uint64(64 * len(kind.lanes)) + slot
 
 
 @compiled(forceinline=True)
-def factor_at(kind: Kind, x: Words, f: np.uint64, slot: np.uint64) -> Value:
+def factor_at(kind: SlotKind, x: Words, f: np.uint64, slot: np.uint64) -> Value:
     """Return factor f of a slot, zero if it is free."""
     at = place_of(kind, f, slot)
     if len(kind.ring) == GF2:
@@ -112,20 +112,20 @@ def factor_at(kind: Kind, x: Words, f: np.uint64, slot: np.uint64) -> Value:
 
 
 @compiled(forceinline=True)
-def term_sign(kind: Kind, x: Words, slot: np.uint64) -> np.uint64:
+def term_sign(kind: SlotKind, x: Words, slot: np.uint64) -> np.uint64:
     """Return the sign of a term."""
     return ZERO if len(kind.ring) == GF2 else x[place_of(kind, _SIX, slot)]
 
 
 @compiled(forceinline=True)
-def turn_term(kind: Kind, x: Words, slot: np.uint64, sign: np.uint64) -> None:
+def turn_term(kind: SlotKind, x: Words, slot: np.uint64, sign: np.uint64) -> None:
     """Multiply the sign of a term by a sign."""
     if len(kind.ring) != GF2:
         x[place_of(kind, _SIX, slot)] ^= sign
 
 
 @compiled(forceinline=True)
-def bit_in(kind: Kind, lane: np.uint64, slot: np.uint64) -> np.uint64:
+def bit_in(kind: SlotKind, lane: np.uint64, slot: np.uint64) -> np.uint64:
     """Return the bit of a slot in word `lane` of a set: zero if the slot belongs to another word."""
     if len(kind.lanes) == 1:
         return ONE << slot
@@ -133,7 +133,7 @@ def bit_in(kind: Kind, lane: np.uint64, slot: np.uint64) -> np.uint64:
 
 
 @compiled(forceinline=True)
-def place(kind: Kind, x: Words, buckets: Words, active: Words, f: np.uint64, slot: np.uint64, value: Value) -> None:
+def place(kind: SlotKind, x: Words, buckets: Words, active: Words, f: np.uint64, slot: np.uint64, value: Value) -> None:
     """Set factor f of a slot, and update buckets and active sets; zero removes it.
 
     The arguments are the arrays of an arena: extracting them from it would take longer than the function
@@ -212,7 +212,7 @@ def set_live(live: Words, slot: np.uint64, used: bool) -> None:
 
 
 @compiled
-def clear(s: Arena) -> None:
+def clear(s: WordArena) -> None:
     """Remove all terms."""
     for words in (s.buckets, s.active, s.live, s.x):
         words[:] = ZERO
@@ -220,7 +220,7 @@ def clear(s: Arena) -> None:
 
 
 @compiled
-def set_out(s: Arena) -> None:
+def set_out(s: WordArena) -> None:
     """Reset the counters since the restart, for the current terms."""
     s.counters[WALK_BEST] = s.counters[RANK]
     for place in (WALK_STEPS, TRAPPED, SINCE, MISSES):

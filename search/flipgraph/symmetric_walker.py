@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import PlanError
 from .policy import Policy
-from .slots import BEST, FLIPS, STATE, STEPS, Arena
+from .slots import BEST, FLIPS, STATE, STEPS, WordArena
 from .walk import advance, begin
 
 
@@ -18,7 +18,7 @@ class SymmetricWalker:
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
     """Mutable state, for `snapshot`."""
 
-    def __init__(self, arena: Arena, rank: int, policy: Policy) -> None:
+    def __init__(self, arena: WordArena, rank: int, policy: Policy) -> None:
         if policy.guarded or policy.keep:
             raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
         self._arena, self._numbers, self.lowest = arena, policy.numbers, rank

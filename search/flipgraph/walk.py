@@ -23,7 +23,7 @@ from .slots import (
     TRAPPED,
     WALK_BEST,
     WALK_STEPS,
-    Arena,
+    WordArena,
 )
 
 
@@ -35,14 +35,14 @@ def copy(source: Words, destination: Words) -> None:
 
 
 @compiled
-def restart(s: Arena) -> None:
+def restart(s: WordArena) -> None:
     """Return to the start."""
     load(s.kind, s, s.start)
     s.counters[RESTARTS] += 1
 
 
 @compiled
-def standing(s: Arena, policy: PolicyNumbers) -> int:
+def standing(s: WordArena, policy: PolicyNumbers) -> int:
     """Return the quantity that the walk minimises: rank plus the number of full products beyond the policy's limit."""
     rank = s.counters[RANK]
     if len(s.kind.guard) > 1 and policy.full >= 0:
@@ -51,7 +51,7 @@ def standing(s: Arena, policy: PolicyNumbers) -> int:
 
 
 @compiled
-def record(s: Arena, policy: PolicyNumbers) -> None:
+def record(s: WordArena, policy: PolicyNumbers) -> None:
     """Update the counters after a new lowest rank of the walk, and store the terms if they are the best of all."""
     if s.counters[RANK] < s.counters[WALK_BEST]:
         s.counters[WALK_BEST] = s.counters[RANK]
@@ -69,7 +69,7 @@ def record(s: Arena, policy: PolicyNumbers) -> None:
 
 
 @compiled
-def keep(s: Arena, policy: PolicyNumbers) -> None:
+def keep(s: WordArena, policy: PolicyNumbers) -> None:
     """Store the current terms as the best."""
     s.counters[BEST] = standing(s, policy)
     s.guard[BEST_FULL] = s.guard[FULL]
@@ -77,7 +77,7 @@ def keep(s: Arena, policy: PolicyNumbers) -> None:
 
 
 @compiled
-def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
+def unblock(s: WordArena, policy: PolicyNumbers, trapped: bool) -> None:
     """Leave a stagnating region: reduce by a linear dependence, else make a plus, else return to the start."""
     s.counters[SINCE] = 0
     s.counters[MISSES] = 0
@@ -96,7 +96,7 @@ def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
 
 
 @compiled(nogil=True)
-def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
+def advance(s: WordArena, policy: PolicyNumbers, goal: int, steps: int) -> None:
     """Walk `steps` steps, or until the best rank is at most `goal`; a step is one draw."""
     scalar_code()
     rng, best = s.rng[0], s.counters[BEST]
@@ -130,7 +130,7 @@ def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
 
 
 @compiled
-def begin(s: Arena, policy: PolicyNumbers) -> None:
+def begin(s: WordArena, policy: PolicyNumbers) -> None:
     """Reset the walk to its start, also as the best terms; the random state continues."""
     load(s.kind, s, s.start)
     count_full(s)

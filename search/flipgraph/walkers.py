@@ -17,7 +17,7 @@ from ..terms.ternary import TermsModulo3, TernaryTerms
 from .policy import Policy
 
 
-class Terms(Protocol):
+class WalkTerms(Protocol):
     """Interface of the terms that a walk starts from and returns, in the walk's packed form."""
 
     @property
@@ -50,7 +50,7 @@ class Walker(Protocol):
     def advance(self, goal: int, steps: int) -> None:
         """Walk `steps` steps, or until the rank is at most `goal`. Releases the GIL."""
 
-    def terms(self) -> Terms:
+    def terms(self) -> WalkTerms:
         """Return the terms at `rank`."""
 
     def rewind(self) -> None:
@@ -58,7 +58,7 @@ class Walker(Protocol):
 
 
 MakeWalker = Callable[[Any, int, int, Policy], Walker]
-Pack = Callable[[Target, Scheme | None], Terms]
+Pack = Callable[[Target, Scheme | None], WalkTerms]
 
 
 class _Walk(NamedTuple):
@@ -122,7 +122,7 @@ def walk_names() -> tuple[str, ...]:
     return tuple(sorted(_WALKS))
 
 
-def pack_start(name: str, target: Target, scheme: Scheme | None = None) -> Terms:
+def pack_start(name: str, target: Target, scheme: Scheme | None = None) -> WalkTerms:
     """Return a start for the walk of this name: the scheme's terms, or the naive ones.
 
     Raises:
@@ -140,7 +140,7 @@ def walk_policy(name: str) -> Policy:
     return _walk(name).policy
 
 
-def make_walker(name: str, start: Terms, seed: int, index: int, policy: Policy) -> Walker:
+def make_walker(name: str, start: WalkTerms, seed: int, index: int, policy: Policy) -> Walker:
     """Create walk `index` of a run.
 
     Raises:

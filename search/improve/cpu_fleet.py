@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...schemes_db import Provenance, Scheme
 from ..flipgraph.policy import Policy
-from ..flipgraph.walkers import Terms, Walker, make_walker, pack_start
+from ..flipgraph.walkers import Walker, WalkTerms, make_walker, pack_start
 
 PATIENCE = 16_000_000
 """Steps without a lower rank after which a walk ends.
@@ -70,7 +70,7 @@ class CpuFleet:
         self.score = np.full(self.walkers, _EMPTY, dtype=np.int64)
         self.score[: len(starts)] = [scheme.rank for scheme in starts]
         self.flips, self.launches, self.seconds = 0, 0, 0.0
-        self._terms: list[Terms] = [pack_start(walk, self.target, scheme) for scheme in starts]
+        self._terms: list[WalkTerms] = [pack_start(walk, self.target, scheme) for scheme in starts]
         self._walk, self._policy, self._seed, self._jobs = walk, policy, seed, jobs
         self._rng, self._starts, self._begun = np.random.default_rng(seed), len(starts), 0
         self._active: list[_Walk] = []

@@ -48,7 +48,7 @@ FOUND = 256
 """Maximum number of finds of a rank in a turn: only some of them have a lift."""
 
 
-class Known(Protocol):
+class CatalogueView(Protocol):
     """Interface of the catalogue for a turn: `CatalogueUpdater`, or the `KnownSchemes` of a worker of a cluster."""
 
     over: Ring
@@ -80,7 +80,7 @@ class Descents:
 
     def __init__(
         self,
-        updater: Known,
+        updater: CatalogueView,
         ring: str,
         seed: int,
         device: str,

@@ -15,7 +15,7 @@ from ...schemes_db import Ring, Scheme, Target
 from ...schemes_db.costs import full_and_half
 from ..basis.shears import half_masks
 from ..flipgraph.policy import ANY_NONZEROS, Policy
-from ..flipgraph.walkers import PAIRS, Terms, walk_kind
+from ..flipgraph.walkers import PAIRS, WalkTerms, walk_kind
 from ..terms.orbits import WHOLE_REFUSED, OrbitTerms
 from ..terms.pairs import PairTerms
 
@@ -31,7 +31,7 @@ def has_halves(target: Target) -> bool:
     return len(half_masks(target)) > 0
 
 
-def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: Sequence[str]) -> None:
+def refuse_bounds(policy: Policy, walk: str, start: WalkTerms, over: Ring, ladder: Sequence[str]) -> None:
     """Raise a PlanError if the bounds of a policy do not apply to the run, or cannot be satisfied."""
     if not 0 <= policy.chance <= 1 or policy.nonzeros < 1 or policy.keep < 0:
         raise PlanError("a chance is 0 to 1, nonzeros are at least 1, and kept products at least 0")
@@ -49,7 +49,7 @@ def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: S
         raise PlanError(f"a lift to {over} may change products that are to be kept: search over Z2 or ZT")
 
 
-def broken(found: Scheme | Terms, policy: Policy) -> str:
+def broken(found: Scheme | WalkTerms, policy: Policy) -> str:
     """Return the reason why a scheme violates a bound, or an empty string."""
     if policy.full < 0 and policy.nonzeros >= ANY_NONZEROS:
         return ""

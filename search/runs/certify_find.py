@@ -10,7 +10,7 @@ from ...verify import certify
 from ...version import __version__
 from ..basis.sparsify import sparsified
 from ..flipgraph.policy import ANY_NONZEROS, Policy
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from ..lifting.lift import Lift, lift
 from ..lifting.ternary import ternary_lift
 from ..terms.packed import PackedTerms
@@ -43,7 +43,7 @@ class Ancestry:
         return f"{self.relation}, flip walk" if self.relation else "flip walk"
 
 
-def sparse(terms: Terms, policy: Policy) -> Terms:
+def sparse(terms: WalkTerms, policy: Policy) -> WalkTerms:
     """Return a walk's terms, over GF(2) in a sparse basis if that violates no bound of the policy."""
     if isinstance(terms, PackedTerms) and not policy.keep:
         sparser = sparsified(terms)
@@ -67,7 +67,7 @@ def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: f
     )
 
 
-def scheme_of(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
+def scheme_of(config: RunConfig, terms: WalkTerms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
     """Return the scheme of a walk's terms, with its provenance."""
     origin = terms.to_scheme(provenance_of(config, ancestry, remark, seconds))
     if ancestry.parents and origin.digest in ancestry.parents:

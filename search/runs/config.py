@@ -12,7 +12,7 @@ from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
 from ..cluster.connection import Cluster
 from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
-from ..flipgraph.walkers import Terms, pack_start, walk_policy
+from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
 from ..format_moves.registry import MOVES, refuse_moves
 from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
@@ -22,7 +22,7 @@ from .engine import Engine
 from .field_types import check_field_types
 from .objectives import HALF_OBJECTIVES, objective_names
 from .plan import PoolPlan, Setting
-from .stages import EASY_SIDE, Stage, corners_below, formats_below, parse_stage
+from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_stage
 
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
@@ -273,13 +273,13 @@ class RunConfig:
         return Z if self.ring == "ZT" else parse_ring(self.ring)
 
     @cached_property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[FormatStage, ...]:
         """Formats of the run in order, the target last."""
         steps = (parse_stage(text, self.output_ring) for text in self.ladder or ())
-        return (*steps, Stage(self.final_target, self.rank))
+        return (*steps, FormatStage(self.final_target, self.rank))
 
     @cached_property
-    def terms(self) -> Terms:
+    def terms(self) -> WalkTerms:
         """Terms that the walks start from."""
         if cubes := self.cubes or self._tuned_cubes():
             return self._with_cubes(cubes)
@@ -290,7 +290,7 @@ class RunConfig:
         tuned = self.engine.by_format and self.start is None and not self.ladder and self.final_target.is_general
         return TUNED_CUBES.get((self.walk, self.final_target.shape), "") if tuned else ""
 
-    def _with_cubes(self, cubes: str) -> Terms:
+    def _with_cubes(self, cubes: str) -> WalkTerms:
         """Return the naive symmetric start with the given cubes.
 
         Raises:
@@ -304,7 +304,7 @@ class RunConfig:
         return make(self.final_target, parse_cubes(cubes))
 
     @cached_property
-    def starts(self) -> tuple[Terms, ...]:
+    def starts(self) -> tuple[WalkTerms, ...]:
         """All starts of the walks: `terms`, and the naive scheme with `naive_too`."""
         return (self.terms, pack_start(self.walk, self.final_target)) if self.naive_too else (self.terms,)
 

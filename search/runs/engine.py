@@ -16,7 +16,7 @@ from ...errors import PlanError
 from ...schemes_db import Target
 from ..flipgraph.policy import Policy
 from ..flipgraph.vector import Vector
-from ..flipgraph.walkers import Terms, Walker, make_walker
+from ..flipgraph.walkers import Walker, WalkTerms, make_walker
 from .plan import Setting
 from .settings import setting_for
 from .snapshot import Arrays, restore, snapshot
@@ -49,7 +49,7 @@ class Session(Protocol):
     def chosen(self, walks: Vector) -> Vector:
         """Select those of some walks whose terms are to be collected in this round, in the order of collection."""
 
-    def terms(self, walks: Vector) -> list[Terms]:
+    def terms(self, walks: Vector) -> list[WalkTerms]:
         """Return the terms of some walks at their ranks in `ranks`."""
 
     def steps(self, walks: Vector) -> Vector:
@@ -58,7 +58,7 @@ class Session(Protocol):
     def rewind(self, walks: Vector) -> None:
         """Reset some walks to their start and their `ranks` to those of the start; their random states continue."""
 
-    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
+    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
         """Set walk `walks[i]` to `starts[entries[i]]`, its new start."""
 
     def to_arrays(self) -> Arrays:
@@ -83,7 +83,15 @@ class Engine(Protocol):
         """
 
     def start(
-        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
+        self,
+        walk: str,
+        starts: Sequence[WalkTerms],
+        policy: Policy,
+        *,
+        seed: int,
+        first: int,
+        walkers: int,
+        places: str,
     ) -> Session:
         """Start walks `first` to `first + walkers - 1` of a seed.
 
@@ -128,7 +136,7 @@ class ThreadSession:
     def chosen(self, walks: Vector) -> Vector:
         return walks
 
-    def terms(self, walks: Vector) -> list[Terms]:
+    def terms(self, walks: Vector) -> list[WalkTerms]:
         return [self._walkers[walk].terms() for walk in walks.tolist()]
 
     def steps(self, walks: Vector) -> Vector:
@@ -138,7 +146,7 @@ class ThreadSession:
         for walk in walks.tolist():
             self._walkers[walk].rewind()
 
-    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
+    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
         for walk, entry in zip(walks.tolist(), entries.tolist(), strict=True):
             walker = self._walkers[walk]
             if not hasattr(walker, "start_from"):
@@ -161,7 +169,15 @@ class Threads:
         return setting_for(target, walk)
 
     def start(
-        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
+        self,
+        walk: str,
+        starts: Sequence[WalkTerms],
+        policy: Policy,
+        *,
+        seed: int,
+        first: int,
+        walkers: int,
+        places: str,
     ) -> ThreadSession:
         if places:
             raise PlanError(f"device cpu:{places} is not known: write cpu, and the number of threads as jobs")
@@ -183,7 +199,15 @@ class Cuda:
         return run_setting(target, walk)
 
     def start(
-        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
+        self,
+        walk: str,
+        starts: Sequence[WalkTerms],
+        policy: Policy,
+        *,
+        seed: int,
+        first: int,
+        walkers: int,
+        places: str,
     ) -> Session:
         from ..flipgraph.gpu.session import CudaSession
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..flipgraph.vector import Vector
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from ..seeds import splitmix, splitmix_range
-from ..terms.packed import Terms as PlainTerms
+from ..terms.packed import SchemeTerms
 from ..terms.ternary import open_flips
 from .engine import Session
 from .plan import PoolPlan
@@ -55,9 +55,9 @@ class RankPools:
     """
 
     def __init__(
-        self, starts: Sequence[Terms], walkers: int, goal: int, seed: int, plan: PoolPlan | None = None
+        self, starts: Sequence[WalkTerms], walkers: int, goal: int, seed: int, plan: PoolPlan | None = None
     ) -> None:
-        if not isinstance(starts[0], PlainTerms):
+        if not isinstance(starts[0], SchemeTerms):
             raise PlanError(f"terms of kind {type(starts[0]).__name__} are not gathered: search without pools")
         self.plan = plan or PoolPlan()
         self.goal, self._seed, self._draws, self._idle, self._still = goal, seed, 0, 0, 0
@@ -112,7 +112,7 @@ class RankPools:
         """Return the number of schemes of a rank that are enough to start from it."""
         return self.plan.large if rank <= self.goal + self.plan.near else self.plan.small
 
-    def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
+    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes in order of increasing rank, then of arrival."""
         for rank in sorted(self.members_of):
             pool = self.members_of[rank]

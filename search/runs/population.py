@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..flipgraph.vector import Vector
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from .distinct import DistinctPool
 from .engine import Session
 from .plan import PoolPlan
@@ -30,7 +30,7 @@ class PopulationWalks:
     `plan.linger` rounds are spent on more, then walks from those found supply the missing ones.
     """
 
-    def __init__(self, starts: Sequence[Terms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
+    def __init__(self, starts: Sequence[WalkTerms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
         self.plan, self.goal, self._gather = plan, goal, gather
         self._kind: Any = type(starts[0])
         self._target, self._count = starts[0].target, len(starts)
@@ -65,7 +65,7 @@ class PopulationWalks:
                 self._pool.add(terms.to_scheme())
         session.rewind(reached)
 
-    def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
+    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes that reached the goal; if there are none, the terms of the lowest walkers."""
         root = 0 if self._count == 1 else -1
         if self._reached:

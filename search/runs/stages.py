@@ -17,7 +17,7 @@ EASY_TERMS = 48
 
 
 @dataclass(frozen=True)
-class Stage:
+class FormatStage:
     """One format of a run, the rank wanted (None for the lowest possible), and its number of full products."""
 
     target: Target
@@ -30,7 +30,7 @@ class Stage:
         return f"{self.target}:{self.rank if self.full is None else f'{self.full}+{self.rank - self.full}'}"
 
 
-def parse_stage(text: str, ring: Ring) -> Stage:
+def parse_stage(text: str, ring: Ring) -> FormatStage:
     """Parse a stage `TARGET:RANK`, `TARGET:FULL+HALF` or `TARGET`, which means the best known rank over the ring.
 
     Raises:
@@ -42,13 +42,13 @@ def parse_stage(text: str, ring: Ring) -> Stage:
         raise PlanError(f"{text!r} is no step of a ladder: write TARGET, TARGET:RANK or TARGET:FULL+HALF")
     target = parse_target(match.group(1))
     if match.group(3):
-        return Stage(target, int(match.group(2)) + int(match.group(3)), int(match.group(2)))
+        return FormatStage(target, int(match.group(2)) + int(match.group(3)), int(match.group(2)))
     if match.group(2):
-        return Stage(target, int(match.group(2)))
+        return FormatStage(target, int(match.group(2)))
     known = best_known(target, ring)
     if known is None:
         raise PlanError(f"no best known rank of {target} is in the tables: write {target}:RANK")
-    return Stage(target, known.rank, known.full)
+    return FormatStage(target, known.rank, known.full)
 
 
 def formats_below(target: Target) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..flipgraph.vector import Vector
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import WalkTerms
 from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays
 
 
-class Strategy(Protocol):
+class SearchStrategy(Protocol):
     """Interface for sending walks to starts and collecting finds, between rounds, in walk order, with its own draws."""
 
     def begin(self, session: Session) -> None:
@@ -30,7 +30,7 @@ class Strategy(Protocol):
     def after_round(self, session: Session) -> None:
         """Collect the finds of the walks, and send walks to new starts."""
 
-    def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
+    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes to continue from in a larger format, best first, each with the index of its start."""
 
     def idle(self) -> bool:
@@ -56,7 +56,7 @@ class IndependentWalks:
     """
 
     def __init__(
-        self, starts: Sequence[Terms], walkers: int, goal: int, steps: int, plan: PoolPlan, *, gather: bool = False
+        self, starts: Sequence[WalkTerms], walkers: int, goal: int, steps: int, plan: PoolPlan, *, gather: bool = False
     ) -> None:
         self.plan, self.goal = plan, goal
         self._turn = max(1, plan.turn // steps)
@@ -98,7 +98,7 @@ class IndependentWalks:
             session.send(done, self._starts, self._from[done])
         self._ages[done] = 0
 
-    def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
+    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes that reached the goal, then the lowest of the walks by rank, then the starts."""
         yield from self._gathered
         for walk in np.argsort(session.ranks, kind="stable")[:, None]:

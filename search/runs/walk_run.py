@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
-from ..flipgraph.walkers import Terms, pack_start
+from ..flipgraph.walkers import WalkTerms, pack_start
 from ..format_moves.starts import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
@@ -28,7 +28,7 @@ from .record import Record
 from .result import Find, Unlifted
 from .search_run import SearchRun
 from .snapshot import Arrays
-from .strategy import IndependentWalks, Strategy
+from .strategy import IndependentWalks, SearchStrategy
 
 LIFTS_PER_STEP = 6
 """Maximum number of schemes that are tried for each one that a ladder passes on, as they must lift."""
@@ -50,7 +50,7 @@ class WalkRun(SearchRun):
     """A search by walks in progress."""
 
     _session: Session
-    _strategy: Strategy
+    _strategy: SearchStrategy
     _setting: Setting
     _flips_before = 0
     _attempt = 0
@@ -64,7 +64,7 @@ class WalkRun(SearchRun):
         config = self.config
         self._stage, aim, self._setting = stage, config.stages[stage], config.setting(stage)
         plan = self._setting.plan
-        starts: list[Terms] = list(config.starts)
+        starts: list[WalkTerms] = list(config.starts)
         self._ancestries = [Ancestry((config.start.digest,) if config.start else ()), Ancestry()][: len(starts)]
         if stage:
             steps = [step for before, step in self._steps if before == stage - 1][-plan.passed :]
@@ -242,7 +242,7 @@ class WalkRun(SearchRun):
         """Lowest rank among the starts and the finds."""
         return min([self._started, *(found.scheme.rank for found in self._finds)])
 
-    def _scheme_of(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
+    def _scheme_of(self, terms: WalkTerms, walk: int, root: int | None = None) -> Scheme:
         """Return the scheme of a walk's terms, derived from the start of the walk, or from start `root`."""
         places = np.array([walk])
         remark = f"walk {walk}, round {self._round}, step {self._session.steps(places)[0]}"

@@ -22,8 +22,8 @@ from ...schemes_db.program import Lin, Load, Op, Product, Store
 from ...schemes_db.straightline import program_of
 from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
-from .linear_maps import LinearMap, PairedMap, TernaryMap, fits_ternary
-from .straight_line import Lines
+from .linear_maps import PairedMap, SearchedMap, TernaryMap, fits_ternary
+from .straight_line import ProgramLines
 
 IntArray = npt.NDArray[np.int64]
 
@@ -92,9 +92,9 @@ def fewer_additions(
     return Additions(scheme, program, outcome, plain_additions(scheme), done)
 
 
-def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[LinearMap, bool]]:
+def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[SearchedMap, bool]]:
     """Return minimisers of the map and of its transpose (True): `PairedMap`, and `TernaryMap` where possible."""
-    found: list[tuple[LinearMap, bool]] = []
+    found: list[tuple[SearchedMap, bool]] = []
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
         found.append((PairedMap(one, seed, index + place), transposed))
@@ -103,12 +103,12 @@ def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[LinearMap
     return found
 
 
-def _best_lines(minimisers: list[tuple[LinearMap, bool]]) -> Lines:
+def _best_lines(minimisers: list[tuple[SearchedMap, bool]]) -> ProgramLines:
     found = [one.lines().transposed() if back else one.lines() for one, back in minimisers if one.additions >= 0]
     return min(found, key=lambda lines: lines.additions)
 
 
-def _program(scheme: Scheme, maps: list[Lines]) -> Program:
+def _program(scheme: Scheme, maps: list[ProgramLines]) -> Program:
     """Build the program of three maps; denominators become coefficients of the stores."""
     _, k, n = scheme.target.shape
     ops: list[Op] = []
@@ -148,7 +148,7 @@ def _program(scheme: Scheme, maps: list[Lines]) -> Program:
     return Program(scheme.target, scheme.ring, tuple(ops))
 
 
-def _append(ops: list[Op], lines: Lines, ids: dict[int, int], fresh: int) -> int:
+def _append(ops: list[Op], lines: ProgramLines, ids: dict[int, int], fresh: int) -> int:
     """Append the lines as ops and enter their values in `ids`; return the next free id."""
     for value, line in enumerate(lines.lines, lines.inputs):
         ops.append(Lin(fresh, tuple((coefficient, ids[source]) for coefficient, source in line)))

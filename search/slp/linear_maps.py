@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..seeds import splitmix
-from .straight_line import Lines
+from .straight_line import ProgramLines
 
 IntArray = npt.NDArray[np.int64]
 
@@ -21,7 +21,7 @@ _HALF = 32
 _MASK = (1 << _HALF) - 1
 
 
-class LinearMap(Protocol):
+class SearchedMap(Protocol):
     """A map with the best lines found so far; `additions` is -1 before the first."""
 
     additions: int
@@ -29,7 +29,7 @@ class LinearMap(Protocol):
     def improve(self, runs: int) -> None:
         """Run `runs` more times; the result depends only on the seed and the number of runs."""
 
-    def lines(self) -> Lines:
+    def lines(self) -> ProgramLines:
         """Return the best lines so far; available after the first `improve`."""
 
 
@@ -63,7 +63,7 @@ class PairedMap:
             self._rng,
         )
 
-    def lines(self) -> Lines:
+    def lines(self) -> ProgramLines:
         m = self._start.astype(np.int64)
         lines: list[tuple[tuple[int, int], ...]] = []
         for new, (i, j, ratio) in enumerate(self._best[: self._steps].tolist(), self._columns):
@@ -81,7 +81,7 @@ class PairedMap:
                 outputs.append((1, self._columns + len(lines) - 1))
             else:
                 outputs.append(terms[0] if terms else (0, -1))
-        return Lines(self._columns, tuple(lines), tuple(outputs))
+        return ProgramLines(self._columns, tuple(lines), tuple(outputs))
 
 
 class TernaryMap:
@@ -104,7 +104,7 @@ class TernaryMap:
             self._sums, self._words, self._inputs, runs, self.additions, self._values, self._pairs, self._rng
         )
 
-    def lines(self) -> Lines:
+    def lines(self) -> ProgramLines:
         words = self._values[: self._inputs + self.additions].tolist()
         place = {word: value for value, word in enumerate(words)}
         lines = []
@@ -119,7 +119,7 @@ class TernaryMap:
                 outputs.append((0, -1))
             else:
                 outputs.append((1, place[word]) if word in place else (-1, place[_negative(word)]))
-        return Lines(self._inputs, tuple(lines), tuple(outputs))
+        return ProgramLines(self._inputs, tuple(lines), tuple(outputs))
 
 
 def fits_ternary(matrix: IntArray) -> bool:

@@ -9,7 +9,7 @@ Terms = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Lines:
+class ProgramLines:
     """A straight-line program: line k is a sum over values; values are the inputs, then the lines.
 
     `outputs` are the (coefficient, value) of every row of the map; value -1 is zero.
@@ -23,7 +23,7 @@ class Lines:
     def additions(self) -> int:
         return sum(len(line) - 1 for line in self.lines if line)
 
-    def transposed(self) -> Lines:
+    def transposed(self) -> ProgramLines:
         """Return the transposed program: reversed, with inputs and outputs exchanged and uses turned into terms.
 
         It has outputs - inputs (of this program) more additions than this one (Tellegen's principle).
@@ -47,4 +47,4 @@ class Lines:
             if value >= self.inputs and source >= 0:
                 for factor, used in self.lines[value - self.inputs]:
                     uses[used].append((factor * coefficient, source))
-        return Lines(rows, tuple(made), tuple(place[value] for value in range(self.inputs)))
+        return ProgramLines(rows, tuple(made), tuple(place[value] for value in range(self.inputs)))

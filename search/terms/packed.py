@@ -22,11 +22,11 @@ MAX_TERMS = 512
 
 _ONE = np.uint64(1)
 
-Same = TypeVar("Same", bound="Terms")
+Same = TypeVar("Same", bound="SchemeTerms")
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class SchemeTerms:
     """The terms of a scheme, the start of a walk; a subclass for each ring.
 
     `words` is (3 planes, R) uint64, read-only. Bit b of `words[f, r]` is set where the coefficient of
@@ -121,7 +121,7 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedTerms(Terms):
+class PackedTerms(SchemeTerms):
     """The terms of a scheme over GF(2)."""
 
     ring = Z2

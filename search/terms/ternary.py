@@ -9,12 +9,12 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Z
 from ...schemes_db.ring import Z3
-from .packed import Terms, Words
+from .packed import SchemeTerms, Words
 
 _ONE = np.uint64(1)
 
 
-class _Signed(Terms):
+class _Signed(SchemeTerms):
     """Terms in two planes."""
 
     planes = 2
@@ -66,7 +66,7 @@ class TermsModulo3(_Signed):
         return cls._of(Scheme(scheme.target, *scheme.reduced_mod(3), Z3))
 
 
-def canonical(terms: Terms) -> tuple[Words, Words]:
+def canonical(terms: SchemeTerms) -> tuple[Words, Words]:
     """Return factors (3 planes, R) whose lowest coefficient is 1, and the extracted signs (R,).
 
     A sign is a word: no bits for plus, all bits for minus, and always plus over GF(2).
@@ -81,7 +81,7 @@ def canonical(terms: Terms) -> tuple[Words, Words]:
     return (words ^ change).reshape(-1, terms.rank), np.bitwise_xor.reduce(sign, axis=0)
 
 
-def with_signs(like: Terms, words: Words, signs: Words) -> Terms:
+def with_signs(like: SchemeTerms, words: Words, signs: Words) -> SchemeTerms:
     """Invert `canonical`: return terms of the type and target of `like`."""
     if like.planes == 2:
         words = words.copy()
@@ -91,7 +91,7 @@ def with_signs(like: Terms, words: Words, signs: Words) -> Terms:
     return type(like)(like.target, words)
 
 
-def open_flips(terms: Terms) -> int:
+def open_flips(terms: SchemeTerms) -> int:
     """Return the number of factors that equal the same factor of another term up to sign: candidates for flips."""
     forms = canonical(terms)[0]
     return sum(_shared(forms[f::3]) for f in range(3))

@@ -21,7 +21,7 @@ from lcma.search.flipgraph.gpu import memory
 from lcma.search.flipgraph.gpu.device import DeviceLostError
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.gpu.kernel import twin
-from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.layout import WalkerLayout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
 from lcma.search.flipgraph.gpu.session import CudaSession
 from lcma.search.flipgraph.gpu.settings import setting_for
@@ -52,7 +52,7 @@ def naive(name: str, walk: str = "flip") -> lcma.Scheme:
 )
 def test_a_state_holds_the_scheme(name, kind):
     scheme = naive("4x4x4", "flip-c3") if kind.get("symmetric") else resolve(name)[0]
-    layout = Layout.fitting(scheme.target, scheme.rank, **kind)
+    layout = WalkerLayout.fitting(scheme.target, scheme.rank, **kind)
     state = pack(layout, scheme)
     assert state.shape == (layout.form.words,)
     assert ranks_of(layout, np.stack([state, 0 * state])).tolist() == [scheme.rank, 0]
@@ -63,16 +63,16 @@ def test_a_state_holds_the_scheme(name, kind):
 @pytest.mark.parametrize("name", ["4x4x4:tri-left", "3x3x3:tri-out", "4x4x4:band(1)"])
 def test_absent_blocks_take_no_bits(name):
     scheme = naive(name)
-    layout = Layout.fitting(scheme.target, scheme.rank)
+    layout = WalkerLayout.fitting(scheme.target, scheme.rank)
     assert layout.form.parts == -(-max(int((kinds != 0).sum()) for kinds in scheme.target.kind_arrays) // 16)
     assert unpack(layout, pack(layout, scheme)).digest == scheme.digest
 
 
 def test_what_does_not_fit_is_refused_with_a_reason():
     with pytest.raises(PlanError, match="packs at most 64"):
-        Layout.fitting(parse_target("9x9x2"), 100)
+        WalkerLayout.fitting(parse_target("9x9x2"), 100)
     with pytest.raises(PlanError, match="holds 2 to 512"):
-        Layout.fitting(parse_target("8x8x8"), 513)
+        WalkerLayout.fitting(parse_target("8x8x8"), 513)
     with pytest.raises(PlanError, match="needs a scheme"):
         Fleet([], device="cpu")
     with pytest.raises(PlanError, match="no half blocks"):

@@ -13,7 +13,7 @@ import pytest
 
 from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.gpu import kernel_cache
-from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.layout import WalkerLayout
 
 CHIP = """
 import sys
@@ -134,7 +134,7 @@ def compiler(monkeypatch):
     kernel_cache.code_hash.cache_clear()
 
 
-FORM = Layout.fitting(parse_target("2x2x2"), 16).form
+FORM = WalkerLayout.fitting(parse_target("2x2x2"), 16).form
 
 
 def test_a_kernel_is_cached_under_the_architecture_that_its_compiler_names(compiler, tmp_path):

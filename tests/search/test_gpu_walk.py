@@ -8,9 +8,9 @@ import lcma
 from lcma.schemes_db import parse_target
 from lcma.search import Policy
 from lcma.search.flipgraph.gpu.fleet import Fleet, slots_for
-from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.layout import WalkerLayout
 from lcma.search.flipgraph.gpu.packing import bits_of
-from lcma.search.flipgraph.gpu.reference import ReferenceWalk
+from lcma.search.flipgraph.gpu.reference import GpuReferenceWalk
 from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
 from lcma.search.flipgraph.gpu.session import WALKS, gpu_kind
 from lcma.search.flipgraph.walkers import make_walker, pack_start
@@ -62,11 +62,11 @@ def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, se
     return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", swaps=swaps, **options)
 
 
-def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> ReferenceWalk:
+def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> GpuReferenceWalk:
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
     start = start or naive(name, walk)
     fleet = fleet_of(start, walk, policy)
-    reference = ReversibleReferenceWalk if "z2" in walk else ReferenceWalk
+    reference = ReversibleReferenceWalk if "z2" in walk else GpuReferenceWalk
     walker = reference(fleet.layout, start, policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
     for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:
@@ -120,4 +120,4 @@ def test_a_block_of_reversible_walkers_on_6x6x6_is_a_warp(margin):
     start = naive("6x6x6", "flip-c3z2")
     slots = slots_for([start], margin, True, True, True)
     assert slots == 48
-    assert Layout.fitting(start.target, slots, symmetric=True, reversible=True).form.threads == 32
+    assert WalkerLayout.fitting(start.target, slots, symmetric=True, reversible=True).form.threads == 32

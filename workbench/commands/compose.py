@@ -12,7 +12,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.closure import find_recipes
 from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.formats import lcma_json
-from ...schemes_db.pareto import Entry
+from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
 from ...schemes_db.recipes import render
 from ...schemes_db.shipped import shipped, shipped_names
@@ -96,7 +96,7 @@ def command(
     click.echo(f"{wanted} rank {part.rank}{gap}" + ("" if dry_run else f", certified, {str(facts['digest'])[:12]}"))
 
 
-def _owner(entry: Entry) -> str:
+def _owner(entry: CatalogueRow) -> str:
     return f"shipped as {entry.name}" if entry.origin == "shipped" else f"your own {entry.name}".strip()
 
 
@@ -110,7 +110,7 @@ def _write_recipes(out: str | None, force: bool) -> None:
     click.echo(f"{len(recipes)} recipes written to {out}", err=True)
 
 
-def _to_json(part: Part, whose: Mapping[str, Entry]) -> dict[str, object]:
+def _to_json(part: Part, whose: Mapping[str, CatalogueRow]) -> dict[str, object]:
     named = {"scheme": part.name} if part.name else {}
     if (entry := whose.get(part.name)) is not None:
         named |= {"name": entry.name, "origin": entry.origin}

@@ -9,7 +9,7 @@ import click
 
 from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.pareto import Entry
+from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
 from ..output import print_csv, print_json, print_table
 
@@ -87,12 +87,12 @@ def _brief(column: str, cell: object) -> object:
     return str(parse_target(str(cell))) if column == "target" else cell
 
 
-def _known_rank(entry: Entry) -> int | None:
+def _known_rank(entry: CatalogueRow) -> int | None:
     known = best_known(parse_target(entry.target), parse_ring(entry.ring))
     return known.rank if known else None
 
 
-def _row(entry: Entry) -> tuple[object, ...]:
+def _row(entry: CatalogueRow) -> tuple[object, ...]:
     return (
         entry.name or "-",
         entry.target,
@@ -108,9 +108,9 @@ def _row(entry: Entry) -> tuple[object, ...]:
     )
 
 
-def _records(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+def _records(entries: Sequence[CatalogueRow]) -> list[tuple[object, ...]]:
     """The best entry of every target and ring: lowest rank, then fewest full products, then fewest additions."""
-    groups: dict[tuple[str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str], list[CatalogueRow]] = {}
     for entry in entries:
         groups.setdefault((entry.target, entry.ring), []).append(entry)
     rows: list[tuple[object, ...]] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import DamagedRowError
 from ...schemes_db import Target, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.pareto import Entry
+from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import KnownRank, best_known
 from ..schemes import stored_scheme
 
@@ -18,7 +18,7 @@ from ..schemes import stored_scheme
 class Listed:
     """A row of the catalogue with what the site says of it. `page` is relative to the site's root."""
 
-    entry: Entry
+    entry: CatalogueRow
     target: Target
     known: KnownRank | None
     best: bool
@@ -118,7 +118,7 @@ def _label(target: str) -> str:
     return target if len(target) <= 32 else f"{target.partition('(')[0]}(…)"
 
 
-def _merit(entry: Entry) -> tuple[float, int, int, str]:
+def _merit(entry: CatalogueRow) -> tuple[float, int, int, str]:
     return entry.full_products + entry.half_products / 2, entry.rank, entry.additions, entry.digest
 
 

@@ -16,7 +16,7 @@ from ...terms.involution import Swaps
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
-from .layout import Layout
+from .layout import WalkerLayout
 from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
 from .numbers import numbers_of, thresholds_of
 from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
@@ -95,7 +95,7 @@ class Fleet:
         if walkers is not None and walkers < 1:
             raise PlanError("a fleet needs at least 1 walker")
         self.policy = (policy or Policy()).checked()
-        self.layout = Layout.fitting(
+        self.layout = WalkerLayout.fitting(
             starts[0].target,
             slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible, swaps),
             ternary=ternary,

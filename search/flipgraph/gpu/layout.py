@@ -154,7 +154,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Layout:
+class WalkerLayout:
     """Memory layout of the terms of a target in a walker; `swaps` are those of another involution than reversal."""
 
     target: Target
@@ -172,7 +172,7 @@ class Layout:
         reversible: bool = False,
         swaps: Swaps | None = None,
         whole: bool = False,
-    ) -> Layout:
+    ) -> WalkerLayout:
         """Return a layout for `slots` terms, or orbits: of a cyclic shift if `symmetric`, a reversal if `reversible`.
 
         With `swaps` orbits are under another involution, without the shift. With `whole` no orbit becomes its own

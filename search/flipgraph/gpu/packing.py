@@ -13,14 +13,14 @@ from ...terms.involution import Swaps
 from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms
 from ...terms.pairs import PairTerms
-from .layout import HASH, MAX_CUBES, PRIME, Layout, Words, bit_print
+from .layout import HASH, MAX_CUBES, PRIME, WalkerLayout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
 
 _PART = np.uint64(0xFFFF)
 
 
-def encode(layout: Layout, plus: Values, minus: Values) -> Values:
+def encode(layout: WalkerLayout, plus: Values, minus: Values) -> Values:
     """Return the parts of values, given the bits of their 1s and -1s: (planes, ...) of 16 bits each."""
     shifts = np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)
     sources = (plus, minus) if layout.form.ternary else (plus,)
@@ -33,7 +33,7 @@ def encode(layout: Layout, plus: Values, minus: Values) -> Values:
     return parts
 
 
-def decode(layout: Layout, parts: Values) -> tuple[Values, Values]:
+def decode(layout: WalkerLayout, parts: Values) -> tuple[Values, Values]:
     """Invert `encode`."""
     shifts = (np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)).reshape(-1, *[1] * (parts.ndim - 1))
     if layout.form.half:
@@ -79,7 +79,7 @@ def _mix(parts: Values) -> Values:
     return (total >> np.uint64(7)) & _PART
 
 
-def _linear(layout: Layout, plus: Values) -> Values:
+def _linear(layout: WalkerLayout, plus: Values) -> Values:
     """Return the summand of the fingerprint of a value modulo 2, which must be linear."""
     mixed = np.zeros_like(plus)
     for bit in range(16, 16 * layout.form.parts):
@@ -87,7 +87,7 @@ def _linear(layout: Layout, plus: Values) -> Values:
     return mixed
 
 
-def pack(layout: Layout, scheme: Scheme) -> Words:
+def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
     """Convert a scheme to a state (words,).
 
     Raises:
@@ -149,7 +149,7 @@ def orbits_in_pairs(scheme: Scheme, symmetric: bool, swaps: Swaps | None = None)
     return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
-def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
+def _bits(layout: WalkerLayout, scheme: Scheme) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, with lowest coefficient 1, and the extracted signs (R,)."""
     if not layout.form.ternary and (reduced := scheme.over_z2() if scheme.ring is not Z2 else scheme) is not None:
         scheme = reduced
@@ -169,7 +169,7 @@ def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
     return plus, minus, signs
 
 
-def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -> Scheme:
+def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = None) -> Scheme:
     """Return the scheme of a state, over Z2 or, if ternary, over Z."""
     plus, minus, signs = bits_of(layout, state)
     if layout.form.half and not layout.form.symmetric:
@@ -200,7 +200,7 @@ def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -
     return Scheme.from_arrays(layout.target, u, v, w, Z, provenance=provenance or Provenance())
 
 
-def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
+def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
     slots = layout.form.slot_ids
     rows = (slots >> 5) * 16 + (slots & 15)
@@ -217,7 +217,7 @@ def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
     return plus, minus, signs
 
 
-def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
+def ranks_of(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
     """Return (N,): the numbers of terms in states (N, words)."""
     form = layout.form
     # A live slot has a nonzero value in each factor, though its fingerprint may be 0; an empty one has none.
@@ -231,7 +231,7 @@ def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
     return ranks.astype(np.int64)
 
 
-def _alike(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
+def _alike(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
     """Return (N,): the numbers of orbits of states (N, words) that are their own reversal, matrix by matrix."""
     form, counts = layout.form, []
     rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
@@ -244,12 +244,12 @@ def _alike(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
     return np.concatenate(counts)
 
 
-def pack_all(layout: Layout, schemes: Sequence[Scheme]) -> Words:
+def pack_all(layout: WalkerLayout, schemes: Sequence[Scheme]) -> Words:
     """Return the states (schemes, words) of some schemes."""
     return np.stack([pack(layout, scheme) for scheme in schemes])
 
 
-def _scatter(layout: Layout, plus: Values) -> PackedTerms:
+def _scatter(layout: WalkerLayout, plus: Values) -> PackedTerms:
     """Convert bits of present blocks to bits of all blocks."""
     words = np.zeros_like(plus)
     for row, source, places in zip(words, plus, layout.places, strict=True):

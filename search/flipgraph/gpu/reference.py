@@ -11,7 +11,7 @@ import numpy as np
 
 from ....schemes_db import Scheme
 from ..policy import Policy
-from .layout import MAX_CUBES, Layout, Words
+from .layout import MAX_CUBES, WalkerLayout, Words
 from .moves import PLUS_TRIES
 from .numbers import FAILS, thresholds_of
 from .packing import bits_of, decode, encode, pack
@@ -24,10 +24,12 @@ Value = tuple[int, int]
 ZERO: Value = (0, 0)
 
 
-class ReferenceWalk:
+class GpuReferenceWalk:
     """Walker `index` of a fleet from one start, with the generator's state `rng`."""
 
-    def __init__(self, layout: Layout, start: Scheme, policy: Policy, rng: int, index: int = 0, goal: int = 0) -> None:
+    def __init__(
+        self, layout: WalkerLayout, start: Scheme, policy: Policy, rng: int, index: int = 0, goal: int = 0
+    ) -> None:
         self.layout, self.form, self.policy = layout, layout.form, policy
         self.rng, self.index, self.goal = rng, index, goal
         self.thresholds = thresholds_of(policy).tolist()

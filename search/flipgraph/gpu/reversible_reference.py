@@ -6,10 +6,10 @@ import numpy as np
 
 from .layout import MAX_CUBES, Words
 from .moves import PLUS_TRIES
-from .reference import ZERO, ReferenceWalk, Value
+from .reference import ZERO, GpuReferenceWalk, Value
 
 
-class ReversibleReferenceWalk(ReferenceWalk):
+class ReversibleReferenceWalk(GpuReferenceWalk):
     """A walker whose slots represent an orbit and its reversal: see `Form.weights`."""
 
     def take(self, state: Words) -> None:

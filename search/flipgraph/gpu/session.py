@@ -19,7 +19,7 @@ from ...terms.packed import PackedTerms
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
 from ..vector import Vector
-from ..walkers import Terms, walk_kind
+from ..walkers import WalkTerms, walk_kind
 from .fleet import Fleet
 from .packing import pack, unpack
 from .settings import setting_for
@@ -89,7 +89,7 @@ class CudaSession:
     """
 
     def __init__(
-        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
+        self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
         kind, swaps = gpu_kind(walk)
         if policy.nonzeros < ANY_NONZEROS or policy.keep:
@@ -151,7 +151,7 @@ class CudaSession:
         """Select up to TAKEN walks, from as many lines of descent as possible."""
         return from_many_roots(walks, self._fleet.roots)[:TAKEN]
 
-    def terms(self, walks: Vector) -> list[Terms]:
+    def terms(self, walks: Vector) -> list[WalkTerms]:
         kind: Any = TernaryTerms if self._ternary else PackedTerms
         return [kind.from_scheme(self._scheme(walk)) for walk in walks.tolist()]
 
@@ -168,7 +168,7 @@ class CudaSession:
             self._ranks[walks] = self._fleet.start_ranks(walks)
             self._sent[walks] = True
 
-    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
+    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
         if not len(walks):
             return
         used, places = np.unique(entries, return_inverse=True)
