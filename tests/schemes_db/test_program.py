@@ -61,6 +61,9 @@ def test_sharing_keeps_what_a_random_scheme_computes(seed):
     rng = np.random.default_rng(seed)
     target = lcma.parse_target("2x3x2")
     arrays = [rng.integers(-2, 3, (6, *kinds.shape)) for kinds in target.kind_arrays]
+    for factor in arrays:  # neither a product of nothing nor, below, a result of nothing
+        factor[~factor.any((1, 2)), 0, 0] = 1
+    arrays[2][0] += ~arrays[2].any(0)
     scheme = Scheme.from_arrays(target, *arrays)
     a, b = rng.integers(-9, 9, (2, 3)), rng.integers(-9, 9, (3, 2))
     plain, shared = (lcma.evaluate(program_of(scheme, cse=cse), a, b) for cse in (False, True))

@@ -90,7 +90,7 @@ def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations
     # Sums of A and B are shared, the second merge has masked edges.
     assert 3 < products.compile_products(pairs, ["strassen"]).kernels < 6
     for a, b in pairs:
-        dispatch.run(dispatch.Recipe(("strassen",)), a, b)
+        dispatch.run(dispatch.ProductRecipe(("strassen",)), a, b)
     assert compilations
     assert all(compilations)
     with pytest.raises(lcma.PlanError, match="tensors are on cpu and meta"):
