@@ -89,7 +89,7 @@ class Learner:
         self._waiting: list[Lesson] = []
         self._jobs: list[Callable[[], object]] = []
         self._condition = threading.Condition()
-        self._started = False
+        self._started, self._idle = False, False
         self._process = CompileProcess()
         self._generation = plan_cache.generation
         self._warned = False
@@ -127,16 +127,22 @@ class Learner:
 
     def _enqueue(self, job: Callable[[], object]) -> None:
         """Append a short job of the background; the lock is held."""
-        self._jobs.append(job)
-        self._start()
+        if not self._idle:
+            self._jobs.append(job)
+            self._start()
 
     def _start(self) -> None:
         """Start the threads with the first job, and wake them; the lock is held."""
         self._condition.notify_all()
         if not self._started:
             self._started = True
-            for loop in (self._next_job, self._next_supply):
-                threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True).start()
+            try:
+                for loop in (self._next_job, self._next_supply):
+                    threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True).start()
+            except RuntimeError as error:  # no thread is to be had, or the interpreter ends: products are the vendor's
+                self._idle = True
+                self._jobs.clear()
+                self._warn(f"learning of faster products failed: {error}")
 
     def _work(self, next_one: Callable[[], Callable[[], object] | None]) -> None:
         while True:

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
 from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
-from lcma.kernels.planning.trials.trial import begun
+from lcma.kernels.planning.trials.trial import BLOCK, begun
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
@@ -227,6 +228,19 @@ def test_gradients_use_what_is_known(learner):
     assert not learner._lessons
 
 
+def test_without_threads_products_are_the_vendors_and_one_warning_says_why(learner, monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    a, b = operands()
+    with pytest.warns(UserWarning, match="can't start new thread"):
+        np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+    for _ in range(5):
+        np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+    assert not learner._jobs
+
+
 def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, monkeypatch):
     def broken(self, request, machine):
         yield from ()
@@ -299,6 +313,31 @@ def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
         multiply_until(a, b, lambda lesson: len(strategy.runs) > 1)
     finally:
         unregister_strategy(strategy)
+
+
+def test_interrupted_calls_do_not_starve_a_challenger():
+    class Works:
+        workspace = 0
+
+        def run(self, a, b, out=None):
+            time.sleep(1e-4)
+
+    class Interrupted(Works):
+        calls = 0
+
+        def run(self, a, b, out=None):
+            self.calls += 1
+            raise KeyboardInterrupt
+
+    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Works(), 1: Interrupted()}
+    for _ in range(60):
+        try:
+            executor.run(None, None)
+        except KeyboardInterrupt:
+            assert lesson.trial.outstanding == 0
+    assert executor._executors[1].calls > 3 * BLOCK
 
 
 def test_operands_at_fault_do_not_cost_a_contender_its_place():

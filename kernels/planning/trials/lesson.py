@@ -6,6 +6,7 @@ product is computed. One call at a time is timed: calls that overlap with it run
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -89,10 +90,11 @@ class Lesson:
             self._untimed = 0
             self._read()
 
-    def abandon(self) -> None:
-        """Record that a timed call was interrupted."""
+    def abandon(self, contender: int) -> None:
+        """Record that a timed call was interrupted: its contender waits for no time of it."""
         with self._lock:
             self._timing = False
+            self._become(observe(self.trial, contender, math.nan, False))
 
     def refuse(self, contender: int) -> None:
         """Record that a contender cannot run."""
@@ -178,7 +180,7 @@ class LearningExecutor:
             reading = lesson.clock.end(began)
         except BaseException as error:
             if counts is not None:
-                lesson.abandon()
+                lesson.abandon(contender)
             if contender == 0 or not isinstance(error, PlanError | MemoryError | RuntimeError):
                 raise
             result = self._executor(0).run(a, b, out)  # raises where the operands are at fault, not the contender
