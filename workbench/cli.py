@@ -15,6 +15,7 @@ from ..errors import LcmaError
 from ..schemes_db.names import visible
 from ..version import __version__
 from .environment import prepare
+from .interrupts import insist
 
 COMMANDS = {
     "add": "Verify schemes from files and store them in the catalogue.",
@@ -160,6 +161,7 @@ def run() -> None:
         # The next file that is opened would get the number of a stream that the caller closed.
         if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == descriptor and name != "stdin":
             setattr(sys, name, os.fdopen(descriptor, mode))
+    insist()
     code = main()
     if code == EXIT_INTERRUPTED:
         # What is kept is stored; threads that are still at work (a lift, a solver) would hold up a usual exit.

@@ -14,6 +14,9 @@ GRACE = 1.0
 RETRY = 0.05
 """Seconds until KeyboardInterrupt is tried again, where it would be lost."""
 
+AGAIN = 5.0
+"""Seconds until KeyboardInterrupt is raised again in a process that has not ended: a destructor may have lost it."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -50,6 +53,23 @@ class Interrupts:
         self.wanted = True
         signal.setitimer(signal.ITIMER_REAL, GRACE)
         print("stopping; once more stops at once", file=sys.stderr, flush=True)
+
+
+def insist() -> None:
+    """From now on a Ctrl-C raises KeyboardInterrupt until the process has ended, and never where it would be lost.
+
+    A process whose SIGINT is ignored, as in the background of a shell, goes on ignoring it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGALRM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    lost = _in_callback(frame)
+    signal.setitimer(signal.ITIMER_REAL, RETRY if lost else AGAIN)
+    if not lost:
+        raise KeyboardInterrupt
 
 
 def _in_callback(frame: FrameType | None) -> bool:

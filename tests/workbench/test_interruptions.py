@@ -84,3 +84,32 @@ def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, home,
     assert len(digests) == len(written) >= 1
     assert run("verify", tmp_path / "run" / "found.jsonl", "-q")[0] == 0
     assert run("status", tmp_path / "run")[0] == 0
+
+
+def test_an_interrupt_that_a_destructor_loses_comes_again():
+    program = """
+import sys, time
+from lcma.workbench import interrupts
+interrupts.AGAIN = 0.2
+class Swallows:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(30)
+interrupts.insist()
+held = Swallows()
+del held
+time.sleep(30)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGINT
+    assert "Exception ignored in" in err
+    assert err.rstrip().endswith("KeyboardInterrupt")
