@@ -42,6 +42,10 @@ prepared by a later call."""
 LAST_SECONDS = 10.0
 """Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
+SWITCH_SECONDS = 1e-4
+"""Python's switch interval while plans are built beside calls: each operation of torch that a thread calls waits for
+it, 5 ms by default, so that on an H100 a second of planning cost a second of calls."""
+
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
 
@@ -226,6 +230,8 @@ class Learner:
         request = lesson.request
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(usual, SWITCH_SECONDS))
         try:
             for found in self._process.candidates(request, machine):
                 if (plan := _restored(found, request, machine, known)) is not None:
@@ -233,6 +239,7 @@ class Learner:
             for plan in _registered(request, machine, known):
                 _offer(plan, lesson)
         finally:
+            sys.setswitchinterval(usual)
             lesson.add([], complete=True)
 
     def _decided(self, lesson: Lesson) -> None:
