@@ -290,8 +290,7 @@ def test_at_the_end_threads_stop_and_decisions_are_stored(learner, played, monke
     learner.end()
     assert len(threads) == 2
     assert not any(thread.is_alive() for thread in threads)
-    found = [stored_wisdom(path.stem) for path in profiles_folder().glob("*.json")]
-    assert sum(len(wisdom.records) for wisdom in found if wisdom is not None) == 1
+    assert len(stored_wisdom(profile_for().id).records) == 1
     np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
 
 
