@@ -9,10 +9,10 @@ from typing import Any
 
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.drawing import draw
 from ..destination import unwritable
 from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
-from .drawing import draw
 from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs_of, provenance_of
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records

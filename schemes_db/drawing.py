@@ -8,10 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...schemes_db import Scheme, costs
-from ...schemes_db.factor import Factor
-from ...schemes_db.gaussian import Gaussian
-from ...schemes_db.grids import Kind
+from . import costs
+from .factor import Factor
+from .gaussian import Gaussian
+from .grids import Kind
+from .scheme import Scheme
 
 PRODUCTS_BYTES = 110_000
 OUTPUTS_BYTES = 50_000
