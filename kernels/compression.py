@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError, RankError
+from ..schemes_db.display import line
 from .factored import product_dtype, request_of
 from .plans import decision_for
 from .request import Request
@@ -180,6 +181,10 @@ class LayerReport:
     output_error: float | None = None
     predicted: float | None = None
     measured: float | None = None
+
+    def __repr__(self) -> str:
+        became = f"{self.structure}, {self.bytes_before} to {self.bytes_after} bytes, error {self.error:.2g}"
+        return line(f"layer {self.name}: {self.skipped or became}")
 
 
 def compress_weight(

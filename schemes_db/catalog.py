@@ -16,6 +16,7 @@ from ..home import data_folder
 from .catalog_file import connect, copy_in_memory, transaction
 from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row
 from .certificate import Certificate
+from .display import line
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
@@ -40,6 +41,9 @@ class Catalog:
         self._reason = reason
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._sync_shipped()
+
+    def __repr__(self) -> str:
+        return line(f"catalogue {self.path or 'in memory'}")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query.

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import SchemeFormatError
+from .display import line
 from .gaussian import Gaussian
 
 IntArray = npt.NDArray[np.int64]
@@ -78,6 +79,10 @@ class Factor:
                 raise SchemeFormatError("a coefficient is beyond +-2^62")
             numerators = numerators.astype(np.int64)
         return cls(rows, cols, indptr, indices[order].astype(np.int64), numerators, denominator)
+
+    def __repr__(self) -> str:
+        over = f" over {self.denominator}" if self.denominator != 1 else ""
+        return line(f"factor {self.rank} x {self.rows} x {self.cols}, {len(self.values)} nonzeros{over}")
 
     @property
     def rank(self) -> int:

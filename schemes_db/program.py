@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import PlanError, SchemeFormatError
+from .display import line
 from .grids import Kind
 from .ring import Ring
 from .target import Target
@@ -162,6 +163,10 @@ class Program:
                 if op.dst in known:
                     raise SchemeFormatError(f"op {position} sets value {op.dst} a second time")
                 known.add(op.dst)
+
+    def __repr__(self) -> str:
+        depth = f", {self.levels} levels" if self.inner else ""
+        return line(f"program {self.target}:{self.rank} over {self.ring}, {self.additions} additions{depth}")
 
     @property
     def levels(self) -> int:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import SchemeFormatError
+from .display import line
+from .drawing import picture
 from .factor import COEFFICIENT_LIMIT, Factor, IntArray, integer_array
 from .gaussian import Gaussian, gaussian, simplest
 from .grids import Kind
@@ -199,8 +201,17 @@ class Scheme:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    @property
+    def label(self) -> str:
+        """Target, rank and ring in a few words."""
+        return f"{self.target}:{self.rank} over {self.ring}"
+
     def __repr__(self) -> str:
-        return f"<{self.target}:{self.rank} over {self.ring}>"
+        return line(self.label)
+
+    def _repr_html_(self) -> str:
+        """The products as pictures and equations, for a notebook."""
+        return picture(f"{self.label} {self.name}", self.target, self.factors)
 
 
 def _distinct(factor: Factor) -> list[list[int]]:

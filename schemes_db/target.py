@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import TargetError
+from .display import line
 from .grids import (
     KINDS,
     LETTERS,
@@ -146,6 +147,9 @@ class Target:
             return f"{base}:{pair.name}"
         written = ",".join("/".join("".join(LETTERS[kind] for kind in row) for row in grid) for grid in grids)
         return f"{base}:blocks({written})"
+
+    def __repr__(self) -> str:
+        return line(f"target {self}")
 
     def __str__(self) -> str:
         """The name for people: that of a map given term by term says how many there are, and not which."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..errors import SchemeFormatError, VerificationError, VerifyOnlyError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
+from ..schemes_db.display import line
 from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
@@ -47,6 +49,11 @@ class Report:
     hint: str = ""
     """Of a scheme that is not valid: what it is nearest to."""
 
+    def _repr_html_(self) -> str:
+        """The verdict, the certificate and the pictures of the scheme, for a notebook."""
+        certificate = self.certificate._repr_html_() if self.certificate else ""
+        return f"<p>{escape(self.headline())}</p>{certificate}{self.scheme._repr_html_()}"
+
     @property
     def ok(self) -> bool:
         return all(outcome.ok for outcome in self.outcomes)
@@ -60,6 +67,9 @@ class Report:
     def known(self) -> KnownRank | None:
         """The best known rank of the target over the ring that was proven."""
         return best_known(self.scheme.target, self.scheme.ring)
+
+    def __repr__(self) -> str:
+        return line(f"report {self.headline()}")
 
     def headline(self) -> str:
         """Return the first line: the verdict, the scheme, the method with its numbers."""

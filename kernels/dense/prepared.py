@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
 from ..cpu.executor import MatrixExecutor
@@ -68,6 +69,10 @@ class Prepared:
         self._operand: PreparedOperand | None = None
         if self.plan.candidate.method in (BATCHED, TASKS) and 0 not in request.shape:
             self._operand = self._executor(rows, False).prepare(self._b)
+
+    def __repr__(self) -> str:
+        k, n = self._b.shape
+        return line(f"prepared {k}x{n} {self._b.dtype.name} by {self.plan.candidate}, {self.nbytes} bytes of sums")
 
     @property
     def nbytes(self) -> int:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import PlanError
+from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
 from ..plans import decision_for
 from ..request import Layout, Request
@@ -83,6 +84,9 @@ class AcceleratedLayer:
     buckets: tuple[Bucket, ...] = ()
     packed_bytes: int = 0
     refused: str | None = None
+
+    def __repr__(self) -> str:
+        return line(f"layer {self.name} {self.inputs}->{self.outputs}: {self.refused or 'accelerated'}")
 
 
 def accelerate_(

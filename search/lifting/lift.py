@@ -22,6 +22,7 @@ import numpy.typing as npt
 from ...errors import PlanError, VerificationError
 from ...schemes_db import Certificate, Kind, ProductKind, Q, Ring, Scheme, Z
 from ...schemes_db.costs import product_kinds
+from ...schemes_db.display import line
 from ...schemes_db.factor import Factor
 from ...schemes_db.provenance import Step
 from ...verify import certify
@@ -43,6 +44,9 @@ class Lift:
     scheme: Scheme | None
     certificate: Certificate | None
     reason: str = ""
+
+    def __repr__(self) -> str:
+        return line(f"lift {self.reason if self.scheme is None else self.scheme.label}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...schemes_db import Certificate, Scheme
+from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.drawing import draw
 from ..destination import unwritable
@@ -144,7 +144,7 @@ class _Page:
         return {
             "row": self.row,
             "scheme": self.scheme,
-            "drawing": draw(self.scheme),
+            "drawing": draw(self.scheme.target, self.scheme.factors, costs.product_kinds(self.scheme)),
             "coefficients": coefficients_of(self.scheme),
             "costs": costs_of(self.row, self.scheme),
             "certificate": self.certificate,
