@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .schemes_db.catalog import Catalog as Catalog
     from .schemes_db.evaluate import evaluate as evaluate
     from .schemes_db.formats import read_file as read_file
+    from .schemes_db.formats import write_file as write_file
     from .schemes_db.resolve import resolve as resolve
     from .schemes_db.straightline import program_of as program_of
     from .search import find as find
@@ -93,7 +94,7 @@ _MODULES = {
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),
     ".schemes_db.catalog": ("Catalog",),
     ".schemes_db.evaluate": ("evaluate",),
-    ".schemes_db.formats": ("read_file",),
+    ".schemes_db.formats": ("read_file", "write_file"),
     ".schemes_db.resolve": ("resolve",),
     ".schemes_db.straightline": ("program_of",),
     ".search": ("find", "lift"),

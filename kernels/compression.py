@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import INTEGER, NUMBER, need
 from ..errors import PlanError, RankError
 from ..schemes_db.display import line
 from .factored import product_dtype, request_of
@@ -64,6 +65,11 @@ class CompressConfig:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
+        need(str, kind=self.kind)
+        need(NUMBER, budget=self.budget, tolerance=self.tolerance)
+        need(INTEGER, blocks=self.blocks, steps=self.steps)
+        need(INTEGER | None, rank=self.rank)
+        need(str | None, patterns=self.patterns)
         if self.kind not in KINDS:
             raise PlanError(f"kind {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
         if not 0 < self.budget < 1:

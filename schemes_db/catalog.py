@@ -35,7 +35,11 @@ class Catalog:
         CatalogError: the file is of a newer lcma, or is no catalogue.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None, reason: str = "") -> None:
+    def __init__(
+        self, connection: sqlite3.Connection | None = None, path: Path | None = None, reason: str = ""
+    ) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise CatalogError("a catalogue is opened by Catalog.open(), Catalog.open(path) or Catalog.in_memory()")
         self._connection = connection
         self.path = path
         self._reason = reason

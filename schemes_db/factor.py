@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SchemeFormatError
+from ..errors import SchemeFormatError, TargetError
 from .display import line
 from .gaussian import Gaussian
 
@@ -281,3 +281,17 @@ def integer_array(numerators: Sequence[int], denominator: int = 1) -> IntArray:
     array = np.empty(len(numerators), dtype=object)
     array[:] = numerators
     return array
+
+
+def refuse_large(outer: Factor, inner: Factor) -> None:
+    """Refuse two factors whose tensor product int64 may not hold.
+
+    Raises:
+        TargetError: coefficients beyond 2^62.
+    """
+    if 2 * _peak(outer) * _peak(inner) >= COEFFICIENT_LIMIT:
+        raise TargetError("the tensor product has coefficients beyond 2^62")
+
+
+def _peak(factor: Factor) -> int:
+    return max(factor.peak, factor.denominator)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
+from ..arguments import need
 from ..errors import PlanError, SchemeFormatError
 from .display import line
 from .grids import Kind
@@ -150,6 +151,9 @@ class Program:
     inner: tuple[tuple[ProductKind, Program], ...] = ()
 
     def __post_init__(self) -> None:
+        need(Target, target=self.target)
+        need(Ring, ring=self.ring)
+        need(tuple, ops=self.ops, inner=self.inner)
         known: set[int] = set()
         grids = {"A": (self.target.m, self.target.k), "B": (self.target.k, self.target.n)}
         for position, op in enumerate(self.ops):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import PATH, need
 from ..errors import SchemeFormatError, VerificationError, VerifyOnlyError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
 from ..schemes_db.display import line
@@ -287,6 +288,7 @@ def verify_file(
     Raises:
         SchemeFormatError: the file cannot be read as schemes.
     """
+    need(tuple | list, methods=methods)
     readings = read_file(path, format, target, ring, allow_pickle)
     return [
         judge(reading, label, methods, ring) for reading, label in zip(readings, _labels(path, readings), strict=True)
@@ -300,6 +302,7 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
         SchemeFormatError: the file cannot be read as schemes.
         VerificationError: a scheme has no certificate, or one with a false claim.
     """
+    need(PATH, path=path)
     readings = read_file(path, allow_pickle=allow_pickle)
     reports: list[AnyReport] = []
     for reading, label in zip(readings, _labels(path, readings), strict=True):

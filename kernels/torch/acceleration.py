@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
@@ -43,6 +44,10 @@ class AccelerateConfig:
     measure: bool = False
 
     def __post_init__(self) -> None:
+        need(tuple | list, rows=self.rows)
+        need(INTEGER, max_extra_bytes=self.max_extra_bytes)
+        need(str | None, device=self.device)
+        need(bool, measure=self.measure)
         rows = self.rows if isinstance(self.rows, Sequence) else ()
         if not rows or not all(isinstance(one, int) and one >= 1 for one in rows):
             raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {self.rows}")
@@ -108,6 +113,9 @@ def accelerate_(
     Raises:
         PlanError: the model is no module, is itself a linear layer, or has none that `filter_fn` accepts.
     """
+    need(AccelerateConfig | None, config=config)
+    need(Callable | None, filter_fn=filter_fn)
+    need(Callable, on_layer=on_layer)
     config = config or AccelerateConfig()
     places = linear_places(model, filter_fn, new_weight=False)
     if not places:
@@ -126,6 +134,7 @@ def accelerate_(
 
 def restore_(model: nn.Module) -> int:
     """Convert the layers of `accelerate_` back to plain linear layers in place; return their number."""
+    need(nn.Module, model=model)
     layers = [module for module in model.modules() if isinstance(module, FastModule)]
     for layer in layers:
         layer.revert_()
