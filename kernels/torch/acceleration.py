@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...arguments import INTEGER, need
+from ...arguments import INTEGER, need, shown
 from ...errors import PlanError
 from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
@@ -44,13 +44,12 @@ class AccelerateConfig:
     measure: bool = False
 
     def __post_init__(self) -> None:
-        need(tuple | list, rows=self.rows)
         need(INTEGER, max_extra_bytes=self.max_extra_bytes)
         need(str | None, device=self.device)
         need(bool, measure=self.measure)
         rows = self.rows if isinstance(self.rows, Sequence) else ()
         if not rows or not all(isinstance(one, int) and one >= 1 for one in rows):
-            raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {self.rows}")
+            raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {shown(self.rows)}")
         if self.max_extra_bytes < 0:
             raise PlanError(f"max_extra_bytes must be at least 0, not {self.max_extra_bytes}")
         if self.device not in (None, "cpu", "cuda"):
