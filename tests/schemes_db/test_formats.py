@@ -359,3 +359,26 @@ def test_maple_statements_that_are_no_triads_are_passed_over():
     ):
         with pytest.raises(SchemeFormatError, match=message):
             parse_text(text.format(f"Matrix(1, 1, [[1*{entry}]])"))
+
+
+@pytest.mark.parametrize("suffix", sorted({format_.SUFFIX for format_ in WRITERS.values()} - {".v"}))
+def test_a_written_file_is_read_again(suffix, strassen, tmp_path):
+    path, certificate = tmp_path / f"new{suffix}", lcma.certify(strassen)
+    lcma.write_file(path, strassen, certificate)
+    assert lcma.load(path)[0] == strassen
+    if suffix in (".json", ".npz"):
+        assert lcma.read_file(path)[0].certificate == certificate
+    with pytest.raises(LcmaError, match="exists; pass overwrite=True"):
+        lcma.write_file(path, strassen)
+    lcma.write_file(str(path), lcma.naive(strassen.target), overwrite=True)
+    assert lcma.load(path)[0].rank == 8
+
+
+def test_a_file_that_cannot_be_written_is_named(strassen, tmp_path):
+    with pytest.raises(LcmaError, match="can't tell the format of"):
+        lcma.write_file(tmp_path / "a.nothing", strassen)
+    with pytest.raises(LcmaError, match="is not written; choose one of"):
+        lcma.write_file(tmp_path / "a.json", strassen, format="nothing")
+    (tmp_path / "file").touch()
+    with pytest.raises(LcmaError, match=r"file/a\.json can't be written: Not a directory"):
+        lcma.write_file(tmp_path / "file" / "a.json", strassen)
