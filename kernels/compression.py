@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError, RankError
+from ..errors import PlanError, RankError, unknown_name
 from .factored import product_dtype, request_of
 from .plans import decision_for
 from .request import Request
@@ -64,7 +64,7 @@ class CompressConfig:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise PlanError(f"kind {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
+            raise unknown_name("kind", self.kind, KINDS)
         if not 0 < self.budget < 1:
             raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
         if self.blocks < 1 or self.steps < 1 or (self.rank is not None and self.rank < 1):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import CatalogError, DamagedRowError, VerifyOnlyError
+from ..errors import CatalogError, DamagedRowError, UnknownSchemeError, VerifyOnlyError, did_you_mean
 from ..home import data_folder
 from .catalog_file import connect, copy_in_memory, transaction
 from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row
@@ -270,7 +270,7 @@ class Catalog:
     def _entry_of(self, digest: str) -> CatalogueRow:
         rows = self._rows(f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
         if not rows:
-            raise CatalogError(f"no scheme {digest[:12]} in the catalogue")
+            raise UnknownSchemeError(f"no scheme {digest[:12]} in the catalogue")
         return entry_of_row(rows[0])
 
     def _own(self, digest: str, what: str) -> CatalogueRow:
@@ -424,9 +424,11 @@ class Catalog:
                 (key,),
             )
         if not rows:
-            raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
+            names = "SELECT name FROM schemes UNION SELECT name FROM aliases UNION SELECT target FROM schemes"
+            hint = did_you_mean(key, [name for (name,) in self._rows(names)]) or "; `lcma list` shows what there is"
+            raise UnknownSchemeError(f"no scheme {key[:60]!r} in the catalogue{hint}")
         if len(rows) > 1:
-            raise CatalogError(f"{key!r} names several schemes; give more of the digest, such as {rows[0][0][:12]}")
+            raise UnknownSchemeError(f"{key!r} means several schemes; give more of the digest: {rows[0][0][:12]}")
         return str(rows[0][0]), str(rows[0][1])
 
     def parents(self, digest: str) -> list[tuple[str, str]]:

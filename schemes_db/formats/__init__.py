@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ...errors import LcmaError, SchemeFormatError
+from ...errors import LcmaError, SchemeFormatError, unknown_name
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
@@ -122,7 +122,7 @@ def format_named(name: str) -> Format:
     try:
         return FORMATS[name]
     except KeyError:
-        raise LcmaError(f"format {name!r} is not known; choose one of {', '.join(FORMATS)}") from None
+        raise unknown_name("format", name, FORMATS) from None
 
 
 def render(scheme: Scheme, format: str) -> bytes:

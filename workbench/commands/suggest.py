@@ -8,6 +8,7 @@ import click
 
 from ..exact import exact_request_of, ring_option
 from ..kronecker import LAYOUT, show_rows, suggested_rows
+from ..matrix_files import MADE
 from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 @click.option("--density", type=float, help="Parameters at most, as a part of those of the dense layer.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
-@click.option("--dtype", default="float32", show_default=True, help="Of the products.")
+@click.option(
+    "--dtype", type=click.Choice(MADE), default="float32", show_default=True, metavar="DTYPE", help="Of the products."
+)
 @ring_option("Schemes for exact products in this ring.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
