@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..search.cluster.connection import LOCAL
+from .options import Choice
 
 ENGINES = ("process", "ray")
 
@@ -28,7 +29,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--engine",
-            type=click.Choice(ENGINES),
+            type=Choice(ENGINES),
             default="process",
             show_default=True,
             help="Where walks are: in this process, or on the workers of a Ray cluster, each with a --device.",

@@ -15,6 +15,7 @@ from ..kernels.bfloat16 import converted, float32_of
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
 from .matrix_files import Operand, read_operand, write_product
+from .options import Choice
 from .output import print_table
 from .products import Device, machine_of, within_memory
 from .timing import gflops
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
 
-LAYOUT = click.Choice(["bsf", "bsl"])
+LAYOUT = Choice(["bsf", "bsl"])
 
 
 def operand_matrix(text: str) -> FactoredMatrix | None:

@@ -44,8 +44,10 @@ def test_the_page_has_the_exit_codes_of_the_code():
         ("plan 8 8 8 --dtype flaot32", "float32"),
         ("plan 8 8 8 --profile nvidia-h1000", "did you mean nvidia-h100"),
         ("bench causel", "did you mean causal"),
-        ("convert --to equation a b", "equations"),
-        ("verify --format jason x", "lcma-json"),
+        ("convert --to equation a b", "did you mean equations"),
+        ("lst", "did you mean list"),
+        ("list --jsno", "Did you mean '--json'"),
+        ("verify --format jason x", "did you mean"),
     ],
 )
 def test_a_name_that_means_nothing_ends_with_2_and_says_which_was_meant(run, line, hint):

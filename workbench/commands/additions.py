@@ -16,12 +16,13 @@ from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
 from ...verify import certify
 from ..destination import claim, force_option, write
+from ..help import Command
 from ..options import Duration
 from ..output import print_json, print_table
 from ..pools import pool_argument
 
 
-@click.command("additions")
+@click.command("additions", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1)
 @click.option(
     "--all",

@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from ..destination import claim, force_option, unwritable
+from ..help import Command
+from ..options import Choice
 from ..output import print_json, print_table
 
 
-@click.command("analyse")
-@click.argument("subject", type=click.Choice(["causal"]))
+@click.command("analyse", cls=Command)
+@click.argument("subject", type=Choice(["causal"]))
 @click.option(
     "--scheme",
     "names",

@@ -14,12 +14,13 @@ from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
 from ..bench_report import newest_rows
 from ..destination import claim, claim_folder, force_option
-from ..options import Duration
+from ..help import Command
+from ..options import Choice, Duration
 from ..output import print_json, print_table
 from ..progress import Progress
 
 
-@click.command("bench")
+@click.command("bench", cls=Command)
 @click.argument("suite", metavar="SUITE", required=False)
 @click.option(
     "--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
@@ -36,9 +37,7 @@ from ..progress import Progress
     help="The folder of the rows.",
 )
 @force_option
-@click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured."
-)
+@click.option("--device", type=Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured.")
 @click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
 @click.option(

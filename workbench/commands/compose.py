@@ -18,10 +18,12 @@ from ...schemes_db.recipes import render
 from ...schemes_db.shipped import shipped, shipped_names
 from ..board import composed
 from ..destination import claim, force_option, write
+from ..help import Command
+from ..options import Choice
 from ..output import print_json
 
 
-@click.command("compose")
+@click.command("compose", cls=Command)
 @click.argument("target", metavar="[MxKxN]", required=False)
 @click.option(
     "--all",
@@ -34,7 +36,7 @@ from ..output import print_json
 @force_option
 @click.option(
     "--ring",
-    type=click.Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
+    type=Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
     default="Z",
     show_default=True,
     help="The ring of the schemes; ZT: coefficients -1, 0, 1.",

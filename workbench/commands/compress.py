@@ -22,7 +22,9 @@ from ..compression import (
     stored_weights,
 )
 from ..destination import claim, force_option
+from ..help import Command
 from ..matrix_files import file_of
+from ..options import Choice
 from ..output import print_json, print_table
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
@@ -33,10 +35,10 @@ if TYPE_CHECKING:
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
 
 
-@click.command("compress")
+@click.command("compress", cls=Command)
 @click.argument("model", metavar="MODEL.safetensors", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), metavar="OUT.safetensors", help="The compressed model.")
-@click.option("--kind", type=click.Choice(KINDS), default="low-rank", show_default=True, help="The structure.")
+@click.option("--kind", type=Choice(KINDS), default="low-rank", show_default=True, help="The structure.")
 @click.option(
     "--budget", type=float, help="The part of a weight's parameters that its factors may take. [default: 0.5]"
 )
@@ -55,7 +57,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
     help="Another structure for layers whose name fits (h.*.attn.*): dense, KIND[:budget=B][:rank=R][:blocks=N]"
     "[:steps=N][:tolerance=T], or a list of patterns. The first that fits counts.",
 )
-@click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
+@click.option("--layout", type=Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
 @click.option("--calibration", metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=1024, show_default=True, help="Inputs of a product.")
 @click.option("--measure", is_flag=True, help="Time every structure against the dense product.")

@@ -12,15 +12,15 @@ from ...schemes_db.formats import FORMATS, WRITERS, render
 from ...schemes_db.formats.parts import companions
 from ...verify import load
 from ..destination import claim, force_option, write
+from ..help import Command
+from ..options import Choice
 
 
-@click.command("convert")
+@click.command("convert", cls=Command)
 @click.argument("source", metavar="IN")
 @click.argument("destination", metavar="OUT")
-@click.option(
-    "--to", "to_format", type=click.Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix."
-)
-@click.option("--from", "from_format", type=click.Choice(list(FORMATS)), help="The format of IN. Default: by content.")
+@click.option("--to", "to_format", type=Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix.")
+@click.option("--from", "from_format", type=Choice(list(FORMATS)), help="The format of IN. Default: by content.")
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it.")
 @click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")

@@ -10,11 +10,12 @@ import click
 from ...search import flip_graph
 from ..destination import claim, force_option, unwritable
 from ..flip_picture import draw
+from ..help import Command
 from ..output import print_json
 from ..pools import pool_argument
 
 
-@click.command("explore")
+@click.command("explore", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option(
     "--radius", type=click.IntRange(0), default=2, show_default=True, help="The largest number of flips from SCHEMEs."

@@ -14,10 +14,12 @@ from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ...schemes_db.names import file_stem
 from ..board import board_cells, composed
 from ..destination import claim, force_option, write
+from ..help import Command
+from ..options import Choice
 from ..schemes import scheme_argument, stored_scheme
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("scheme", required=False, metavar="[SCHEME]")
 @click.option(
     "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."
@@ -31,7 +33,7 @@ from ..schemes import scheme_argument, stored_scheme
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(list(WRITERS)),
+    type=Choice(list(WRITERS)),
     default="lcma-json",
     show_default=True,
     help="The format to write.",

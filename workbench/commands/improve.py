@@ -15,13 +15,14 @@ from ...search.improve.run import Improved, improve, plan
 from ...search.runs.keep import refuse_unwritable
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
+from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json
 from ..progress import COMPILING, Progress
 
 
-@click.command("improve")
+@click.command("improve", cls=Command)
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
 @click.option("--up-to", is_flag=True, help="Include every format that fits into a full product among the TARGETs.")
 @click.option(

@@ -9,11 +9,12 @@ import click
 from ...search import merge
 from ...search.runs.keep import keep_finds
 from ..destination import claim, force_option
+from ..help import Command
 from ..output import print_json
 from .status import print_runs
 
 
-@click.command("merge")
+@click.command("merge", cls=Command)
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the finds there too, one line each."

@@ -12,6 +12,8 @@ from ..blr_report import block_low_rank_page
 from ..board import LARGEST
 from ..destination import claim, force_option, unwritable, write
 from ..figures import FIGURES, write_figures
+from ..help import Command
+from ..options import Choice
 from ..output import print_json
 from ..records import records_page
 from ..report import board_json, catalogue_page
@@ -21,8 +23,8 @@ PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": str
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
 
 
-@click.command("report")
-@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS, "figures"]))
+@click.command("report", cls=Command)
+@click.argument("subject", type=Choice([*PAGES, *FROM_ROWS, "figures"]))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -10,6 +10,7 @@ from ...search import resume, status
 from ...search.improve.folder import is_improvement
 from ...search.improve.run import resume_improvement
 from ...search.runs.keep import refuse_unwritable
+from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..progress import COMPILING, Progress
@@ -18,7 +19,7 @@ from .improve import teller
 from .search import known_rank, report
 
 
-@click.command("resume")
+@click.command("resume", cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--time", "seconds", type=Duration(), help="A new limit, counted from the run's beginning.")
 @click.option("--rounds", type=click.IntRange(1), help="A new number of rounds in all, of a search.")

@@ -11,6 +11,7 @@ from ...errors import PlanError
 from ..destination import claim, force_option
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
+from ..help import Command
 from ..kronecker import run_product
 from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_of, read_operand, write_product
 from ..product_options import ProductOptions, product_options, reject
@@ -36,7 +37,7 @@ MAX_ERROR = {
 """A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)

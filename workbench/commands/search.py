@@ -25,14 +25,15 @@ from ...search.runs.keep import refuse_unwritable, write_beside
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import composition_line, print_result, spent_line
+from ..help import Command
 from ..interrupts import Interrupts
-from ..options import Duration
+from ..options import Choice, Duration
 from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 from ..schemes import scheme_argument
 
 
-@click.command("search")
+@click.command("search", cls=Command)
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--rank",
@@ -71,7 +72,7 @@ from ..schemes import scheme_argument
 )
 @click.option(
     "--orbits",
-    type=click.Choice(ORBITS),
+    type=Choice(ORBITS),
     help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
     "Default: by the target.",
 )

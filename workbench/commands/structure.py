@@ -11,8 +11,10 @@ import numpy as np
 from ...errors import PlanError
 from ..destination import claim, force_option, unwritable
 from ..factorization import factorized, show_factorized
+from ..help import Command
 from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
 from ..matrix_files import file_of, read_operand
+from ..options import Choice
 from ..output import print_json
 from ..products import DEVICE, Device
 from ..progress import Progress
@@ -20,7 +22,7 @@ from ..progress import Progress
 DTYPES = ("float32", "float64")
 
 
-@click.command("structure")
+@click.command("structure", cls=Command)
 @click.argument("weight", metavar="W")
 @click.option(
     "--density", type=float, multiple=True, default=(0.5, 0.25, 0.125), show_default=True, help="Parameters at most."
@@ -32,7 +34,7 @@ DTYPES = ("float32", "float64")
 @click.option("--patterns", metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'.")
 @click.option(
     "--by",
-    type=click.Choice(["hierarchical", "alternating", "gradient", "all"]),
+    type=Choice(["hierarchical", "alternating", "gradient", "all"]),
     help="How the factors of --patterns are found. [default: all]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..exact import exact_request_of, ring_option
+from ..help import Command
 from ..kronecker import LAYOUT, show_rows, suggested_rows
 from ..matrix_files import MADE
+from ..options import Choice
 from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
@@ -16,16 +18,16 @@ if TYPE_CHECKING:
     from ...kernels.ring import ExactRing
 
 
-@click.command("suggest")
+@click.command("suggest", cls=Command)
 @click.argument("sizes", metavar="[M K N]", nargs=-1, type=click.IntRange(1, 1 << 24))
-@click.option("--structure", type=click.Choice(["kronecker"]), help="Patterns for a layer in place of schemes.")
+@click.option("--structure", type=Choice(["kronecker"]), help="Patterns for a layer in place of schemes.")
 @click.option("--in", "inputs", type=click.IntRange(1, 1 << 20), metavar="N", help="Inputs of the layer.")
 @click.option("--out", "outputs", type=click.IntRange(1, 1 << 20), metavar="M", help="Outputs of the layer.")
 @click.option("--density", type=float, help="Parameters at most, as a part of those of the dense layer.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
 @click.option(
-    "--dtype", type=click.Choice(MADE), default="float32", show_default=True, metavar="DTYPE", help="Of the products."
+    "--dtype", type=Choice(MADE), default="float32", show_default=True, metavar="DTYPE", help="Of the products."
 )
 @ring_option("Schemes for exact products in this ring.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")

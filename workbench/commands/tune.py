@@ -10,6 +10,7 @@ import click
 
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
+from ..help import Command
 from ..options import Duration
 from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ...kernels.planning.tune import Tuned
 
 
-@click.command("tune")
+@click.command("tune", cls=Command)
 @click.argument("arguments", metavar="[M K N|K]", nargs=-1)
 @click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
 @product_options(ring="Tune exact products in this ring; over Z of entries below 2^20.", strategy=False)

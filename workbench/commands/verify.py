@@ -22,6 +22,8 @@ from ...schemes_db.names import file_stem, visible
 from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
 from ..destination import claim, force_option, write
+from ..help import Command
+from ..options import Choice
 from ..output import ratio
 from ..progress import Progress
 
@@ -65,18 +67,18 @@ class Answer:
     skipped: int = 0
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
 @click.option(
     "--method",
     "methods",
     multiple=True,
-    type=click.Choice(list(METHODS)),
+    type=Choice(list(METHODS)),
     help="How to prove; may be given several times. Default: exact.",
 )
 @click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other.")
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
-@click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
+@click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--recheck", is_flag=True, help="Repeat the proofs that the certificates in the files claim.")
 @click.option("--stability", is_flag=True, help="Show the error bound and measured errors, too: no part of the proof.")
