@@ -18,6 +18,7 @@ from ..version import __version__
 from .environment import prepare
 from .help import GROUPS
 from .interrupts import insist
+from .output import WIDE
 
 COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
@@ -37,6 +38,10 @@ NO_FAULT_OF_OURS = frozenset(
 
 class _LazyGroup(click.Group):
     """A group that imports a command's module only when that command is asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[WIDE] = "--wide" in args  # wherever it stands
+        return super().parse_args(ctx, [one for one in args if one != "--wide"])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -65,6 +70,7 @@ class _LazyGroup(click.Group):
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--wide", is_flag=True, expose_value=False, help="Show all columns of tables; it may stand anywhere.")
 @click.version_option(__version__, "-V", "--version", prog_name="lcma")
 def cli() -> None:
     """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
@@ -75,7 +81,7 @@ def cli() -> None:
     Every COMMAND has --help, or `lcma help COMMAND`, with its options and two examples.
 
     A file that exists is replaced with --force, or after a question at a terminal; an input never is.
-    With --json stdout is the result for scripts; the same --seed gives the same random choices.
+    Tables fit the terminal; --wide shows all columns. With --json stdout is the result for scripts; the same --seed gives the same random choices.
 
     Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
     error, 130 interrupted.

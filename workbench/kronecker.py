@@ -218,7 +218,7 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
         cell = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
         cells.append([*cell, *([f"{row['error']:.4f}"] if with_error else [])])
-    print_table(columns, cells)
+    print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 
 
 def approximated(

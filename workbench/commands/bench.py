@@ -88,7 +88,9 @@ def command(
     no row can run here.
     """
     if suite is None:
-        print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])
+        formatter = click.HelpFormatter()
+        formatter.write_dl([(name, find_suite(name).help) for name in suite_names()])
+        click.echo(formatter.getvalue(), nl=False)
         return 0
     found = find_suite(suite)
     asked = [name for name, given in (("energy", energy), ("shares", shares), ("gradients", gradients)) if given]
@@ -104,6 +106,7 @@ def command(
         print_table(
             ("row", "about", "bars"),
             [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases],
+            prose=("bars",),
         )
         return 0
     claim_folder(out)
@@ -121,6 +124,8 @@ def command(
         print_table(
             ("row", *columns, "bars", ""),
             [(row["key"], *(_cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
+            stay=("", "bars"),
+            prose=("", "bars"),
         )
     if results and all(row["refused"] for row in results):
         raise PlanError(f"no row of {found.name} can run here: {results[0]['refused']}")

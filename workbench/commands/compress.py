@@ -183,7 +183,7 @@ def _show_tasks(tasks: Sequence[Task], as_json: bool) -> None:
         return
     columns = ("layer", "outputs", "inputs", "layout", "structure")
     shown = [[*list(row.values())[:4], row["skipped"] or _first(row["structures"])] for row in rows]
-    print_table(columns, shown)
+    print_table(columns, shown, stay=("structure",), prose=("structure",))
 
 
 def _first(names: Sequence[str]) -> str:

@@ -75,6 +75,8 @@ def command(
         entries = catalog.entries(wanted_target, wanted_ring, max_rank, origin)
     if ternary:
         entries = [entry for entry in entries if entry.ternary]
+    if not entries:
+        click.echo("lcma: no scheme of the catalogue fits; `lcma search TARGET` looks for one", err=True)
     if as_json and not records:
         print_json([asdict(entry) for entry in entries])
         return
@@ -84,7 +86,8 @@ def command(
     elif as_csv:
         print_csv(columns, rows)
     else:
-        print_table(columns, [tuple(_brief(*pair) for pair in zip(columns, row, strict=True)) for row in rows])
+        shown = [tuple(_brief(*pair) for pair in zip(columns, row, strict=True)) for row in rows]
+        print_table(columns, shown, stay=("rank", "target", "digest", "ring", "best known", "gap", "additions"))
 
 
 def _brief(column: str, cell: object) -> object:

@@ -101,11 +101,14 @@ def _explain(found: Explanation, plan: Plan) -> None:
             )
             for candidate, stage in found.stages
         ],
+        stay=("stage", "ms", "level"),
     )
     if found.considered:
         print_table(
             ("considered", "strategy", "method", f"{found.basis} ms", "ratio to baseline", "workspace MB", "refused"),
             [_row(one) for one in found.considered],
+            stay=(f"{found.basis} ms", "ratio to baseline", "strategy", "method", "refused"),
+            prose=("refused",),
         )
     for name, reason in found.refused:
         click.echo(f"refused:   {name}: {reason}")

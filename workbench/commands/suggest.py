@@ -103,7 +103,8 @@ def command(
         print_json({**data, "reason": decision.reason, "candidates": list(found.values())})
         return
     rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in found.values()]
-    print_table(("schemes", "strategy", "method", "ms", "ratio to baseline"), rows)
+    columns = ("schemes", "strategy", "method", "ms", "ratio to baseline")
+    print_table(columns, rows, stay=("ratio to baseline", "ms"))
 
 
 def _figures(one: dict[str, Any]) -> tuple[str, str]:

@@ -128,7 +128,7 @@ def _show(found: Result, request: Request, data: dict[str, Any], device: Device,
         print_json({**data, **found.as_json()})
         return
     columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
-    print_table(columns, [_cells(row) for row in found.rows])
+    print_table(columns, [_cells(row) for row in found.rows], stay=("ratio", "median", "interval", "error"))
     click.echo(f"{request} on {device}; ratios are to {found.baseline}; basis of the plan: {found.basis}")
     if found.gpu is not None:
         click.echo(f"{device}: {found.gpu}")

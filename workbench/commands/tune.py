@@ -182,4 +182,5 @@ def _show(results: list[dict[str, Any]]) -> None:
                     f"{figures['relative_error']:.1e}",
                 )
             )
-    print_table(("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error"), rows)
+    columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
+    print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))
