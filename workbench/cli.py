@@ -81,7 +81,8 @@ def cli() -> None:
     Every COMMAND has --help, or `lcma help COMMAND`, with its options and two examples.
 
     A file that exists is replaced with --force, or after a question at a terminal; an input never is.
-    Tables fit the terminal; --wide shows all columns. With --json stdout is the result for scripts; the same --seed gives the same random choices.
+    Tables fit the terminal; --wide shows all columns. With --json stdout is the result for scripts; the
+    same --seed gives the same random choices.
 
     Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
     error, 130 interrupted.
