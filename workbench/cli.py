@@ -15,6 +15,7 @@ from click.exceptions import NoArgsIsHelpError
 from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
+from .destination import FORCE
 from .environment import prepare
 from .help import GROUPS
 from .interrupts import insist
@@ -40,8 +41,8 @@ class _LazyGroup(click.Group):
     """A group that imports a command's module only when that command is asked for."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[WIDE] = "--wide" in args  # wherever it stands
-        return super().parse_args(ctx, [one for one in args if one != "--wide"])
+        ctx.meta.update({WIDE: "--wide" in args, FORCE: "--force" in args})  # wherever they stand
+        return super().parse_args(ctx, [one for one in args if one not in ("--wide", "--force")])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -70,7 +71,8 @@ class _LazyGroup(click.Group):
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--wide", is_flag=True, expose_value=False, help="Show all columns of tables; it may stand anywhere.")
+@click.option("--wide", is_flag=True, expose_value=False, help="Show all columns of tables. May stand anywhere.")
+@click.option("--force", is_flag=True, expose_value=False, help="Replace files without a question. May stand anywhere.")
 @click.version_option(__version__, "-V", "--version", prog_name="lcma")
 def cli() -> None:
     """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.

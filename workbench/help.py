@@ -102,7 +102,7 @@ FIRST = {
     "compress": "out kind budget device dry_run as_json",
     "improve": "seconds jobs device out dry_run as_json",
     "plan": "device dtype scheme strategy explain as_json",
-    "run": "device dtype levels out check",
+    "run": "device dtype levels out check as_json",
     "search": "rank ring seed seconds count jobs device out dry_run as_json",
     "structure": "density batch device out as_json",
     "suggest": "structure dtype device top as_json",
@@ -152,6 +152,8 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write_text("Anywhere: --wide (all columns of tables), --force (replace files without a question).")
         with formatter.section("Examples"):
             for arguments in EXAMPLES[self.name or ""]:
                 formatter.write(f"{'':{formatter.current_indent}}lcma {self.name} {arguments}".rstrip() + "\n")

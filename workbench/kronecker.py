@@ -18,7 +18,7 @@ from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
 from .output import print_table
 from .products import Device, machine_of, within_memory
-from .timing import gflops
+from .timing import Told, ran
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -76,8 +76,8 @@ def run_product(
     out: str | None = None,
     check: bool = False,
     max_extra_bytes: int = 0,
-) -> Iterator[str]:
-    """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
+) -> Iterator[Told]:
+    """Multiply a stored matrix and X of a file on a device; yields lines with the facts that each tells.
 
     Raises:
         PlanError, SchemeFormatError: X does not fit, or cannot be read.
@@ -109,12 +109,10 @@ def run_product(
             wait_for(device)
         seconds = time.perf_counter() - began
         product = as_numpy(found)
-    rate = gflops(*request.shape, seconds)
-    tells = f"{plan.candidate}: {request}, {layout} on {device}: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
-    yield f"{tells} (first call, compiling included)"
+    yield ran(plan, f", {layout} on {device}", device, seconds)
     if out is not None:
         stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
-        yield write_product(out, stored, kept)
+        yield write_product(out, stored, kept), {"out": out}
     if check:
         if matrix.dtype == "bfloat16":
             matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
@@ -122,7 +120,7 @@ def run_product(
         error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
         if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
-        yield f"check: relative error {error:.2e} against float64"
+        yield f"check: relative error {error:.2e} against float64", {"relative_error": error}
 
 
 def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) -> tuple[FactoredMatrix, Any]:

@@ -7,12 +7,13 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import click
 
+from ..schemes_db import Scheme
 from ..schemes_db.names import visible
 
 GAP = 2
@@ -31,6 +32,21 @@ WIDE = "lcma.wide"
 def print_json(data: Any) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(data, indent=2))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+
+
+def tell(steps: Iterable[tuple[str, dict[str, Any]]], as_json: bool) -> int:
+    """Print the lines of steps as they come, or all their facts as JSON; 1 where a fact is that it is not correct."""
+    facts: dict[str, Any] = {}
+    for line, more in steps:
+        facts |= more
+        if not as_json:
+            click.echo(line)
+    if as_json:
+        print_json(facts)
+    return int(not facts.get("correct", True))
 
 
 def print_table(
@@ -81,6 +97,16 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
     writer.writerows([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+
+
+def scheme_facts(scheme: Scheme) -> dict[str, Any]:
+    """What JSON says of a scheme in a list."""
+    return {
+        "digest": scheme.digest,
+        "target": scheme.target.name,
+        "ring": scheme.ring.name,
+        "rank": scheme.rank,
+    }
 
 
 def ratio(value: Fraction) -> str:

@@ -136,6 +136,23 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     assert lcma.load(written)[0].name == "mine"
 
 
+def test_results_are_json_for_scripts(run, matrices, tmp_path):
+    found = json.loads(run("run", "strassen", matrices("a"), matrices("b"), "--check", "--json")[1])
+    assert (found["product"], found["correct"], found["relative_error"] < 1e-6) == ("37x23x41 float32", True, True)
+    found = json.loads(run("run", "strassen", matrices("i"), matrices("j"), "--ring", "Z", "--check", "--json")[1])
+    assert (found["product"], found["correct"]) == ("10x11x12 int64 over Z", True)
+    scheme = tmp_path / "scheme.json"
+    assert run("export", "strassen*winograd", "--out", scheme)[0] == 0
+    found = json.loads(run("convert", scheme, tmp_path / "scheme.exp", "--json")[1])
+    assert (found["format"], found["rank"], found["target"]) == ("exp", 49, "4x4x4")
+    (added,) = json.loads(run("add", scheme, "--json")[1])
+    assert (added["digest"], added["result"].partition(" ")[0]) == (found["digest"], "added")
+    assert json.loads(run("search", "3x3x3", "--dry-run", "--json")[1])["rank"] == 23
+    assert json.loads(run("improve", "4x4x4", "--dry-run", "--json")[1]) == []
+    assert "causal" in json.loads(run("bench", "--json")[1])
+    assert {"row", "seconds", "bars"} == set(json.loads(run("bench", "masks", "--dry-run", "--json")[1])[0])
+
+
 def test_add_is_all_or_nothing(run, files):
     code, _, err = run("add", files["good"], files["wrong"])
     assert code == 1

@@ -96,9 +96,9 @@ def test_policy_pools_and_objectives_are_options(run):
     code, out, _ = run("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)
     assert (code, "found <4x4x4:tri-out:3" in out) == (0, True)
     code, _, err = run("search", "2x2x2", "--objective", "beauty")
-    assert (code, err.count("\n")) == (3, 1)
+    assert (code, err.count("\n")) == (2, 1)
     code, _, err = run("search", "2x2x2", "--device", "abacus")
-    assert (code, err.count("\n")) == (3, 1)
+    assert (code, err.count("\n")) == (2, 1)
 
 
 def test_improving_goes_where_the_gaps_are(run, monkeypatch):
@@ -122,7 +122,7 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch):
     assert "rank 12 before" in out
     assert re.search(r"1 gained in \d+ turns", out)
     assert run("improve")[0] == 2
-    assert run("improve", "2x2x3", "--device", "abacus")[0] == 3
+    assert run("improve", "2x2x3", "--device", "abacus")[0] == 2
 
 
 def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch):
@@ -285,4 +285,4 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
     ):
         given, _, err = run("search", *arguments)
         assert given == code
-        assert err.startswith(("lcma: ", "Usage"))
+        assert err.startswith("lcma: ")

@@ -13,7 +13,7 @@ from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
 from ..bench_report import newest_rows
-from ..destination import claim, claim_folder, force_option
+from ..destination import claim, claim_folder
 from ..help import Command
 from ..options import Choice, Duration
 from ..output import print_json, print_table
@@ -36,7 +36,6 @@ from ..progress import Progress
     show_default=True,
     help="The folder of the rows.",
 )
-@force_option
 @click.option("--device", type=Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured.")
 @click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
@@ -65,7 +64,6 @@ def command(
     budget: float | None,
     resume: bool,
     out: Path,
-    force: bool,
     device: str,
     sample: int | None,
     rounds: int | None,
@@ -88,8 +86,12 @@ def command(
     no row can run here.
     """
     if suite is None:
+        suites = {name: find_suite(name).help for name in suite_names()}
+        if as_json:
+            print_json(suites)
+            return 0
         formatter = click.HelpFormatter()
-        formatter.write_dl([(name, find_suite(name).help) for name in suite_names()])
+        formatter.write_dl(list(suites.items()))
         click.echo(formatter.getvalue(), nl=False)
         return 0
     found = find_suite(suite)
@@ -102,6 +104,9 @@ def command(
     columns = found.flags[asked[0]] if asked else found.columns
     options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes, gradients)
     cases = chosen_cases(found, options, patterns)
+    if dry_run and as_json:
+        print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])
+        return 0
     if dry_run:
         print_table(
             ("row", "about", "bars"),
@@ -113,7 +118,7 @@ def command(
     journal = Journal(out / f"{found.name}-{device}.jsonl")
     if not journal.rows():  # what stands beside rows was written with them
         for path in sorted(out.glob(f"{found.name}-{device}*")):
-            claim(path, force)
+            claim(path)
     results = []
     with Progress() as progress:
         for row in run_cases(found, cases, options, journal, budget, resume, progress.update):

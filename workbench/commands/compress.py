@@ -21,7 +21,7 @@ from ..compression import (
     show_layers,
     stored_weights,
 )
-from ..destination import claim, force_option
+from ..destination import claim
 from ..help import Command
 from ..matrix_files import file_of
 from ..options import Choice
@@ -64,7 +64,6 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of --measure.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of --measure and of predicted times.")
 @click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
-@force_option
 @click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -85,7 +84,6 @@ def command(
     rounds: int,
     device: Device,
     resume: bool,
-    force: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -113,7 +111,7 @@ def command(
     if out is not None:
         if out.suffix != ".safetensors":
             raise click.UsageError(f"--out {out} must end in .safetensors")
-        claim(out, force, [model, *([] if calibration is None else [file_of(calibration)])])
+        claim(out, [model, *([] if calibration is None else [file_of(calibration)])])
     try:
         part = 0.5 if budget is None else budget
         rest = CompressConfig(kind, part, blocks, steps, rank, patterns, tolerance)

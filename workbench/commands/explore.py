@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ...search import flip_graph
-from ..destination import claim, force_option, unwritable
+from ..destination import claim, unwritable
 from ..flip_picture import draw
 from ..help import Command
 from ..output import print_json
@@ -30,7 +30,6 @@ from ..pools import pool_argument
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."
 )
-@force_option
 @click.option("--json", "as_json", is_flag=True, help="The numbers as JSON.")
 def command(
     schemes: tuple[str, ...],
@@ -39,7 +38,6 @@ def command(
     graphml: Path | None,
     orbits: bool,
     picture: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
@@ -49,7 +47,7 @@ def command(
     means its finds.
     """
     for wanted in filter(None, (graphml, picture)):
-        claim(wanted, force, schemes)
+        claim(wanted, schemes)
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
     for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):
         if path is not None:

@@ -86,6 +86,9 @@ def command(
     )
     if dry_run:
         lines = plan(config)
+        if as_json:
+            print_json(lines)
+            return 0
         click.echo("\n".join(lines) if lines else "nothing: no gap to the best known ranks is left")
         return 0
     refuse_unwritable()

@@ -169,7 +169,7 @@ def command(
     """
     config = _config(target, **settings)
     if dry_run:
-        _say(config)
+        _say(config, as_json)
         return 0
     if seeds is None:
         return _one(config, jobs, out, as_json, verbose)
@@ -248,11 +248,16 @@ def _config(
     )
 
 
-def _say(config: RunConfig) -> None:
+def _say(config: RunConfig, as_json: bool) -> None:
     """A description of what a run would do."""
     stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
     each = "annealings" if config.method == "triples" else f"walks ({config.walk})"
+    if as_json:
+        settings = {"stages": list(map(str, config.stages)), "ring": config.ring, "walk": config.walk}
+        limits = {"walks": config.walks, "steps": last.steps, "seconds": config.seconds, "seed": config.seed}
+        print_json({**settings, "start_rank": config.start_rank, "rank": config.rank, **limits})
+        return
     click.echo(
         f"{stages} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from ...errors import PlanError
-from ..destination import claim, force_option, unwritable
+from ..destination import claim, unwritable
 from ..factorization import factorized, show_factorized
 from ..help import Command
 from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
@@ -40,7 +40,6 @@ DTYPES = ("float32", "float64")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="K.npz", help="Store the nearest matrix of --patterns.")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw error against speed.")
-@force_option
 @click.option("--json", "as_json", is_flag=True)
 def command(
     weight: str,
@@ -54,7 +53,6 @@ def command(
     seed: int,
     out: Path | None,
     picture: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
@@ -66,7 +64,7 @@ def command(
     With --patterns a single list, by all three algorithms: their errors and seconds, and the predicted speed.
     """
     for path in filter(None, (out, picture)):
-        claim(path, force, [file_of(weight)])
+        claim(path, [file_of(weight)])
     operand = read_operand(weight)
     matrix = operand.widened()
     if matrix.ndim != 2 or matrix.dtype.kind != "f":
