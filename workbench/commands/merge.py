@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ...search import merge
-from ...search.runs.keep import keep_finds
+from ...search.runs.keep import KEPT, keep_finds
 from ..destination import claim
 from ..help import Command
 from ..output import print_json
@@ -28,7 +28,7 @@ def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     if out is not None:
         claim(out, [path for folder in folders for path in folder.glob("*")])
     runs, finds = merge(folders, out, replace=True)
-    fresh = sum(keep_finds(finds))
+    fresh = keep_finds(finds, every=True).count(KEPT)
     if as_json:
         print_json(
             {"runs": [run.to_json() for run in runs], "schemes": [found.scheme.digest for found in finds], "new": fresh}

@@ -10,6 +10,7 @@ from ...search import resume, status
 from ...search.improve.folder import is_improvement
 from ...search.improve.run import resume_improvement
 from ...search.runs.keep import refuse_unwritable
+from ..finds import best_finds
 from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
@@ -77,4 +78,4 @@ def command(
             on_event=lambda standing: progress.update(f"{standing.line}{known}"),
             stop=lambda: interrupts.wanted,
         )
-    return report(result, as_json, folder)
+    return report(best_finds(result, count or config.count), as_json, folder)

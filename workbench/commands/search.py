@@ -20,11 +20,11 @@ from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
 from ...search.flipgraph.policy import ORBITS
 from ...search.runs.bounds import has_halves
+from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
-from ...search.runs.keep import refuse_unwritable, write_beside
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..cluster_options import cluster_options, cluster_settings
-from ..finds import composition_line, print_result, spent_line
+from ..finds import best_finds, composition_line, print_result, spent_line
 from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Choice, Duration
@@ -163,6 +163,7 @@ def command(
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
 
+    A find that adds nothing to what the catalogue has of its target and ring is not stored, which is said.
     Walks run on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
     seed, walks, steps and rounds give the same finds. With --out every find is written to disk at once,
     and `lcma resume` continues after an interruption or a crash. Exit code 1: nothing was found.
@@ -272,13 +273,14 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
     refuse_unwritable()
     known = known_rank(config)
     with Progress(f"{config.target}: {COMPILING}") as progress, Interrupts() as interrupts:
-        return carry_out(
+        result = carry_out(
             config,
             jobs=jobs,
             out=out,
             on_event=lambda standing: progress.update(f"{standing.line}{known}"),
             stop=lambda: interrupts.wanted,
         )
+    return best_finds(result, config.count)
 
 
 def known_rank(config: RunConfig) -> str:
@@ -318,13 +320,13 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
         saved = (
             f"to go on: lcma resume {shlex.quote(str(out))}" if out else "nothing of the walks is kept without --out"
         )
-        click.echo(f"{sum(kept)} schemes saved in the catalogue; {saved}", err=True)
+        click.echo(f"{kept.count(KEPT)} schemes saved in the catalogue; {saved}", err=True)
         raise KeyboardInterrupt
     return 0 if result.finds else 1
 
 
-def stored(result: Result, start: Scheme | None) -> list[bool]:
-    """Return whether each find is new to the catalogue.
+def stored(result: Result, start: Scheme | None) -> list[str]:
+    """Store the finds that add something, and return what became of each.
 
     Raises:
         CatalogError: it can't be written; the finds are written into this folder, and named.
