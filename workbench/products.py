@@ -69,8 +69,11 @@ class Device:
         if self.kind == "cuda":
             from ..kernels.cuda.machine import require_device
 
-            with self.current():
-                require_device(self.index)
+            try:
+                with self.current():
+                    require_device(self.index)
+            except PlanError as error:
+                raise PlanError(f"{error}; without --device the processor is taken") from None
 
 
 class DeviceType(click.ParamType[Device]):

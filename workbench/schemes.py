@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import DamagedRowError, LcmaError, UnknownSchemeError, VerificationError
+from ..errors import DamagedRowError, LcmaError, SchemeFormatError, UnknownSchemeError, VerificationError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.resolve import resolve
@@ -31,6 +31,8 @@ def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
     try:
         scheme, certificate = resolve(text)
     except UnknownSchemeError as error:
+        if Path(text).suffix:
+            raise SchemeFormatError("there is no such file, and no scheme of that name", text) from None
         raise _levels_given(text) or error from None
     proven = certify(scheme)
     return scheme, certificate or proven

@@ -17,6 +17,7 @@ from ..destination import claim, claim_folder
 from ..help import Command
 from ..options import Choice, Duration
 from ..output import print_json, print_table
+from ..products import Device
 from ..progress import Progress
 
 
@@ -114,6 +115,8 @@ def command(
             prose=("bars",),
         )
         return 0
+    if not found.name.startswith("search"):  # its walks need no torch
+        Device(device).require()
     claim_folder(out)
     journal = Journal(out / f"{found.name}-{device}.jsonl")
     if not journal.rows():  # what stands beside rows was written with them
