@@ -38,3 +38,9 @@ class VendorExecutor:
             return torch.matmul(a, b, out=out)
         with vendor_precision("float32"):
             return torch.matmul(a, b, out=out)
+
+    def again(self, a: Tensor, b: Tensor) -> Tensor:
+        """Compute C = A B in a new tensor, where torch's current setting of tf32 is that of the request."""
+        import torch
+
+        return torch.matmul(a, b)
