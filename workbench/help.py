@@ -99,7 +99,7 @@ EXAMPLES = {
 
 FIRST = {
     "bench": "patterns budget out device dry_run as_json",
-    "compress": "out kind budget device dry_run as_json",
+    "compress": "out what device dry_run as_json",
     "improve": "seconds jobs device out dry_run as_json",
     "plan": "device dtype scheme strategy explain as_json",
     "run": "device dtype levels out check as_json",

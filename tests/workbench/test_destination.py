@@ -48,7 +48,7 @@ WRITING = [
     "analyse causal --picture there.svg",
     "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out there.npz",
     "structure a.npy --picture there.svg",
-    "compress m.safetensors --rank 1 --out there.safetensors",
+    "compress m.safetensors --kind low-rank:rank=1 --out there.safetensors",
     "merge in --out there",
 ]
 
@@ -90,8 +90,8 @@ def test_an_input_is_never_replaced(name, inputs, run, monkeypatch):
         f"run s.exp a.npy a.npy --out {name} --force",
         "run strassen a.npy a.npy --out hard.npy --force",
         "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out hard.npy --force",
-        "compress m.safetensors --rank 1 --out hard.safetensors --force",
-        "compress m.safetensors --rank 1 --out m.safetensors --force",
+        "compress m.safetensors --kind low-rank:rank=1 --out hard.safetensors --force",
+        "compress m.safetensors --kind low-rank:rank=1 --out m.safetensors --force",
     ):
         code, _, err = run(*line.split())
         assert code == 3, line

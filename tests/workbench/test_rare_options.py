@@ -89,8 +89,9 @@ def test_compress_descends_until_the_tolerance(run, tmp_path):
     errors = []
     for number, tolerance in enumerate(("0", "0.9")):
         out = tmp_path / f"{number}.safetensors"
-        rest = ("--kind", "blast", "--blocks", "4", "--steps", "60", "--layout", "linear", "--device", "cpu", "--json")
-        code, text, err = run("compress", model, "--out", out, "--tolerance", tolerance, *rest)
+        what = f"blast:blocks=4:steps=60:tolerance={tolerance}"
+        rest = ("--layout", "linear", "--device", "cpu", "--json")
+        code, text, err = run("compress", model, "--out", out, "--kind", what, *rest)
         assert code == 0, err
         errors.append(json.loads(text)["layers"][0]["error"])
     assert errors[0] < errors[1]
