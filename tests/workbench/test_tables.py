@@ -28,7 +28,7 @@ additions --all
 analyse causal
 plan 512 --explain
 suggest 4096 4096 4096 --top 3
-suggest --structure kronecker --in 64 --out 64 --density 0.5
+suggest 64 64 --density 0.5
 time strassen 64 --rounds 1
 tune 64 64 64 --rounds 1 --top 1
 structure weight.npy --density 0.5 --top 3

@@ -18,7 +18,7 @@ from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_
 from ..output import json_option, tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, causal_name, within_memory
-from ..schemes import AUTO, chosen_scheme, planned_scheme
+from ..schemes import AUTO, planned_scheme
 from ..timing import Told, ran
 from ..truth import relative_error, true_product
 
@@ -43,7 +43,6 @@ MAX_ERROR = {
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
-@click.option("--scheme", "named", metavar="SCHEME", help="The same as the first argument, where that is auto.")
 @click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
 @product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
@@ -53,7 +52,6 @@ def command(
     scheme: str,
     a: str,
     b: str | None,
-    named: str | None,
     levels: int | None,
     product: ProductOptions,
     out: str | None,
@@ -77,15 +75,15 @@ def command(
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
     if out is not None:
-        claim(file_of(out), [scheme, *(file_of(text) for text in (a, b, named) if text is not None)])
+        claim(file_of(out), [scheme, *(file_of(text) for text in (a, b) if text is not None)])
     device, strategy, max_abs = product.device, product.strategy, product.max_abs
-    matrix = product.factored([scheme], levels=levels, scheme=named) if b is None else None
+    matrix = product.factored([scheme], levels=levels) if b is None else None
     if matrix is not None:
         layout, extra = product.layout, product.max_extra_bytes
         return tell(run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra), as_json)
     if b is None or product.layout is not None or product.max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
-    text = chosen_scheme(scheme, named)
+    text = scheme
     if product.ring is not None:
         reject("--ring", causal=product.causal, dtype=product.dtype)
         device.require()

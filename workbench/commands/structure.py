@@ -58,8 +58,8 @@ def command(
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
 
     W is a .npy file, or a tensor of a .safetensors file as FILE:TENSOR, of shape (outputs, inputs); the least error
-    comes first. Half precision is read as float32. The lists of patterns are those of `suggest --structure
-    kronecker`; factors are found by truncated SVDs of blocks, optimal for one and for two factors.
+    comes first. Half precision is read as float32. The lists of patterns are those of `suggest --density`; factors are
+    found by truncated SVDs of blocks, optimal for one and for two factors.
 
     With --patterns a single list, by all three algorithms: their errors and seconds, and the predicted speed.
     """

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 )
 @product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -50,7 +49,6 @@ def command(
     levels: tuple[int, ...],
     product: ProductOptions,
     rounds: int,
-    seed: int,
     record: bool,
     as_json: bool,
 ) -> None:
@@ -104,7 +102,7 @@ def command(
         about = {"size": shape, "causal": product.causal, "ring": ring, "digest": digest}
     device.require()
     with device.current(), Progress() as progress:
-        contest = contest_of(request, text, levels or (1,), strategy, seed, factors)
+        contest = contest_of(request, text, levels or (1,), strategy, 0, factors)
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, request)

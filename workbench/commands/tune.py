@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     help="Candidates to measure in addition to the baseline.",
 )
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option(
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
 )
@@ -47,7 +46,6 @@ def command(
     product: ProductOptions,
     top: int,
     rounds: int,
-    seed: int,
     budget: float | None,
     again: bool,
     as_json: bool,
@@ -76,7 +74,7 @@ def command(
             start = time.perf_counter()
             if budget is not None and results and start - began + longest > budget:
                 break
-            results.append(_tuned(request, top, rounds, seed, again, progress))
+            results.append(_tuned(request, top, rounds, again, progress))
             longest = max(longest, time.perf_counter() - start)
             progress.step()
     share = watch.share()
@@ -125,9 +123,7 @@ def require_prices(request: Request, machine: Machine) -> None:
         raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
 
 
-def _tuned(
-    request: Request, top: int, rounds: int, seed: int, again: bool, progress: CountedProgress
-) -> dict[str, Any]:
+def _tuned(request: Request, top: int, rounds: int, again: bool, progress: CountedProgress) -> dict[str, Any]:
     """Tune one product: its candidates by time; none where it was measured before, or cannot be."""
     from ...kernels import machine_for, tune
 
@@ -142,7 +138,7 @@ def _tuned(
             return {**found, "skipped": f"measured {day}"}
         require_memory(request)
         say = progress.update
-        tuned = tune(request, top=top, rounds=rounds, seed=seed, on_event=lambda text: say(f"{request}: {text}"))
+        tuned = tune(request, top=top, rounds=rounds, on_event=lambda text: say(f"{request}: {text}"))
     except PlanError as error:
         return {**found, "refused": str(error)}
     except OSError as error:
