@@ -70,7 +70,7 @@ EXAMPLES = {
     "convert": ("scheme.txt scheme.json", "scheme.json - --to exp"),
     "demo": ("", "--size 1024 --rounds 3"),
     "doctor": ("", "--profile"),
-    "explore": ("strassen --radius 3", "laderman --limit 5000 --picture graph.svg"),
+    "explore": ("strassen --radius 3", "laderman --limit 5000 --out graph.svg"),
     "export": ("strassen", "--all --out schemes/"),
     "improve": ("4x4x4:tri-out --time 10m --out runs/tri", "5x5x5 --up-to --dry-run"),
     "lift": ("runs/a", "4x4x4-r47-mod2 --ring Q"),

@@ -129,7 +129,7 @@ def folder(tmp_path, monkeypatch):
         ("search 99x99x99", 3, "a walk holds at most"),
         ("resume sub", 3, "`lcma search TARGET --out sub` starts one"),
         ("lift strassen", 3, "only a scheme over Z2 or Z3 can"),
-        ("bench exact --energy", 2, "has no --energy"),
+        ("bench exact --measure energy", 2, "has no --measure energy"),
         ("compress note.txt --dry-run", 65, "is not a .safetensors file"),
         ("structure a.npy --patterns (1,2", 3, "write four sizes"),
         ("report figures --results missing", 2, "name the one with the rows"),

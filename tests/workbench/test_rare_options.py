@@ -78,7 +78,7 @@ def test_search_refuses_what_its_walks_lack(run):
 
 def test_resume_takes_no_address_of_nothing(run, tmp_path):
     assert run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")[0] == 0
-    code, _, err = run("resume", tmp_path / "run", "--address", "head:")
+    code, _, err = run("resume", tmp_path / "run", "--ray", "head:")
     assert (code, "head:" in err, err.count("\n")) == (3, True, 1)
 
 

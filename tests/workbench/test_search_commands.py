@@ -243,7 +243,7 @@ def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
     code, out, _ = run("lift", tmp_path / "run", "--jobs", 2)
     assert code == 0
     assert "ternary (100%)" in out
-    files = ("--graphml", tmp_path / "g.graphml", "--picture", tmp_path / "g.png")
+    files = ("--out", tmp_path / "g.graphml", "--out", tmp_path / "g.png")
     code, out, _ = run("explore", tmp_path / "run", "--radius", 1, "--orbits", *files)
     assert code == 0
     assert "orbits, by invariants: at least 1, schemes seen of each: " in out

@@ -51,9 +51,12 @@ from ..progress import Progress
 )
 @click.option("--dtype", "dtypes", multiple=True, help="Only rows of this dtype.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
-@click.option("--energy", is_flag=True, help="Measure energy (J) instead of time (ks, on a GPU).")
-@click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
-@click.option("--gradients", is_flag=True, help="Time gradients instead of products (ks, on a GPU).")
+@click.option(
+    "--measure",
+    type=Choice(["energy", "shares", "gradients"]),
+    help="In place of products' times: energy in J or times of gradients (ks, on a GPU), the share of linear layers "
+    "(e2e_ks).",
+)
 @click.option(
     "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
 )
@@ -72,9 +75,7 @@ def command(
     threads: tuple[int, ...],
     dtypes: tuple[str, ...],
     seed: int,
-    energy: bool,
-    shares: bool,
-    gradients: bool,
+    measure: str | None,
     picture: bool,
     dry_run: bool,
     as_json: bool,
@@ -96,14 +97,13 @@ def command(
         click.echo(formatter.getvalue(), nl=False)
         return 0
     found = find_suite(suite)
-    asked = [name for name, given in (("energy", energy), ("shares", shares), ("gradients", gradients)) if given]
-    for name in asked:
-        if name not in found.flags:
-            raise click.UsageError(f"suite {found.name} has no --{name}")
+    if measure is not None and measure not in found.flags:
+        raise click.UsageError(f"suite {found.name} has no --measure {measure}")
     if sizes and not found.sized:
         raise click.UsageError(f"suite {found.name} has no --sizes")
-    columns = found.flags[asked[0]] if asked else found.columns
-    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes, gradients)
+    columns = found.columns if measure is None else found.flags[measure]
+    other = {name: measure == name for name in ("energy", "shares", "gradients")}
+    options = Options(device, sample, rounds, threads, dtypes, seed, sizes=sizes, **other)
     cases = chosen_cases(found, options, patterns)
     if dry_run and as_json:
         print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])

@@ -23,21 +23,24 @@ from ..pools import pool_argument
 @click.option(
     "--limit", type=click.IntRange(1), default=20_000, show_default=True, help="The largest number of schemes to visit."
 )
-@click.option("--graphml", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph there.")
 @click.option(
     "--orbits", is_flag=True, help="Distinguish schemes by invariants under changes of basis and roles (slower)."
 )
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."
+    "--out",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The numbers as JSON.")
 def command(
     schemes: tuple[str, ...],
     radius: int,
     limit: int,
-    graphml: Path | None,
     orbits: bool,
-    picture: Path | None,
+    outs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
@@ -46,15 +49,15 @@ def command(
     different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
     means its finds.
     """
-    for wanted in filter(None, (graphml, picture)):
-        claim(wanted, schemes)
+    for path in outs:
+        claim(path, schemes)
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
-    for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):
-        if path is not None:
-            try:
-                write(path)
-            except OSError as error:
-                raise unwritable(path, error) from None
+    for path in outs:
+        write = partial(draw, seen) if path.suffix in (".png", ".svg") else seen.write_graphml
+        try:
+            write(path)
+        except OSError as error:
+            raise unwritable(path, error) from None
     facts = {
         "schemes": len(seen.graph),
         "flips": seen.graph.number_of_edges(),

@@ -58,7 +58,6 @@ def command(
     seconds: float,
     jobs: int,
     device: str,
-    engine: str,
     address: str | None,
     workers: int | None,
     out: Path | None,
@@ -81,7 +80,7 @@ def command(
         device=device,
         up_to=up_to,
         retry=retry,
-        **cluster_settings(engine, address, workers),
+        **cluster_settings(address, workers),
         command=shlex.join(["lcma", *sys.argv[1:]]),
     )
     if dry_run:

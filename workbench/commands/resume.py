@@ -29,7 +29,11 @@ from .search import known_rank, report
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds of a search do not depend."
 )
 @click.option(
-    "--address", default="", metavar="auto|local|HOST:PORT", help="Another Ray cluster than the run's for its workers."
+    "--ray",
+    "address",
+    default="",
+    metavar="auto|local|HOST:PORT",
+    help="Another Ray cluster than the run's for its workers.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Another number of workers than the run's.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
