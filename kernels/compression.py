@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import INTEGER, NUMBER, need
-from ..errors import PlanError, RankError
+from ..errors import PlanError, RankError, unknown_name
 from ..schemes_db.display import line
 from .factored import product_dtype, request_of
 from .plans import decision_for
@@ -71,7 +71,7 @@ class CompressConfig:
         need(INTEGER | None, rank=self.rank)
         need(str | None, patterns=self.patterns)
         if self.kind not in KINDS:
-            raise PlanError(f"kind {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
+            raise unknown_name("kind", self.kind, KINDS)
         if not 0 < self.budget < 1:
             raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
         if self.blocks < 1 or self.steps < 1 or (self.rank is not None and self.rank < 1):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from ..arguments import need
-from ..errors import CatalogError
+from ..errors import UnknownSchemeError
 from .algebra import naive, permute, tensor
 from .catalog import Catalog
 from .certificate import Certificate
@@ -68,7 +68,7 @@ def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
             scheme, certificate = catalog.find(entry.digest)
             return (scheme, certificate) if order == ORDERS[0] else (permute(scheme, order), None)
     what = f"{target.name} of rank {wanted}" if wanted is not None else target.name
-    raise CatalogError(
+    raise UnknownSchemeError(
         f"no scheme for {what} in the catalogue; try `lcma search {target.name}`, or use naive:{target.name}"
     )
 

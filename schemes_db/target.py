@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import INTEGER, need
-from ..errors import TargetError
+from ..errors import TargetError, did_you_mean
 from .display import line
 from .grids import (
     KINDS,
@@ -377,7 +377,8 @@ def _placed(shape: tuple[int, int, int], form: str) -> tuple[int, Kinds] | None:
         rows, cols = ((m, k), (k, n), (m, n))[role]
         return (role, triangular_grid(rows, side == "upper")) if rows == cols else None
     raise TargetError(
-        f"target form {form!r} is not known; choose one of {', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
+        f"target form {form!r} is not known{did_you_mean(form, (*_TRIANGULAR, GRAM))}; choose one of "
+        f"{', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
         "band(w), prefix(p), window(w), mask(FILE), tensor(FILE), a pair such as ul, ss or gt, or several of "
         "different matrices with + between"
     )
@@ -435,8 +436,9 @@ def parse_target(name: str, files: bool = True) -> Target:
         return Target(m, m, n, full_grid(m, m), full_grid(m, n), c)
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())
     if not match:
+        sizes = re.findall(r"[1-9]\d{0,5}", name) or ["3"]
         raise TargetError(
-            f"target {name[:60]!r} is not understood; write MxKxN, such as 3x3x3, "
+            f"target {name[:60]!r} is not understood; write MxKxN, such as {'x'.join([*sizes, *sizes[-1:] * 2][:3])}, "
             "or MxKxN:tri-left|tri-right|tri-out|gram[:upper]"
         )
     shape = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))

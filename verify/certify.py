@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..arguments import need
-from ..errors import LcmaError, VerificationError, VerifyOnlyError
+from ..errors import LcmaError, VerificationError, VerifyOnlyError, unknown_name
 from ..schemes_db import Certificate, Proof, Scheme
 from ..version import __version__
 from .exact import check_exact
@@ -33,7 +33,7 @@ def check(scheme: Scheme, method: str = "exact") -> Outcome:
     try:
         checker = METHODS[method]
     except KeyError:
-        raise LcmaError(f"method {method!r} is not known; choose one of {', '.join(METHODS)}") from None
+        raise unknown_name("method", method, METHODS) from None
     if scheme.large and method != "exact":
         raise LcmaError(f"{scheme!r} has coefficients beyond int64, which are verified by exact, not by {method}")
     return checker(scheme)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ...arguments import PATH, need
-from ...errors import LcmaError, SchemeFormatError
+from ...errors import LcmaError, SchemeFormatError, unknown_name
 from ...home import write_atomic
 from ..certificate import Certificate
 from ..ring import Ring
@@ -125,7 +125,7 @@ def format_named(name: str) -> Format:
     try:
         return FORMATS[name]
     except KeyError:
-        raise LcmaError(f"format {name!r} is not known; choose one of {', '.join(FORMATS)}") from None
+        raise unknown_name("format", name, FORMATS) from None
 
 
 def render(scheme: Scheme, format: str, certificate: Certificate | None = None) -> bytes:

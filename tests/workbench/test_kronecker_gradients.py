@@ -1,4 +1,4 @@
-"""The rows of `lcma bench ks --gradients`, and what rests on a GPU's clock, without one."""
+"""The rows of `lcma bench ks --measure gradients`, and what rests on a GPU's clock, without one."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_the_baseline_multiplies_and_is_differentiable(first):
 
 
 def test_rows_are_named_and_need_a_gpu(capsys):
-    assert main(["bench", "ks", "--gradients", "--dry-run", "--device", "cuda", "--sample", "3"]) == 0
+    assert main(["bench", "ks", "--measure", "gradients", "--dry-run", "--device", "cuda", "--sample", "3"]) == 0
     assert capsys.readouterr().out.count("gradients bs") == 6
-    assert main(["bench", "ks", "--gradients", "--dry-run"]) == 3
+    assert main(["bench", "ks", "--measure", "gradients", "--dry-run"]) == 3
     assert "--device cuda" in capsys.readouterr().err
 
 
