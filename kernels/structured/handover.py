@@ -75,7 +75,7 @@ def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = 
 
 def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tuple[int, int] = (256, 4)) -> None:
     """Compute mixed (rank b2, n), BLAST's middle products, from inner (rank b1, n); rows may be padded."""
-    from .mixing_kernel import mix_blocks
+    from .handover_kernel import mix_blocks
 
     n, (columns, ranks) = inner.shape[1], tile
     sides = [max(16, 1 << (side - 1).bit_length()) for side in (structure.b1, structure.b2)]

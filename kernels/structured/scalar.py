@@ -128,7 +128,7 @@ def fused_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
 
 def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
     """Compute out (rows, n) = K x (cols, n) for any strides; sums of half precision are computed in float32."""
-    from .gather_kernel import gather_factor
+    from .scalar_kernel import gather_factor
 
     tile = gather_tile(pattern, out.stride(1) != 1, words_of(_name(x)))
     sizes = {"N": tile.n, "P": tile.p, "J": tile.j}
@@ -138,7 +138,7 @@ def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor)
 
 def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:
     """Compute out = K1 K2 x for any strides; intermediate results of half precision are stored in float32."""
-    from .fused_kernel import multiply_pair
+    from .scalar_kernel import multiply_pair
 
     (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
     tile = pair_tile(pair, out.stride(1) != 1, words_of(_name(x)))

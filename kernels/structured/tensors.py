@@ -56,13 +56,9 @@ def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Ten
 
 def kernel_of(tile: FactorTile) -> Any:
     """Return the Triton kernel that runs a tile."""
-    if tile.j > 1:
-        from .neighbour_kernel import multiply_neighbours
+    from .tiled_kernel import multiply_factor, multiply_neighbours
 
-        return multiply_neighbours
-    from .tiled_kernel import multiply_factor
-
-    return multiply_factor
+    return multiply_neighbours if tile.j > 1 else multiply_factor
 
 
 def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile) -> None:
