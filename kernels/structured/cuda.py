@@ -37,7 +37,7 @@ from .strategy import (
 from .tensors import factor_by_factor, multiply_tiled
 from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
-from .views import buffer_rows, multiply_strided, padded
+from .views import buffer_rows, padded, view_chain
 
 DECODE_SIZES = "ahead", "programs", "warps", "weights"
 """The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
@@ -163,7 +163,8 @@ class CudaStructured(StructuredStrategy):
         if self.name in (TILED, GATHER):
             multiply = multiply_gathered if self.name == GATHER else partial(_tiled, dtype, _choice(candidate))
             return partial(_canonical, structure, partial(factor_by_factor, multiply, patterns))
-        return partial(multiply_strided, rewritten_chain(structure, self.name) if self.name in REWRITES else structure)
+        chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
+        return view_chain(chain, *(layout is Layout.COLUMNS and request.n > 1 for layout in request.layouts[1:])).run
 
 
 def decode_tile(parameters: Parameters) -> DecodeTile:

@@ -11,7 +11,7 @@ from .block_low_rank import Blast, Monarch
 from .chain import FactorChain
 from .tensors import multiply_batch
 from .tiles import triton_reason
-from .views import multiply_step, steps_of, tensors_like
+from .views import tensors_like, view_chain
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -27,19 +27,18 @@ def multiply_handed_over(structure: FactorChain, factors: Factors, x: Tensor, ou
 
     Monarch's V must be that of `relaid`; see `handover_reason` for the limits.
     """
-    n, steps, empty = x.shape[1], steps_of(structure), tensors_like(x)
+    n, launches, empty = x.shape[1], view_chain(structure, False, False).launches, tensors_like(x)
     if isinstance(structure, Blast):
-        left, _, right = structure.canonical(factors)
-        inner, mixed = (empty(step.pattern.rows, n, False) for step in steps[:2])
-        multiply_step(steps[0], right, x, inner)
+        inner, mixed = (empty(launch.rows, n, False) for launch in launches[:2])
+        launches[0](factors[2], x, inner)
         mix(structure, factors[1], inner, mixed)
-        multiply_step(steps[2], left, mixed, out)
+        launches[2](factors[0], mixed, out)
         return
     assert isinstance(structure, Monarch)
     middle = x.new_empty((structure.b2, n, structure.b1 * structure.rank))
     place(structure, factors[1], x, middle)
     left = factors[0].reshape(structure.b2, structure.q, -1)
-    multiply_batch(left, middle.mT, steps[1].target.view(out, True))
+    multiply_batch(left, middle.mT, launches[1].step.target.view(out)[0])
 
 
 def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = HANDOVER_TILE) -> None:

@@ -15,7 +15,7 @@ from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blocks import NARROW
 from .chain import FactorChain
-from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, multiply_views
+from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, view_chain
 
 Matrix = npt.NDArray[Any]
 
@@ -110,4 +110,4 @@ class ViewProduct:
 
     def _multiply(self, factors: Any, x: Matrix, out: Matrix, arena: Arena, ends: Ends) -> None:
         empty = arrays_in(arena, self._buffer_rows, x.shape[1], np.dtype(x.dtype))
-        multiply_views(self.structure, factors, x, out, ends, empty)
+        view_chain(self.structure, self.first, self.last).run(factors, x, out, ends, empty)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ..cuda.launch import starter
 from .blocks import alternating_rows, empty_result
 from .chain import FactorChain
 from .tiles import triton_reason
-from .views import Ends, Step, copied_ends, multiply_views, steps_of, tensors_like
+from .views import Ends, Step, ViewChain, copied_ends, steps_of, tensors_like, view_chain
 
 Tensor = Any
 
@@ -131,6 +132,10 @@ class TransposedProduct:
         """The steps between the transpositions."""
         return steps_of(self.structure, self.first, self.last)
 
+    @cached_property
+    def _chain(self) -> ViewChain:
+        return view_chain(self.structure, self.first, self.last)
+
     @property
     def buffer_rows(self) -> tuple[int, int]:
         """Rows of the two buffers that a slab alternates between."""
@@ -144,7 +149,7 @@ class TransposedProduct:
         """Compute out (rows, n) = W x (cols, n)."""
         for start in range(0, x.shape[1], self.slab):
             some = slice(start, start + self.slab)
-            multiply_views(self.structure, factors, x[:, some], out[:, some], TRANSPOSED_ENDS, tensors_like(x, int))
+            self._chain.run(factors, x[:, some], out[:, some], TRANSPOSED_ENDS, tensors_like(x, int))
 
 
 WHOLE, BOUNDED = 0, 1

@@ -43,18 +43,12 @@ class BlockRows:
         """True if all blocks are equally far from the next, so that one view has them in one axis."""
         return 1 in (self.outer, self.d) or self.strides[0] == self.d * self.strides[1]
 
-    def view(self, matrix: Array, joined: bool = False) -> Array:
-        """Return the view (outer, d, inner, n) of a matrix (rows, n), or, of uniform blocks, (outer d, inner, n).
-
-        The host bounds small products, and every view takes about a microsecond: it is one operation.
-        """
+    def view(self, matrix: Array) -> Array:
+        """Return the view (outer, d, inner, n) of a matrix (rows, n)."""
         of_numpy = isinstance(matrix, np.ndarray)
         row, column = matrix.strides if of_numpy else matrix.stride()
-        i, j, q = (row * step for step in self.strides)
-        shape: tuple[int, ...] = (self.outer, self.d, self.inner, matrix.shape[1])
-        strides: tuple[int, ...] = (i, j, q, column)
-        if joined:
-            shape, strides = (self.outer * self.d, *shape[2:]), (i if self.d == 1 else j, q, column)
+        shape = self.outer, self.d, self.inner, matrix.shape[1]
+        strides = (*(row * step for step in self.strides), column)
         if of_numpy:
             return np.lib.stride_tricks.as_strided(matrix, shape, strides)
         return matrix.as_strided(shape, strides)
@@ -173,50 +167,95 @@ PERMUTED = Ends(_gather, _scatter)
 """Features are permuted within each column."""
 
 
-def multiply_views(
-    structure: FactorChain, factors: Factors, x: Array, out: Array, ends: Ends, empty: Empty, plain: bool = False
-) -> None:
-    """Compute out (rows, n) = W x for x (cols, n), each batch-first or batch-last, by GEMMs on views.
+class Launch:
+    """The products of one step for operands of any strides: what does not depend on them is computed once.
 
-    Results between the steps are batch-last, or with `plain` batch-first.
+    The host bounds small products: every view takes about a microsecond, and so does every hash of a structure.
     """
-    n = x.shape[1]
-    first, last = copied_ends(structure, n > 1 and is_batch_first(x), n > 1 and is_batch_first(out))
-    steps = steps_of(structure, first, last)
-    if first:
-        a, _, c, d = structure.patterns[-1].sizes
-        given, x = x, empty(len(x), n, ends.first)
-        ends.gather(given, x, a, c, d)
-    for step, weights in zip(steps, reversed(structure.canonical(factors)), strict=True):
-        ends_here = step is steps[-1] and not last
-        target = out if ends_here else empty(step.pattern.rows, n, ends.first if step is steps[-1] else plain)
-        multiply_step(step, weights, x, target)
-        x = target
-    if last:
-        a, b, _, d = structure.patterns[0].sizes
-        ends.scatter(x, out, a, b, d)
+
+    def __init__(self, step: Step) -> None:
+        one, self.step = step.pattern, step
+        self.rows = one.rows
+        self.is_matrix, self.is_joined = one.blocks == 1, step.source.is_uniform and step.target.is_uniform
+        self._shape = (one.b, one.c) if self.is_matrix else (one.blocks, one.b, one.c)
+        self._source, self._target = _joined(step.source), _joined(step.target)
+
+    def __call__(self, weights: Array, x: Array, out: Array) -> None:
+        """Compute the blocks of out by parameters in any shape and the blocks of x, by the vendor's batched product."""
+        source, target = self.step.source, self.step.target
+        if isinstance(out, np.ndarray):
+            np.matmul(weights.reshape(self.step.pattern.parameter_shape), source.view(x), out=target.view(out))
+            return
+        import torch
+
+        if self.is_matrix:
+            torch.mm(weights.view(self._shape), x, out=out)
+        elif self.is_joined:
+            torch.bmm(weights.view(self._shape), self._source(x), out=self._target(out))
+        else:
+            from .tensors import multiply_blocks
+
+            multiply_blocks(weights.view(self.step.pattern.parameter_shape), source.view(x), target.view(out))
 
 
-def multiply_step(step: Step, weights: Array, x: Array, out: Array) -> None:
-    """Compute the blocks of out by weights (a, d, b, c) and the blocks of x, by the vendor's batched product."""
-    if isinstance(out, np.ndarray):
-        np.matmul(weights, step.source.view(x), out=step.target.view(out))
-        return
-    from .tensors import multiply_batch, multiply_blocks
+def _joined(blocks: BlockRows) -> Callable[[Array], Array]:
+    """Return the view (outer d, inner, n) of uniform blocks of a tensor, as a function."""
+    count, inner = blocks.outer * blocks.d, blocks.inner
+    apart, step = blocks.strides[0 if blocks.d == 1 else 1], blocks.strides[2]
 
-    if step.source.is_uniform and step.target.is_uniform:
-        multiply_batch(weights.flatten(0, 1), step.source.view(x, True), step.target.view(out, True))
-    else:
-        multiply_blocks(weights, step.source.view(x), step.target.view(out))
+    def view(matrix: Array) -> Array:
+        row, column = matrix.stride()
+        return matrix.as_strided((count, inner, matrix.shape[1]), (apart * row, step * row, column))
+
+    return view
+
+
+@dataclass(frozen=True)
+class ViewChain:
+    """The launches of W X, right-most factor first, and whether X and the result are copied."""
+
+    structure: FactorChain
+    first: bool
+    last: bool
+    launches: tuple[Launch, ...]
+
+    def run(self, factors: Factors, x: Array, out: Array, ends: Ends = PERMUTED, empty: Empty | None = None) -> None:
+        """Compute out (rows, n) = W x (cols, n), each batch-first or batch-last as the chain is for.
+
+        Results between the steps are batch-last; of tensors those between plain matrices are batch-first: on an H200
+        low-rank products took up to 3% longer with a batch-last result.
+        """
+        n, plain = x.shape[1], empty is None and all(one.is_matrix for one in self.launches)
+        empty = tensors_like(x) if empty is None else empty
+        if self.first:
+            a, _, c, d = self.structure.patterns[-1].sizes
+            given, x = x, empty(len(x), n, ends.first)
+            ends.gather(given, x, a, c, d)
+        *inner, final = self.launches
+        for place, launch in enumerate(inner, 1):
+            target = empty(launch.rows, n, plain)
+            launch(factors[-place], x, target)
+            x = target
+        if not self.last:
+            final(factors[0], x, out)
+            return
+        target = empty(final.rows, n, ends.first)
+        final(factors[0], x, target)
+        a, b, _, d = self.structure.patterns[0].sizes
+        ends.scatter(target, out, a, b, d)
+
+
+@lru_cache(maxsize=1024)
+def view_chain(structure: FactorChain, first: bool, last: bool) -> ViewChain:
+    """Return the launches for batch-first ends (`first`, `last`) or batch-last ones."""
+    copied = copied_ends(structure, first, last)
+    return ViewChain(structure, *copied, tuple(map(Launch, steps_of(structure, *copied))))
 
 
 def multiply_strided(structure: FactorChain, factors: Factors, x: Array, out: Array) -> None:
-    """Compute `multiply_views` of tensors; results between plain matrices are batch-first.
-
-    On an H200 low-rank products took up to 3% longer with a batch-last result between them.
-    """
-    plain = all(one.a == one.d == 1 for one in structure.patterns)
-    multiply_views(structure, factors, x, out, PERMUTED, tensors_like(x), plain)
+    """Compute out (rows, n) = W x for tensors, each batch-first or batch-last."""
+    several = x.shape[1] > 1
+    view_chain(structure, several and is_batch_first(x), several and is_batch_first(out)).run(factors, x, out)
 
 
 def padded(n: int) -> int:
@@ -228,7 +267,9 @@ def tensors_like(like: Array, width: Callable[[int], int] = padded) -> Empty:
     """Return an allocator of tensors; a batch-last one of n columns has rows of width(n) elements."""
 
     def empty(rows: int, n: int, first: bool) -> Array:
-        return like.new_empty((n, rows)).T if first else like.new_empty((rows, width(n)))[:, :n]
+        if first:
+            return like.new_empty((n, rows)).T
+        return like.new_empty((rows, n)) if (wide := width(n)) == n else like.new_empty((rows, wide))[:, :n]
 
     return empty
 

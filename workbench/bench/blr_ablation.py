@@ -81,8 +81,8 @@ def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array
     n, (first, second) = x.shape[1], steps_of(structure)
     blocks, inner = _empty(x, (structure.b2, n, structure.q)), _empty(x, (first.pattern.rows, padded(n)))[:, :n]
     u, v = (one.reshape(-1, *one.shape[2:]) for one in structure.canonical((left, right)))
-    _multiply(v, first.source.view(x, True), first.target.view(inner, True))
-    _multiply(u, second.source.view(inner, True), blocks.swapaxes(1, 2))
+    _multiply(v, first.source.view(x)[:, 0], first.target.view(inner)[:, 0])
+    _multiply(u, second.source.view(inner)[0], blocks.swapaxes(1, 2))
     _blocks_of(structure, out)[...] = blocks
 
 

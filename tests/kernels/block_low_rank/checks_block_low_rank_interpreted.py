@@ -17,7 +17,7 @@ from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import KroneckerSparse, Pattern
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.handover import mix, place, relaid
-from lcma.kernels.structured.views import multiply_step, steps_of
+from lcma.kernels.structured.views import view_chain
 
 CANARY = 7.5
 LIMITS = {"float32": 1e-6, "float16": 3e-3, "bfloat16": 2e-2}
@@ -71,7 +71,7 @@ def test_the_handover_is_where_the_second_products_read_for_any_tile():
     factors = [torch.from_numpy(w).half() for w in FactoredMatrix.random(structure).factors]
     x = torch.randn(37, structure.cols).half().T
     plain = torch.empty(structure.b1 * structure.rank * structure.b2, 37).half()
-    multiply_step(steps_of(structure)[0], structure.canonical(factors)[1], x, plain)
+    view_chain(structure, True, True).launches[0](factors[1], x, plain)
     wanted = plain.reshape(3, 8, 5, 37).permute(2, 3, 0, 1).reshape(5, 37, 24)
     for tile in ((16, 16, 16), (32, 64, 32), (128, 256, 64)):
         found = torch.full((5, 37, 24), torch.nan, dtype=torch.float16)
