@@ -177,7 +177,8 @@ class Launch:
         one, self.step = step.pattern, step
         self.rows = one.rows
         self.is_matrix, self.is_joined = one.blocks == 1, step.source.is_uniform and step.target.is_uniform
-        self._shape = (one.b, one.c) if self.is_matrix else (one.blocks, one.b, one.c)
+        joined = (one.b, one.c) if self.is_matrix else (one.blocks, one.b, one.c)
+        self._shape = joined if self.is_joined else one.parameter_shape
         self._source, self._target = _joined(step.source), _joined(step.target)
 
     def __call__(self, weights: Array, x: Array, out: Array) -> None:
@@ -188,14 +189,16 @@ class Launch:
             return
         import torch
 
+        if weights.shape != self._shape:
+            weights = weights.view(self._shape)
         if self.is_matrix:
-            torch.mm(weights.view(self._shape), x, out=out)
+            torch.mm(weights, x, out=out)
         elif self.is_joined:
-            torch.bmm(weights.view(self._shape), self._source(x), out=self._target(out))
+            torch.bmm(weights, self._source(x), out=self._target(out))
         else:
             from .tensors import multiply_blocks
 
-            multiply_blocks(weights.view(self.step.pattern.parameter_shape), source.view(x), target.view(out))
+            multiply_blocks(weights, source.view(x), target.view(out))
 
 
 def _joined(blocks: BlockRows) -> Callable[[Array], Array]:
