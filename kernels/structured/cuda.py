@@ -13,7 +13,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch
-from .chain import FactorChain
+from .chain import FactorChain, KroneckerSparse
 from .conversion import block_low_rank_of
 from .cuda_stages import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
@@ -158,11 +158,12 @@ class CudaStructured(StructuredStrategy):
         patterns = structure.patterns
         if self.name == BY_HALVES:
             return partial(factor_by_factor, multiply_split, patterns)
-        if self.name == FUSED:
-            return partial(_canonical, structure, FusedChain(patterns, dtype).run)
-        if self.name in (TILED, GATHER):
+        if self.name in (FUSED, TILED, GATHER):
             multiply = multiply_gathered if self.name == GATHER else partial(_tiled, dtype, _choice(candidate))
-            return partial(_canonical, structure, partial(factor_by_factor, multiply, patterns))
+            product: Product = partial(factor_by_factor, multiply, patterns)
+            if self.name == FUSED:
+                product = FusedChain(patterns, dtype).run
+            return product if isinstance(structure, KroneckerSparse) else partial(_canonical, structure, product)
         chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
         return view_chain(chain, *(layout is Layout.COLUMNS and request.n > 1 for layout in request.layouts[1:])).run
 

@@ -14,6 +14,7 @@ from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
 from .chain import FactorChain
 from .pattern import Pattern
+from .tensors import strides_of
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -92,7 +93,7 @@ def multiply_few(
     """
     n, last = x.shape[1], structure.patterns[0]
     handed = x.new_empty((last.blocks, n, last.c))
-    launches = _launches(structure, n, x.dtype, x.device, x.stride(), out.stride(), tile)
+    launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
     for launch in launches:
         counter = counter_for(x.device) if len(launches) == 1 else handed
         launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
