@@ -40,7 +40,7 @@ from .split import TILES as SPLIT_TILES
 from .split import split_seconds
 from .strategy import FUSED, GATHER, STRIDED, TILED, seconds_or_none
 from .transposition import TransposedProduct
-from .views import Step, copied_ends, steps_of
+from .views import FactorStep, copied_ends, steps_of
 
 MANY = 512
 """Columns from which on tiled BLAST products have a price: measured from 1024 on, in each of 28 layers faster than
@@ -151,7 +151,7 @@ def with_launches(stages: list[Stage], strategy: str, factors: int, launches: in
     return [*stages, Stage("launches", 0, 0, shown)]
 
 
-def _gemm_stage(step: Step, request: Request, costs: CudaCostModel, widened: bool, n: int | None = None) -> Stage:
+def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widened: bool, n: int | None = None) -> Stage:
     """Return the stage of the batched GEMMs of one factor for n columns."""
     one, n, calls = step.pattern, request.n if n is None else n, step.calls
     moved = one.moved_elements(n) * request.itemsize

@@ -11,7 +11,7 @@ from ..cuda.launch import starter
 from .blocks import alternating_rows, empty_result
 from .chain import FactorChain
 from .tiles import triton_reason
-from .views import Ends, Step, ViewChain, copied_ends, steps_of, tensors_like, view_chain
+from .views import Ends, FactorStep, ViewChain, copied_ends, steps_of, tensors_like, view_chain
 
 Tensor = Any
 
@@ -128,7 +128,7 @@ class TransposedProduct:
     slab: int
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[FactorStep, ...]:
         """The steps between the transpositions."""
         return steps_of(self.structure, self.first, self.last)
 

@@ -88,7 +88,7 @@ def _placed(blocks: BlockRows, other: BlockRows) -> BlockRows | None:
 
 
 @dataclass(frozen=True)
-class Step:
+class FactorStep:
     """The product by one factor: where it reads its blocks and where it writes them."""
 
     pattern: Pattern
@@ -103,7 +103,7 @@ class Step:
 
 
 @lru_cache(maxsize=1024)
-def steps_of(structure: FactorChain, first: bool = False, last: bool = False) -> tuple[Step, ...]:
+def steps_of(structure: FactorChain, first: bool = False, last: bool = False) -> tuple[FactorStep, ...]:
     """Return the steps in the order of multiplication, right-most factor first.
 
     `first`, `last`: X and the result are copied, and in block order.
@@ -121,7 +121,7 @@ def steps_of(structure: FactorChain, first: bool = False, last: bool = False) ->
         sources[0] = by_blocks(ordered[0].a, ordered[0].c, ordered[0].d)
     if last or structure.is_blocked:
         targets[-1] = by_blocks(ordered[-1].a, ordered[-1].b, ordered[-1].d)
-    return tuple(map(Step, ordered, sources, targets))
+    return tuple(map(FactorStep, ordered, sources, targets))
 
 
 def copied_ends(structure: FactorChain, first: bool, last: bool) -> tuple[bool, bool]:
@@ -173,7 +173,7 @@ class Launch:
     The host bounds small products: every view takes about a microsecond, and so does every hash of a structure.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: FactorStep) -> None:
         one, self.step = step.pattern, step
         self.rows = one.rows
         self.is_matrix, self.is_joined = one.blocks == 1, step.source.is_uniform and step.target.is_uniform
