@@ -42,6 +42,9 @@ LEAST, LONGEST = 1e-9, 1e9
 
 FORMAT = 1
 
+FORMER_FAMILIES = {"kronecker": "structured", "block-low-rank": "structured"}
+"""The families of candidates by the names that stored records may have."""
+
 SEGMENT = 16
 """Bytes: a GPU's vendor products are several times as slow if rows are no multiples of them."""
 
@@ -270,7 +273,7 @@ def _entry(data: Mapping[str, Any]) -> TimedCandidate:
         raise ValueError(f"seconds must be numbers from {LEAST} to {LONGEST}")
     parameters = tuple(sorted((str(k), v if isinstance(v, int) else str(v)) for k, v in data["parameters"].items()))
     return TimedCandidate(
-        str(data["family"]),
+        FORMER_FAMILIES.get(family := str(data["family"]), family),
         str(data["strategy"]),
         str(data["source"]),
         parameters,

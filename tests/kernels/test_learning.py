@@ -437,7 +437,7 @@ def test_the_process_finds_candidates_of_products_by_factors(home):
     process = CompileProcess()
     found = next(iter(process.candidates(request, machine_for(request))))
     process.close()
-    assert found.key[:2] == ("kronecker", "slabs")
+    assert found.key[:2] == ("structured", "slabs")
 
 
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkeypatch):

@@ -50,7 +50,7 @@ def forms_of(
         PlanError: there is too little memory.
     """
     from ...kernels.factored import UNLIMITED
-    from ...kernels.structured.steps_strategy import structure_in
+    from ...kernels.structured.strategy import chain_in
     from ...kernels.tuning import bench_for
 
     require_memory(request)
@@ -77,7 +77,8 @@ def forms_of(
         call = _call(executor, ready, b, out)
         peak = _peak(call) if request.device == "cuda" else plan.workspace
         found[name] = Form(call, error, peak, str(plan.candidate))
-    steps = steps_between(structure_in(request), a, b, out) if BASELINE in names else {}
+    structure = chain_in(request)
+    steps = steps_between(structure, a, b, out) if BASELINE in names else {}
     for name, call in steps.items():
         error = error_of(call())
         _check(name, request, error)
@@ -176,10 +177,10 @@ def _check(name: str, request: Request, error: float) -> None:
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     import torch
 
-    from ...kernels.structured.steps_strategy import structure_in
+    from ...kernels.structured.strategy import chain_in
     from .baselines.block_low_rank import multiply_permuted
 
-    structure = structure_in(request)
+    structure = chain_in(request)
     torch.compiler.reset()  # after eight rows torch would run this function uncompiled
     product = torch.compile(lambda rows, *given: multiply_permuted(structure, given, rows))
     rows = x.T.contiguous()

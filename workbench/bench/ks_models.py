@@ -14,8 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.kronecker_layers import KSLinear
 from ...kernels.torch.kronecker_mlp import KSFeedForward
+from .baselines.permuted import by_bmm
 
 Patterns = tuple[tuple[int, int, int, int], ...] | None
 """Patterns of a layer, left-most factor first; None: the layer stays dense."""
@@ -79,7 +81,20 @@ def linear(cols: int, rows: int, patterns: Patterns, kind: str, **where: Any) ->
     """A layer of so many inputs and outputs, dense without patterns."""
     if patterns is None or kind == DENSE:
         return nn.Linear(cols, rows, **where)
-    return KSLinear(list(patterns), strategy=None if kind == OURS else BMM, **where)
+    return KSLinear(list(patterns), **where) if kind == OURS else PermutedLinear(list(patterns), **where)
+
+
+class PermutedLinear(KSLinear):
+    """A batch-first layer that multiplies by permuted batched GEMMs, without gradients."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.reshape(-1, self.in_features).T
+        for weights, pattern in zip(reversed(self.weights()), reversed(self.structure.patterns), strict=True):
+            product = empty_result(y, pattern.rows, is_batch_first(y))
+            by_bmm(weights.detach(), pattern, y, product)
+            y = product
+        rows = y.T if self.bias is None else y.T + self.bias.to(y.dtype)
+        return rows.reshape(*x.shape[:-1], self.out_features)
 
 
 class Attention(nn.Module):

@@ -16,9 +16,8 @@ from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.structured.block_low_rank import BlockLowRank
 from lcma.kernels.structured.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGISTERS, launch_of
 from lcma.kernels.structured.decode_kernel import multiply_few_columns
-from lcma.kernels.structured.handover_kernel import multiply_and_place
-from lcma.kernels.structured.mixing_kernel import mix_blocks
-from lcma.kernels.structured.steps_tensors import HANDOVER_TILE
+from lcma.kernels.structured.handover import HANDOVER_TILE
+from lcma.kernels.structured.handover_kernel import mix_blocks, multiply_and_place
 
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""

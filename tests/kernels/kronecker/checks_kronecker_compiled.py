@@ -13,12 +13,10 @@ from triton.compiler import ASTSource
 
 from lcma.kernels.cuda.split import GROUP, MOST_SHIFT, TOP
 from lcma.kernels.cuda.split_kernel import split_gemm
-from lcma.kernels.structured.fused import pair_tile
-from lcma.kernels.structured.fused_kernel import multiply_pair
-from lcma.kernels.structured.gather import gather_tile, words_of
-from lcma.kernels.structured.gather_kernel import gather_factor
 from lcma.kernels.structured.outer_kernel import sum_outer
 from lcma.kernels.structured.pattern import Pattern
+from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
+from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
 from lcma.kernels.structured.split import SMALL, SPLIT_TILE, UNSCALE_TILE
 from lcma.kernels.structured.split_kernel import split_gathered, unscale_scattered
 from lcma.kernels.structured.tensors import kernel_of

@@ -17,9 +17,8 @@ from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft, square_dyadic
 from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
-from lcma.kernels.structured.fused import fused_places, is_fused, multiply_fused
-from lcma.kernels.structured.gather import multiply_gathered
 from lcma.kernels.structured.outer import outer_blocks, outer_tiled
+from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tensors import multiply_tiled
 from lcma.kernels.structured.tiles import FactorTile

@@ -106,13 +106,17 @@ def _energy(sizes: tuple[int, int, int, int], dtype: str, order: str, options: O
 
 def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str, options: Options, say: Say) -> Figures:
     """The planner's choice against the baselines that can run, the dense matrix made before."""
+    from ....kernels import plan_for
     from ....kernels.factored import request_of
     from ....kernels.kronecker import KroneckerSparse, Pattern
+    from ....kernels.structured.strategy import STRIDED
 
     pattern = Pattern(*sizes)
     request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
     contest = contest_of(request, AUTO, (1,), None, options.seed)
-    found = replace(contest, contenders=worth_timing(contest.contenders, pattern, order)).run(options.rounds or 7, say)
+    strided = plan_for(request, strategy=STRIDED).seconds
+    some = worth_timing(contest.contenders, pattern, order, strided)
+    found = replace(contest, contenders=some).run(options.rounds or 7, say)
     say("timing the permutations of bmm")
     share = permutation_share(request, pattern)
     mine = found.rows[-1]
@@ -136,22 +140,24 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
     }
 
 
-def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern, order: str) -> tuple[Contender, ...]:
+def worth_timing(
+    contenders: tuple[Contender, ...], pattern: Pattern, order: str, strided: float | None = None
+) -> tuple[Contender, ...]:
     """Without baselines that can't be the best, where each would take longer than all others.
 
     On a GPU those are the dense matrix and CSR where they must take HOPELESS times as long as the choice, and BSR where
-    d > 1 or where it must take longer than is predicted for bmm: torch compiles its kernel for ten seconds a row. With
-    d > 1 it took 1.1 to 28 times as long as bmm on all 14 rows where both were timed, with d = 1 2.3 to 52 times on
-    10 rows (H200). On a processor those are the sparse formats: one product took up to 15 s.
+    d > 1 or where it must take longer than is predicted for GEMMs on views (`strided` seconds), which are those of bmm
+    where d = 1: torch compiles its kernel for ten seconds a row. With d > 1 it took 1.1 to 28 times as long as bmm on
+    all 14 rows where both were timed, with d = 1 2.3 to 52 times on 10 rows (H200). On a processor those are the sparse
+    formats: one product took up to 15 s.
     """
     mine = contenders[-1].plan
-    permuted = next((one.plan.seconds for one in contenders if one.what == "bmm"), None) or math.inf
     device, operations = mine.request.device, 2.0 * pattern.nonzeros * mine.request.n
     if mine.seconds is None:
         return contenders
     longest = HOPELESS[device] * mine.seconds
     if device == "cuda":
-        is_slow = pattern.d > 1 or operations / BSR_RATE > permuted
+        is_slow = pattern.d > 1 or operations / BSR_RATE > (strided or math.inf)
         least = {"csr": operations / CSR_RATES[order], "bsr": math.inf if is_slow else 0.0}
     else:
         least = dict.fromkeys(("csr", "bsr"), operations / CPU_SPARSE_RATE)
