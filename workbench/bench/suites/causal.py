@@ -11,7 +11,7 @@ import numpy as np
 
 from ....errors import VerificationError
 from ...timing import Contest, ratio_to
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..picture import ratios
 
 if TYPE_CHECKING:
@@ -298,6 +298,6 @@ SUITE = Suite(
     "triangular products and causal attention against strips of GEMM, full + tril and fused attention",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_of_errors"),
-    ("kernels", "workbench/bench/causal_cuda.py"),
+    code_of("causal_cuda"),
     ratios,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..contest import compete, libraries, operands
 from ..means import Rows, geometric, summarised
 
@@ -110,6 +110,6 @@ SUITE = Suite(
     "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    ("kernels", *(f"workbench/bench/gpu_{part}.py" for part in ("launch", "layers", "products"))),
+    code_of("gpu_launch", "gpu_layers", "gpu_products"),
     summarised(_summary),
 )

@@ -20,6 +20,7 @@ from ..gpu_layers import layer_cases
 from ..gpu_products import RATES, Sizes, ahead, blank, checked, error_of, operands, paired
 from ..gpu_roofline import pictures
 from ..means import Rows
+from ..requirements import require_measured_gpu
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -314,15 +315,12 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.cuda.machine import device_profile
     from ....kernels.cuda.requests import request_of
-    from ....kernels.planning.profile import ESTIMATED
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import matmul
     from ....kernels.torch.recipe import ProductRecipe
 
-    if device_profile(0).source == ESTIMATED:
-        raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
+    require_measured_gpu()
     a, b = operands(dtype, _square(size), seed)
     plan = plan_of(ProductRecipe(), request_of(a, b, dtype))
     checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))
