@@ -1,7 +1,5 @@
 """The walk of the GPU: its twin on the processor against the reference, step for step, and exact."""
 
-from __future__ import annotations
-
 import pytest
 
 import lcma

@@ -1,7 +1,5 @@
 """The core of the benchmarks: cases, rows on disk, budgets, bars; with suites made here."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

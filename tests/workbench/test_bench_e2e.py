@@ -1,7 +1,5 @@
 """The suite of transformer blocks on accelerated layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The suites of block low-rank layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

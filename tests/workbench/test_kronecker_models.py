@@ -1,7 +1,5 @@
 """The suite of transformers with Kronecker-sparse layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
