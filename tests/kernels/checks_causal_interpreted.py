@@ -1,10 +1,8 @@
-"""Run with TRITON_INTERPRET=1 (test_causal_triton.py does): the triangular kernel on CPU tensors.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: the triangular kernel on CPU tensors.
 
 Sizes are no multiples of a tile, what lies outside a triangle is NaN, so is fresh memory, and results
 lie in the middle of a canvas whose border must stay as it was.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Models whose linear layers run by schemes."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import io

@@ -1,7 +1,5 @@
 """Exact causal attention against torch's own, forward and backward."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

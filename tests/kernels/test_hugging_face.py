@@ -1,7 +1,5 @@
 """Hugging Face's own models, built from their configurations alone, through `accelerate_` and `compress_`."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

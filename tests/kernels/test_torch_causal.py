@@ -1,7 +1,5 @@
 """Triangular products of tensors: values, derivatives of every mode and order, and what a GPU runs, on a processor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Masked products of tensors: values and derivatives on a processor, and the runs that a GPU computes."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

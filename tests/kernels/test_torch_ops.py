@@ -1,7 +1,5 @@
 """The torch operator and module on the CPU: values, gradients, tracing, autocast, state."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from functools import partial

@@ -1,7 +1,5 @@
 """The torch operator and the layers on a processor: values, gradients, compile, autocast, the papers' layouts."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The torch operators and KSLinear on a processor: values, gradients, strides, compile, autocast, other layouts."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")
