@@ -322,54 +322,6 @@ def test_our_npz_keeps_provenance_and_certificate():
     assert raw == formats.lcma_npz.render(again.scheme, again.certificate)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{{{1,0},{0,1}}, {{1}}}", "three matrices"),
-        ("{{{1,0},{0}}, {{1}}, {{1}}}", "three matrices"),
-        ("{{{1}}, {{1}}, {{1}}}, {{{1,2}}, {{1},{1}}, {{1}}}", "other sizes"),
-        ("{{{1,2}}, {{1}}, {{1}}}", "A is 1 x 2 but B is 1 x 1"),
-        ("{{{1}}, {{1}}, {{1,2}}}", "third factor has 1 x 2"),
-        ("{" * 40 + "1", "expected|too deep|any known"),
-        ("{{{1/0}}, {{1}}, {{1}}}", "division by 0"),
-        ("{{{1}}, {{1}}, {{1}}", "expected"),
-        ("{{{y}}, {{1}}, {{1}}}", "y is no number"),
-        ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "claims other sizes"),
-        ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
-        ("T:=TriadSet(Triad([1]))", "must have one list"),
-        ("7 4 R\n1 1 1\n", "no end"),
-        ("7 4 R\n8 1 1\n0 0 0\n", "outside the 7 x 4"),
-        ("9999999 4 R\n0 0 0\n", "beyond"),
-        ("1000000 1 R\n1 1 1\n0 0 0\n1000000 1 R\n0 0 0\n1 1000000 R\n0 0 0", "only 1 entries"),
-        ("7 4 R\n1 1 x\n0 0 0", "parameter x is no exact fraction"),
-        ("7 4 R\n0 0 0\n7 4 R\n0 0 0\n4 8 R\n0 0 0\n", "P has 8 columns"),
-        ("o0:=i0;", "1 programs"),
-        ("o0:=i0;\n#\no1:=i0;\n#\no0:=i0;", "no one number|never set"),
-        ("o0:=t1+i0;", "t1 has no value"),
-        ("o01:=i0;\n#\no0:=i0;\n#\no0:=i0;", "L has 0 outputs"),
-        ("#\n".join(["o0:=i0-i0;" + "t0:=i0;" + "t0:=2*t0;" * 9000] * 3), "beyond 2"),
-        ("2 2 2 7\n1 0\n", "where 7 rows of 4 entries make 28"),
-        ("2\n1 1 1 1\n1\n1\n1\n", "1 schemes, where the first line says 2"),
-        ("1 1 1 1\n1 0\n1\n1\n", "denominator is 0"),
-        ("1 1 1 999999999999\n1\n1\n1\n", "1 to"),
-        ("Bini 2 2 2 7\n1 ; 1 ; 1 ; 1\n", "1 numbers, where 4 entries belong"),
-        ("Bini 1 1 1 2\n1 ; 1 ; 1 ; 1\n", "1 products, where the header says 2"),
-        ("1 2\n3 4\n#\n1 2\n#\n1 2\n", "belong to no matrix product"),
-        ("1 2\n3\n#\n1 2\n#\n1 2\n", "where 2 columns began"),
-        ("(np.array([[1.0]]), np.array([[1.0]]))", "not 2 arrays"),
-        ("(np.array([[1.0, 2]]), np.array([[1.0]]), np.array([[1.]]))", "one number of columns"),
-        ('{"n": [1,1,1], "m": 1, "u_fresh": [[{"index": 5, "value": 1}]], "u": [[]]}', "not there yet"),
-        ('{"n": [1,1,1], "m": 1, "u_fresh": 3, "u": [[]]}', "must be a list"),
-        ("m1 = (a11)(b11)\ni = a11\nc11 = m1", "imaginary unit"),
-        ("(a11)*(b11)*(c11+3)", "bare number"),
-    ],
-)
-def test_text_that_is_no_scheme_is_refused_in_one_line(text, message):
-    with pytest.raises(SchemeFormatError, match=message) as caught:
-        parse_text(text)
-    assert "\n" not in str(caught.value)
-
-
 def test_shared_sums_that_double_without_end_are_refused():
     rows = [[{"index": 0, "value": 1}, {"index": 1, "value": 1}]]
     for i in range(2, 9000):
