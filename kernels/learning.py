@@ -8,6 +8,7 @@ in an initialised process group, and while a CUDA graph is captured: there what 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import os
@@ -34,8 +35,12 @@ from .planning.tune import candidates
 from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 from .request import Request
 
-MOST_CLASSES = 1024
-"""Classes that are remembered; the least recently used ones are dropped."""
+MOST_CLASSES, MOST_JOBS = 1024, 256
+"""Classes that are remembered, of which the least recently used ones are dropped, and jobs that wait: a new class is
+prepared by a later call."""
+
+LAST_SECONDS = 10.0
+"""Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
@@ -89,7 +94,8 @@ class Learner:
         self._waiting: list[Lesson] = []
         self._jobs: list[Callable[[], object]] = []
         self._condition = threading.Condition()
-        self._started, self._idle = False, False
+        self._threads: list[threading.Thread] = []
+        self._idle = False
         self._process = CompileProcess()
         self._generation = plan_cache.generation
         self._warned = False
@@ -108,8 +114,9 @@ class Learner:
                 self._lessons = OrderedDict((k, v) for k, v in self._lessons.items() if v and not v.trial.decided)
             lesson = self._lessons.get(key)
             if lesson is None and not wait:
-                if key not in self._lessons:
+                if key not in self._lessons and len(self._jobs) < MOST_JOBS:
                     self._lessons[key] = None
+                    self._drop_oldest()
                     self._enqueue(partial(self._prepare, key))
                 return None
             if lesson is not None:
@@ -125,6 +132,20 @@ class Learner:
         """End the process that compiles; it is started again when it is needed."""
         self._process.close()
 
+    def end(self) -> None:
+        """Store what was decided, and wait for the threads: an interpreter that ends kills them within libraries."""
+        with self._condition:
+            self._idle = True
+            decided = [job for job in self._jobs if getattr(job, "func", None) == self._keep]
+            self._jobs.clear()
+            self._waiting.clear()
+            self._condition.notify_all()
+        self._process.close()
+        for thread in self._threads:
+            thread.join(LAST_SECONDS)
+        for job in decided:
+            job()
+
     def _enqueue(self, job: Callable[[], object]) -> None:
         """Append a short job of the background; the lock is held."""
         if not self._idle:
@@ -134,11 +155,12 @@ class Learner:
     def _start(self) -> None:
         """Start the threads with the first job, and wake them; the lock is held."""
         self._condition.notify_all()
-        if not self._started:
-            self._started = True
+        if not self._threads and not self._idle:
             try:
                 for loop in (self._next_job, self._next_supply):
-                    threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True).start()
+                    thread = threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
             except RuntimeError as error:  # no thread is to be had, or the interpreter ends: products are the vendor's
                 self._idle = True
                 self._jobs.clear()
@@ -148,6 +170,8 @@ class Learner:
         while True:
             with self._condition:
                 while (job := next_one()) is None:
+                    if self._idle:
+                        return
                     self._condition.wait()
             try:
                 job()
@@ -182,9 +206,13 @@ class Learner:
             found = self._lessons.get(key)
             if found is None:
                 self._lessons[key] = found = lesson
-            while len(self._lessons) > MOST_CLASSES:
-                self._lessons.popitem(last=False)
+            self._drop_oldest()
         return found
+
+    def _drop_oldest(self) -> None:
+        """Drop the least recently used classes above the bound; the lock is held."""
+        while len(self._lessons) > MOST_CLASSES:
+            self._lessons.popitem(last=False)
 
     def _wanted(self, lesson: Lesson) -> None:
         with self._condition:
@@ -332,10 +360,12 @@ def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
 learner = Learner()
 """The learner of the process."""
 
+atexit.register(learner.end)
+
 
 def _start_anew() -> None:
+    plan_cache.reset()
     learner.reset()
-    plan_cache.clear()
 
 
 if hasattr(os, "register_at_fork"):

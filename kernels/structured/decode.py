@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..cuda.grid_barrier import counter_for
+from ..cuda.grid_barrier import buffer_for, counter_for
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
@@ -91,10 +91,11 @@ def multiply_few(
     For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
     """
     n, last = x.shape[1], steps_of(structure)[-1]
-    handed = x.new_empty((last.count, n, last.k))
     launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
+    one = len(launches) == 1
+    handed = buffer_for(x, last.count * n * last.k) if one else x.new_empty((last.count, n, last.k))
     for launch in launches:
-        counter = counter_for(x.device) if len(launches) == 1 else handed
+        counter = counter_for(x.device) if one else handed
         launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
 
 

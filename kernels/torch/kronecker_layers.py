@@ -160,7 +160,7 @@ class KSLinear(FactoredLinear):
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
         return self._biased(
-            kronecker_chain(x, list(self.factors), self._singles, last, self.strategy, self.precision), last
+            kronecker_chain(x, self.weights(), self._singles, last, self.strategy, self.precision), last
         )
 
     def _biased(self, y: Tensor, last: bool) -> Tensor:
