@@ -201,7 +201,7 @@ class Learner:
 
         request, _ = key
         machine, known = machine_for(request, measure=False), strategies(request.device)
-        plans = vendor_plans(request, machine, known) + _on_views(request, machine, known)
+        plans = vendor_plans(request, machine, known)
         trial = begun(len(plans))
         if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
             plans, trial = _remembered(plans, near, request, machine, known)
@@ -274,16 +274,6 @@ def _offer(plan: Plan, lesson: Lesson) -> None:
     with contextlib.suppress(Exception):
         _load(plan)
         lesson.add([plan], complete=False)
-
-
-def _on_views(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
-    """Return the plans by the vendor's products alone that are no baseline: nothing is to be compiled for them."""
-    plans = []
-    for strategy in strategies.values():
-        if getattr(strategy, "on_views", False) and (candidate := strategy.restore("", (), request)) is not None:
-            plan = plan_candidate(strategy, candidate, request, machine)
-            plans += [plan] if isinstance(plan, Plan) else []
-    return plans
 
 
 def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:

@@ -1,7 +1,5 @@
 """Learning in use on this processor: the vendor answers, calls are timed, the winner becomes wisdom."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

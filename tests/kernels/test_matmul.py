@@ -1,7 +1,5 @@
 """Products by schemes: any size, dtype, layout and batch; `out`; what is refused."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

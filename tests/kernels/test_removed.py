@@ -1,7 +1,5 @@
 """Strategies that were removed are refused with their replacement, and the documentation has the figure of each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

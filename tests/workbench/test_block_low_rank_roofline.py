@@ -1,7 +1,5 @@
 """The roofline model on the paper's own device."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch

@@ -1,7 +1,5 @@
 """Kronecker-sparse matrices from the command: `run K X`, `time K`, the suite `ks`."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -16,31 +14,9 @@ from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(stored):
     """A stored matrix, and inputs in both layouts."""
-    matrix = FactoredMatrix.random(kronecker.monarch(12, 24, 3))
-    kronecker.save(tmp_path / "k.npz", matrix)
-    kronecker.save(tmp_path / "k.safetensors", matrix)
-    x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
-    np.save(tmp_path / "first.npy", x)
-    np.save(tmp_path / "last.npy", np.ascontiguousarray(x.T))
-    return matrix, x, tmp_path
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_run_multiplies_a_stored_matrix(run, files, suffix):
-    matrix, x, folder = files
-    truth = x @ matrix.dense().T
-    for name, layout in (("first.npy", "bsf"), ("last.npy", "bsl")):
-        out = folder / f"{layout}.npy"
-        code, text, _ = run("run", folder / f"k{suffix}", folder / name, "--layout", layout, "--out", out, "--check")
-        assert code == 0
-        assert "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text
-        assert "check: relative error" in text
-        np.testing.assert_allclose(np.load(out), truth if layout == "bsf" else truth.T, rtol=1e-4, atol=1e-5)
-    code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
-    assert code == 0
-    assert text.startswith("dense, slab 50: ")
+    return stored(kronecker, FactoredMatrix.random(kronecker.monarch(12, 24, 3)))
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):

@@ -1,7 +1,5 @@
 """The rows of `lcma bench ks --measure gradients`, and what rests on a GPU's clock, without one."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,10 +1,8 @@
-"""Run with TRITON_INTERPRET=1 (test_tensors.py does): the Triton kernels on tensors of a processor.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: the Triton kernels on tensors of a processor.
 
 Sizes are no multiples of a tile, fresh memory is NaN, and results lie in the middle of a canvas whose border must stay
 as it was.
 """
-
-from __future__ import annotations
 
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Products that are repeated without checks are those of checked runs, and any other operands are checked again."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

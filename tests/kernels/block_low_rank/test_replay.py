@@ -3,8 +3,6 @@
 The rows are of a later run than the one that the constants of the prices were fitted to.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Structures, factors, layouts, files and products of block low-rank matrices on a processor."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Block low-rank products of a GPU on tensors of a processor: views, the papers' form, plans, the Triton kernels."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -154,15 +152,3 @@ def test_items_have_the_rows_whose_rounds_read_least():
     assert few_tile(Pattern(1, 2304, 192, 1), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
     assert few_tile(Pattern(1, 9, 20, 1), 528, 64, False)[0] in (1, 2, 4)
     assert few_tile(Pattern(1, 1488, 4096, 1), 264, 4096, True) == (16, 256)
-
-
-@pytest.mark.slow
-def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
-    pytest.importorskip("triton")
-    run_checks("checks_block_low_rank_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
-    pytest.importorskip("triton")
-    run_checks("checks_block_low_rank_compiled.py", TRITON_CACHE_DIR=str(tmp_path))

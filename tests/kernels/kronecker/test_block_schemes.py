@@ -1,7 +1,5 @@
 """Schemes in the dense blocks of factors: on tensors of a processor, by the naive twins of the combine kernels."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

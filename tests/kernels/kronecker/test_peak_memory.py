@@ -1,7 +1,5 @@
 """Products by slabs copy neither X nor the result: what numpy allocates during a call."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Products by Kronecker-sparse matrices on a processor: every strategy against the definition, plans, bad input."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

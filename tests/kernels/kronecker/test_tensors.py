@@ -1,7 +1,5 @@
 """The products of a GPU on tensors of a processor: views, rewritten factors, baselines, plans, the Triton kernel."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -409,15 +407,3 @@ def test_sums_of_halves_are_held_in_float32():
     halved = outer_tensors(grad.bfloat16(), x.bfloat16(), 2, 3)
     assert halved.dtype == torch.bfloat16
     assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
-
-
-@pytest.mark.slow
-def test_the_interpreted_kernel_is_the_product(run_checks):
-    pytest.importorskip("triton")
-    run_checks("checks_kronecker_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_kernel_fits_the_registers_of_sm_90(run_checks, tmp_path):
-    pytest.importorskip("triton")
-    run_checks("checks_kronecker_compiled.py", TRITON_CACHE_DIR=str(tmp_path))

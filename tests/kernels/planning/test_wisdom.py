@@ -1,7 +1,5 @@
 """Wisdom: which record serves a request, what it decides, and files that are damaged."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
