@@ -34,6 +34,7 @@ from . import (
     plinopt,
     slp,
     sparse_npz,
+    written,
 )
 from .archive import NPY_MAGIC, array_of
 from .layouts import named_target
@@ -104,7 +105,7 @@ _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz
 _PLAIN = (equations, exp)
 """Formats whose texts, in plain spelling, are of no other."""
 
-_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt, coq)
+_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)
 
 FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
 """All formats that are read."""

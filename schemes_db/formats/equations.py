@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
-from ..factor import Factor
 from ..gaussian import Gaussian, Number
 from ..inexact import Coefficient
 from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import MAX_DIMENSION, Target
 from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
-from .expression import block_name, render_linear
 from .formulas import Formulas, read_formulas
-from .header import parse_header, render_header
+from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
 from .patterns import pattern
@@ -317,26 +315,3 @@ def _agrees(rows: list[list[list[tuple[int, Coefficient]]]], layout: GridNumberi
 def _residue(value: Number) -> int:
     real = value.real if isinstance(value, Gaussian) else Fraction(value)
     return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0
-
-
-def render(scheme: Scheme) -> str:
-    """The equations of a scheme; what `parse` reads back as the same scheme."""
-    wide = max(scheme.target.shape) > 9
-    lines = render_header(scheme)
-    for r in range(scheme.rank):
-        left, right = (
-            render_linear(_named_terms(factor, r, letter, wide))
-            for factor, letter in ((scheme.u, "a"), (scheme.v, "b"))
-        )
-        lines.append(f"m{r + 1} = ({left})({right})")
-    outputs: dict[int, list[tuple[str, Number]]] = {}
-    for r in range(scheme.rank):
-        for index, value in scheme.w.coefficients(r):
-            outputs.setdefault(index, []).append((f"m{r + 1}", value))
-    for index in sorted(outputs):
-        lines.append(f"{block_name('c', *divmod(index, scheme.w.cols), wide)} = {render_linear(outputs[index])}")
-    return "\n".join(lines) + "\n"
-
-
-def _named_terms(factor: Factor, r: int, letter: str, wide: bool) -> list[tuple[str, Number]]:
-    return [(block_name(letter, *divmod(index, factor.cols), wide), value) for index, value in factor.coefficients(r)]

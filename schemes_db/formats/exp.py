@@ -15,19 +15,17 @@ import re
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import MAX_RANK
 from ..target import Target
 from .arithmetic import times
 from .candidates import reading_of_terms
 from .expression import (
     ProductForm,
-    block_name,
     block_of,
     parse_products,
     plain_product,
-    render_linear,
 )
-from .header import parse_header, render_header
+from .header import parse_header
 from .lines import controlled_lines, statements
 from .nodes import LinearForm
 from .patterns import pattern
@@ -208,21 +206,3 @@ def _block_terms(form: LinearForm, letter: str, scale: Coefficient, base: int, p
         raise SchemeFormatError(f"{other} is not a block of {letter.upper()}")
     values = form.values() if scale == 1 else [times(value, scale) for value in form.values()]
     return [(row, col, value) for (_, row, col), value in zip(found, values, strict=True)]
-
-
-def render(scheme: Scheme) -> str:
-    """The scheme in this format, C transposed; a header only where the products don't say what they compute."""
-    wide = max(scheme.target.shape) > 9
-    dual = scheme.w.transposed()
-    plain = scheme.target.is_general and not scheme.ring.characteristic
-    lines = [] if plain else render_header(scheme)
-    for r in range(scheme.rank):
-        parts = []
-        for factor, letter in ((scheme.u, "a"), (scheme.v, "b"), (dual, "c")):
-            terms = [
-                (block_name(letter, *divmod(index, factor.cols), wide), value)
-                for index, value in factor.coefficients(r)
-            ]
-            parts.append(f"({render_linear(terms).replace(' ', '')})")
-        lines.append("*".join(parts))
-    return "\n".join(lines) + "\n"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..gaussian import Gaussian, Number
 from ..inexact import Coefficient
 from .arithmetic import unit_in_formulas
 from .nodes import LinearForm, Node, ProductNode, Table, Total, described, is_number, scaled
@@ -121,22 +120,3 @@ def parse_products(text: str) -> Iterator[ProductForm]:
     """
     plain = plain_product(text)
     return iter((plain,)) if plain is not None else products_of(formula(text))
-
-
-def block_name(letter: str, row: int, col: int, wide: bool) -> str:
-    """The name of a block, 0-based in, 1-based out; `wide` where an index of the scheme exceeds 9."""
-    return f"{letter}[{row + 1},{col + 1}]" if wide else f"{letter}{row + 1}{col + 1}"
-
-
-def render_linear(terms: Iterable[tuple[str, Number]]) -> str:
-    """The text of a linear form, such as `a11 - 2*a22 + (1/2-i)*a12`; `0` for none."""
-    text = ""
-    for name, value in terms:
-        if isinstance(value, Gaussian) and value.imag:
-            text += f"{' + ' if text else ''}({value})*{name}"
-            continue
-        number = value.real if isinstance(value, Gaussian) else value
-        sign = "-" if number < 0 else "+" if text else ""
-        size = abs(number)
-        text += f"{' ' if text else ''}{sign}{' ' if text else ''}{'' if size == 1 else f'{size}*'}{name}"
-    return text or "0"

@@ -10,13 +10,12 @@ import re
 
 from ...errors import SchemeFormatError
 from ..ring import Ring
-from ..scheme import Scheme
 from ..target import Target
 from .nodes import Call, Node
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading
 from .syntax import Parser
-from .triads import matrices_of, reading_of_triads
+from .triads import reading_of_triads
 
 NAME = "maple"
 SUFFIX = ".mpl"
@@ -82,19 +81,3 @@ def _matrix(node: Node) -> Node:
     if sizes and sizes != [len(rows), width]:
         raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
     return rows
-
-
-def render(scheme: Scheme) -> str:
-    """The scheme in this format, one triad a line.
-
-    Raises:
-        SchemeFormatError: the target is not a general one, or a coefficient is not real.
-    """
-    triads = []
-    for matrices in matrices_of(scheme, NAME):
-        parts = [
-            f"Matrix({len(rows)}, {len(rows[0])}, [{','.join('[' + ','.join(map(str, row)) + ']' for row in rows)}])"
-            for rows in matrices
-        ]
-        triads.append(f"Triad([{', '.join(parts)}])")
-    return "Tensor:=TriadSet([\n" + ",\n".join(triads) + "\n]):\n"

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_rows, shape_of
-from .reading import C, Reading, parse_coefficient, refuse_gaussian, render_coefficient
+from .reading import C, Reading, parse_coefficient
 
 NAME = "sms"
 SUFFIX = ".sms"
@@ -92,31 +92,3 @@ def _reading(matrices: list[Matrix], target: Target | None, ring: Ring | None) -
         for r, index, value in entries:
             part[r].append((index, value))
     return reading_of_rows(NAME, (rows[0], rows[1], rows[2]), shape_of(a, b, c), CONVENTION, target, ring)
-
-
-def render(scheme: Scheme) -> str:
-    """The three matrices L, R and P of a scheme, one after the other.
-
-    Raises:
-        SchemeFormatError: the target is not a general one, or a coefficient is not real.
-    """
-    refuse_gaussian(scheme, NAME)
-    if not scheme.target.is_general:
-        raise SchemeFormatError(
-            f"{NAME} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
-        )
-    lines: list[str] = []
-    for label, factor in zip("LRP", scheme.factors, strict=True):
-        entries = [
-            (r + 1, index + 1, render_coefficient(value))
-            for r in range(scheme.rank)
-            for index, value in factor.coefficients(r)
-        ]
-        sizes = (scheme.rank, factor.blocks)
-        if label == "P":
-            entries = sorted((index, r, value) for r, index, value in entries)
-            sizes = (factor.blocks, scheme.rank)
-        lines += [f"# {label} of {scheme.target}, {scheme.rank} products", f"{sizes[0]} {sizes[1]} R"]
-        lines += [f"{row} {col} {value}" for row, col, value in entries]
-        lines.append("0 0 0")
-    return "\n".join(lines) + "\n"

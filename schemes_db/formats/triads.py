@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from ...errors import SchemeFormatError
-from ..factor import Factor
 from ..inexact import Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_terms
 from .nodes import Node, described, is_number
-from .reading import C_TRANSPOSED, Reading, Term, refuse_gaussian
+from .reading import C_TRANSPOSED, Reading, Term
 
 
 def reading_of_triads(
@@ -57,25 +55,3 @@ def matrix(node: Node) -> list[list[Coefficient]] | None:
         if not set(map(type, row)) <= {int} and (other := next((x for x in row if not is_number(x)), None)) is not None:
             raise SchemeFormatError(f"a number belongs here, not {described(other)}")
     return list(node) if len({len(row) for row in node}) == 1 else None
-
-
-def matrices_of(scheme: Scheme, format: str) -> list[tuple[list[list[Fraction]], ...]]:
-    """The matrices A, B and C^T of every product.
-
-    Raises:
-        SchemeFormatError: a coefficient is not real, or the target is not a general one.
-    """
-    refuse_gaussian(scheme, format)
-    if not scheme.target.is_general:
-        raise SchemeFormatError(
-            f"{format} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
-        )
-    factors = (scheme.u, scheme.v, scheme.w.transposed())
-    return [tuple(_matrix(factor, r) for factor in factors) for r in range(scheme.rank)]
-
-
-def _matrix(factor: Factor, r: int) -> list[list[Fraction]]:
-    rows = [[Fraction(0)] * factor.cols for _ in range(factor.rows)]
-    for index, value in factor.terms(r):
-        rows[index // factor.cols][index % factor.cols] = Fraction(value, factor.denominator)
-    return rows

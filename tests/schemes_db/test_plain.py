@@ -8,7 +8,7 @@ import pytest
 from lcma import naive, tensor
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db import parse_target
-from lcma.schemes_db.formats import equations, exp, plain
+from lcma.schemes_db.formats import equations, exp, plain, render
 from lcma.schemes_db.shipped import shipped
 
 HERE = Path(__file__).parent
@@ -20,11 +20,7 @@ def schemes():
     return [strassen, laderman, naive(parse_target("2x3x1")), tensor(strassen, laderman).replace(name="36 = 6 6")]
 
 
-TEXTS = {
-    (name, number): module.render(scheme)
-    for name, (module, _) in READERS.items()
-    for number, scheme in enumerate(schemes())
-}
+TEXTS = {(name, number): render(scheme, name).decode() for name in READERS for number, scheme in enumerate(schemes())}
 SNIPPETS = [
     *"+-*()[],=\n \t#ab cm0129",
     "a11",
