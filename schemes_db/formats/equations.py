@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +28,7 @@ from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .plain import PlainLines, read_equations, scan
+from .plain import PlainLine, read_equations, scan
 from .reading import C_TRANSPOSED, C, Entries, Reading, Term, Terms, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
@@ -59,7 +59,9 @@ def is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
-def parse_plain(text: str, lines: PlainLines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+def parse_plain(
+    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
+) -> list[Reading] | None:
     """Read one scheme of equations in plain spelling, of which `lines` are given; None for any other text.
 
     Raises:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
@@ -29,7 +30,7 @@ from .header import parse_header
 from .lines import controlled_lines, statements
 from .nodes import LinearForm
 from .patterns import pattern
-from .plain import PlainLines, read_trilinear, scan
+from .plain import PlainLine, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 
 NAME = "exp"
@@ -53,7 +54,9 @@ def sniff(text: str) -> bool:
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
-def parse_plain(text: str, lines: PlainLines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+def parse_plain(
+    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
+) -> list[Reading] | None:
     """Read one scheme of products in plain spelling, of which `lines` are given; None for any other text.
 
     Raises:

@@ -101,13 +101,11 @@ def test_texts_are_read_as_by_statements(format, monkeypatch):
 
 
 @pytest.mark.parametrize("format", READERS)
-def test_pieces_make_up_the_whole(format, monkeypatch):
+def test_a_line_that_is_too_long_is_left_to_the_other_readers(format, monkeypatch):
     module, reader = READERS[format]
     text = TEXTS[format, 3]
     whole = outcome(module, text)
-    monkeypatch.setattr(plain, "PIECE", 2000)
     assert read_as_a_whole(reader, text)
-    assert outcome(module, text) == whole
-    monkeypatch.setattr(plain, "PIECE", 20)
+    monkeypatch.setattr(plain, "MAX_LINE", 20)
     assert not read_as_a_whole(reader, text)
     assert outcome(module, text) == whole
