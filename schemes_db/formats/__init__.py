@@ -16,27 +16,24 @@ from ..target import Target
 from . import (
     alphaevolve,
     alphatensor,
-    bini,
     coq,
     equations,
     exp,
-    fast_matmul,
     flip_cpd,
     fmm_json,
     fmm_reduced,
-    fmm_text,
     lcma_json,
     lcma_npz,
     literals,
     maple,
     mathematica,
     named_arrays,
-    plinopt,
     slp,
     sparse_npz,
     written,
 )
 from .archive import NPY_MAGIC, array_of
+from .dense import bini, fast_matmul, fmm_text, sms
 from .layouts import named_target
 from .parts import companions, is_part
 from .plain import scan
@@ -89,7 +86,7 @@ _TEXT: tuple[TextFormat, ...] = (
     fmm_json,
     maple,
     mathematica,
-    plinopt,
+    sms,
     bini,
     slp,
     fmm_text,
