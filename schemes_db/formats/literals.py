@@ -22,7 +22,7 @@ from .patterns import pattern
 from .reading import C, Reading
 from .strict_json import loads
 from .syntax import Parser
-from .tables import check_setting, has_tables, headed, listed, masks_of, table_count, three_tables
+from .tables import check_setting, has_tables, masks_of, table_count, three_tables
 
 NAME = "arrays"
 SUFFIX = ".json"
@@ -62,12 +62,11 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         if written:
             readings = equations.parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    for table in (listed, headed, three_tables):
-        if (factors := table(body)) is not None:
-            arrays = [array for part in factors if (array := as_array(part)) is not None]
-            if len(arrays) != 3:
-                raise SchemeFormatError("tables with rows of unlike lengths")
-            return [reading_of_unlabelled(NAME, arrays, target, ring)]
+    if (factors := three_tables(body)) is not None:
+        arrays = [array for part in factors if (array := as_array(part)) is not None]
+        if len(arrays) != 3:
+            raise SchemeFormatError("tables with rows of unlike lengths")
+        return [reading_of_unlabelled(NAME, arrays, target, ring)]
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
