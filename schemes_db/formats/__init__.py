@@ -25,8 +25,6 @@ from . import (
     lcma_json,
     lcma_npz,
     literals,
-    maple,
-    mathematica,
     named_arrays,
     slp,
     sparse_npz,
@@ -39,6 +37,7 @@ from .parts import companions, is_part
 from .plain import scan
 from .reading import Reading, UnknownFormatError
 from .sections import naming_sections
+from .triads import maple, mathematica
 
 MAX_FILE_BYTES = 64 << 20
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...errors import LcmaError, SchemeFormatError
+from ...errors import SchemeFormatError
 from ..ring import Z2, Q, Ring
 from ..target import Target
 from . import equations
 from .candidates import Row, reading_of_rows
+from .fmm_reduced import sizes_of, unknown_fields
 from .reading import (
     C_TRANSPOSED,
     Reading,
     parse_coefficient,
 )
 from .strict_json import loads, need
-from .tables import check_setting
 
 NAME = "fmm-json"
 SUFFIX = ".json"
@@ -39,13 +39,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     data = loads(text)
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    sizes = need(data, "n", list)
-    if len(sizes) != 3 or not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
-        raise SchemeFormatError('field "n" must be three sizes, such as [2, 2, 2]')
-    try:
-        shape = Target.general(*sizes)
-    except LcmaError as error:
-        raise SchemeFormatError(str(error)) from None
+    shape = Target.general(*sizes_of(data))
     if target is not None and target.shape != shape.shape:
         raise SchemeFormatError(f"the file says {shape}, not {target}")
     rank = need(data, "m", int)
@@ -53,10 +47,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     u, v, w = (_rows(data, key, rank, size) for key, size in (("u", m * k), ("v", k * n), ("w", m * n)))
     ring = ring or (Z2 if data.get("z2") is True else None)
     known = {"n", "m", "z2", "u", "v", "w", *_TEXT_FIELDS}
-    for key in data.keys() - known:
-        check_setting(key, data[key])
-    notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in known)
-    reading = reading_of_rows(NAME, (u, v, w), shape.shape, CONVENTION, target, ring, notes)
+    reading = reading_of_rows(NAME, (u, v, w), shape.shape, CONVENTION, target, ring, unknown_fields(data, known))
     reading = equations.agreeing(reading, equations.listed_text(data, "multiplications", "elements"))
     return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
 

@@ -10,12 +10,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..scheme import MAX_RANK
 from .account import MAX_MATRIX, Account, places_of
 from .arithmetic import inverse, plus, times, unit_in_formulas
+from .dense import on_line
 from .equation import Equation, is_split, split_equation
 from .expression import plain_product, plain_sum
 from .lines import Statement
@@ -77,6 +79,22 @@ class Formulas:
     """The lines that are no equations and no prose either."""
 
     skipped: list[int] = field(default_factory=list)
+
+    def factors(self) -> list[list[list[tuple[Any, ...]]]]:
+        """Of A, B and C the terms of every product: the index from 0, of one number or two, and the coefficient."""
+        parts = [
+            [[(key[1], value) for key, value in form.items()] for form in side]
+            for side in zip(*self.products, strict=True)
+        ]
+        parts.append([[] for _ in self.products])
+        for index, form in self.outputs.items():
+            for (_, (r,)), value in form.items():
+                parts[2][r].append((index, value))
+        bases = self.bases.values()
+        return [
+            [[(*(at - base for at in index), value) for index, value in row] for row in part]
+            for part, base in zip(parts, bases, strict=True)
+        ]
 
 
 def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozenset()) -> Formulas:
@@ -295,10 +313,8 @@ class _Reader:
         for equation in self.equations:
             if equation.name in self.values and counts[equation.name] == 1:
                 continue  # it was needed before its turn
-            try:
+            with on_line(equation.line):
                 self.set(equation)
-            except SchemeFormatError as error:
-                raise error if error.line else SchemeFormatError(error.message, error.file, equation.line) from None
         self.take_outputs()
         if self.found.skipped:
             lines = ", ".join(map(str, self.found.skipped[:5])) + (", ..." if len(self.found.skipped) > 5 else "")
@@ -460,14 +476,10 @@ class _Reader:
         if len(letters) > 1 and letters[0] not in named:
             raise SchemeFormatError(f"{' and '.join(letters)} could all be the outputs; name those c11, c12, ...")
         for name, written, line in groups[letters[0]] if letters else ():
-            try:
-                index = self.index(name, written)
-            except SchemeFormatError as error:
-                raise SchemeFormatError(error.message, line=line) from None
-            value = self.values[name]
-            if any(kind != "m" for kind, _ in value):
-                raise SchemeFormatError(f"{name} must be a sum of products", line=line)
-            self.found.outputs[index] = value
+            with on_line(line):
+                self.found.outputs[self.index(name, written)] = value = self.values[name]
+                if any(kind != "m" for kind, _ in value):
+                    raise SchemeFormatError(f"{name} must be a sum of products")
 
     def are_outputs(self, members: list[tuple[str, Index, int]]) -> bool:
         """Return whether names have the indices of blocks."""

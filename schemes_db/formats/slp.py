@@ -15,16 +15,14 @@ from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_rows, shape_of, target_of
+from .dense import on_line
 from .expression import parse_linear
-from .linear_program import BilinearPrograms, LinearProgram
+from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, expanded_rows
 from .reading import C, Reading
 
 NAME = "slp"
 SUFFIX = ".slp"
 CONVENTION = C
-
-MAX_TERMS = 4_000_000
-"""Terms of all sums once expanded, from which a program is proven as it is."""
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
@@ -51,10 +49,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
                 if fresh:
                     parts.append(_Linear())
                     fresh = False
-                try:
+                with on_line(number):
                     parts[-1].statement(statement)
-                except SchemeFormatError as error:
-                    raise SchemeFormatError(error.message, line=number) from None
         fresh = fresh or bool(mark)
     if len(parts) != 3:
         raise SchemeFormatError(
@@ -68,14 +64,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             f"L has {rank} outputs, R has {len(right.outputs)} and P {third.inputs} inputs: no one number of products"
         )
     shape = shape_of(left.inputs, right.inputs, len(third.outputs))
-    budget = [MAX_TERMS]
-    forms = [found for part in (left, right, third) if (found := part.expanded(budget)) is not None]
-    if len(forms) == 3:
-        products: list[list[tuple[int, Coefficient]]] = [[] for _ in range(rank)]
-        for entry, form in enumerate(forms[2]):
-            for r, value in form.items():
-                products[r].append((entry, value))
-        rows = ([form.items() for form in forms[0]], [form.items() for form in forms[1]], products)
+    if (rows := expanded_rows((left, right, third), rank)) is not None:
         return [reading_of_rows(NAME, rows, shape, CONVENTION, target, ring)]
     if not all(part.rational for part in (left, right, third)) or (ring and (ring.characteristic or ring.gaussian)):
         raise SchemeFormatError(
