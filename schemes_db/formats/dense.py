@@ -47,11 +47,11 @@ class TextReader:
 
 @contextlib.contextmanager
 def on_line(line: int) -> Iterator[None]:
-    """Name a line in the faults that have none."""
+    """Name the line of the file in faults: those of a parser know the line within its text alone."""
     try:
         yield
     except SchemeFormatError as error:
-        raise error if error.line else SchemeFormatError(error.message, error.file, line) from None
+        raise SchemeFormatError(error.message, error.file, line) from None
 
 
 def _row(words: Sequence[str], size: int, line: int) -> list[tuple[int, Coefficient]]:

@@ -15,7 +15,7 @@ from ..target import Target
 from . import equations
 from .arithmetic import decimal, times
 from .arrays import ROLES, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
-from .bindings import Bindings, body_of, evaluated, plain_code, read_bindings
+from .bindings import Bindings, body_of, evaluated, nested, plain_code, read_bindings
 from .candidates import reading_of_rows
 from .parts import HOW
 from .patterns import pattern
@@ -96,7 +96,7 @@ def _whole(text: str) -> Any:
     parser.accept(";")
     if parser.kind != "end":
         raise parser.fault(f"unexpected {parser.token[:12]!r} after the end of the value")
-    return value
+    return nested(value)
 
 
 def _numbers(value: Any) -> Any:

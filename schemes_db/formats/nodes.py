@@ -14,14 +14,11 @@ LinearForm = dict[str, Coefficient]
 
 
 class Listed(list[Any]):
-    """The items of a list; `scales` where a number before it multiplies them (`2*[..]` repeats a Python list).
+    """The items of a list; `scales` where a number before it multiplies them (`2*[..]` repeats a Python list)."""
 
-    A list of matrices whose rows blanks or semicolons part (`joins`) is one matrix, as in MATLAB.
-    """
-
-    def __init__(self, items: Any = (), scales: bool = False, joins: bool = False) -> None:
+    def __init__(self, items: Any = (), scales: bool = False) -> None:
         super().__init__(items)
-        self.scales, self.joins = scales, joins
+        self.scales = scales
 
 
 class Table(dict[str, Any]):
