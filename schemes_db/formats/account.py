@@ -12,7 +12,7 @@ from ...errors import SchemeFormatError
 from .equation import Equation, is_split
 from .naming import LETTERS, WORD, as_written, family, placed
 from .nodes import Call, Item, Listed, Node, Transposed, names_in, rows_of, sole_name
-from .patterns import pattern
+from .patterns import CHANGES, OPERATOR, pattern
 from .syntax import Parser
 
 _MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$")
@@ -26,7 +26,6 @@ _DECLARED = pattern(
 )
 """A declaration without a value, such as `double m1, a[2][2]`."""
 
-_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
 _PROGRAM = pattern(
     r"\s*(?:(?:for|while|elif|try|with|raise|yield|switch)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
     r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
@@ -34,9 +33,6 @@ _PROGRAM = pattern(
 """What is no part of a function of products: loops, calls, and values from calls."""
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
-_CHANGES = pattern(
-    r"(?i)\b(?:negate|swap|exchange|scale|halve|double|divide|replace|transpose|invert|subtract|multipl(?:y|ied))d?\b"
-)
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
 _GARBAGE = pattern(r"(?=.*\d)[-+*/^][-+*/^().\d\s]*")
 _STACKED = {"hstack": True, "block": False, "vstack": False, "bmat": False}
@@ -85,7 +81,7 @@ class Account:
                 self.code.append(line)
             return False
         shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-        if _OPERATOR.search(shown) or _CHANGES.search(text):
+        if OPERATOR.search(shown) or CHANGES.search(text):
             raise SchemeFormatError(self.complaint(text, equation), line=line)
         return False
 

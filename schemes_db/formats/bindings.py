@@ -35,7 +35,7 @@ from .nodes import (
     names_in,
     sole_name,
 )
-from .patterns import pattern
+from .patterns import CHANGES, OPERATOR, pattern
 from .syntax import Parser
 
 _STATEMENT = pattern(
@@ -57,10 +57,6 @@ _PURE = pattern(
 )
 """Functions that do not change their arguments."""
 
-_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%?\\]|\w\(")
-_CHANGES = pattern(
-    r"(?i)\b(?:del|global|nonlocal|negate|swap|exchange|scaled?|halved?|doubled?|divided?|replaced?|transposed?|inverted?|times|half)\b"
-)
 _IDENTITIES = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "sparse", "full", "Array")
 _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
@@ -110,7 +106,7 @@ class Bindings:
                 if re.fullmatch(r"\s*\w+(?:\[[^\]]*\])*\s*;?", right):
                     arrays.update(bound)  # another name of an array, or of a part of it
                 continue
-            if _OPERATOR.search(text) or _CHANGES.search(text):
+            if OPERATOR.search(text) or CHANGES.search(text) or re.match(r"\s*(?:del|global|nonlocal)\b", text):
                 name = sorted(named)[0]
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)
 

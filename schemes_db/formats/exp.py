@@ -27,7 +27,7 @@ from .expression import (
 )
 from .header import parse_header
 from .lines import controlled_lines, statements
-from .patterns import pattern
+from .patterns import OPERATOR, pattern
 from .plain import PlainLine, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 
@@ -37,7 +37,6 @@ CONVENTION = C_TRANSPOSED
 
 _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
-_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|()]")
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
 _MARK = 40
@@ -81,7 +80,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     for line, statement in statements(text):
         with on_line(line):
             if _is_prose(statement):
-                if _OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
+                if OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
                     raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose")
                 skipped.append(line)
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from .patterns import pattern
+from .patterns import CHANGES, pattern
 
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
@@ -92,9 +92,6 @@ _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
     r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
-)
-_CHANGES = pattern(
-    r"(?i)\b(?:times|scale|half|halve|twice|double|negat|minus|divide|swap|exchang|transpos|replac|invert|\d)"
 )
 _NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
 _BRACKETED = pattern(r"\[[^\[\]]*;|\[\s*\[")
@@ -307,7 +304,9 @@ def _trimmed(text: str) -> str:
         text = (text[:-20] + _EQUATION_NUMBER.sub("", text[-20:])).rstrip()
     if (text[-1:] in ("]", ")") or text[-1:].islower()) and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
         before = text[: remark.start()]
-        if remark.group()[0].isspace() or (before[-1:].isspace() and not _CHANGES.search(remark.group())):
+        if remark.group()[0].isspace() or (
+            before[-1:].isspace() and not CHANGES.search(remark.group()) and not re.search(r"\b\d", remark.group())
+        ):
             text = before.rstrip(".,;: \t")
     return text
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import SchemeFormatError
 from .arrays import ROLES
 from .candidates import shape_of
-from .patterns import pattern
+from .patterns import CHANGES, pattern
 from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
@@ -26,7 +26,6 @@ SCALING = pattern(r"(?i)scal|denom|divis|multiplier|norm|transp|sign|factor$")
 """Names of settings that would change the numbers."""
 
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
-_CHANGES = pattern(r"(?i)half|halv|doubl|twice|negat|scal|times|divided|minus|sign")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
 
@@ -86,7 +85,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             fresh = True
         elif setting := _SETTING.fullmatch(plain):
             check_setting(*setting.groups())
-        elif re.search(r"\d|[-+*/^']", plain) or _CHANGES.search(plain):
+        elif re.search(r"\d|[-+*/^']", plain) or CHANGES.search(plain):
             return []  # a row that is none: this is no table of numbers
     return found
 
