@@ -21,12 +21,12 @@ from .arithmetic import times
 from .candidates import reading_of_terms
 from .dense import on_line
 from .expression import (
-    ProductForm,
     block_of,
     parse_products,
 )
 from .header import parse_header
 from .lines import controlled_lines, statements
+from .nodes import ProductNode
 from .patterns import OPERATOR, pattern
 from .plain import PlainLine, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
@@ -75,7 +75,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     header = parse_header(text)
     target, ring = target or header.target, ring or header.ring
     symmetric, controlled = _is_symmetric(text), controlled_lines(text)
-    listed: list[tuple[int, ProductForm, bool]] = []
+    listed: list[tuple[int, ProductNode, bool]] = []
     skipped: list[int] = []
     for line, statement in statements(text):
         with on_line(line):
@@ -91,21 +91,21 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             if sign and not _NAMED.fullmatch(name):
                 raise SchemeFormatError(f"{name[:30]!r} before a product is not understood")
             for product in parse_products(right if sign else shorter):
-                if (count := len(product.forms)) != 3:
+                if (count := len(product.factors)) != 3:
                     raise SchemeFormatError(f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {count}")
                 listed.append((line, product, symmetric or shorter != statement))
             if len(listed) > MAX_RANK:
                 raise SchemeFormatError(f"more than {MAX_RANK} products")
     if not listed:
         raise UnknownFormatError("no products here")
-    blocks = {name: block_of(name) for _, product, _ in listed for form in product.forms for name in form}
+    blocks = {name: block_of(name) for _, product, _ in listed for form in product.factors for name in form}
     found = [block for block in blocks.values() if block is not None]
     letters = "xyz" if found and {letter for letter, _, _ in found} <= set("xyz") else "abc"
     base = int(all(row and col for _, row, col in found))
     factors: tuple[list[list[Term]], ...] = ([], [], [])
     for line, product, cyclic in listed:
         terms = []
-        for letter, form in zip(letters, product.forms, strict=True):
+        for letter, form in zip(letters, product.factors, strict=True):
             if wrong := [name for name in form if (blocks[name] or ("",))[0] != letter]:
                 raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
             scale = product.scalar if letter in "cz" else 1

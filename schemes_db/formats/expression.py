@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from .arithmetic import unit_in_formulas
 from .nodes import LinearForm, Node, ProductNode, Table, Total, described, is_number, scaled
 from .syntax import formula
@@ -17,14 +15,6 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*)"
 _PLAIN_TERM = rf"\s*(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*"
 _PLAIN_SUM = rf"\s*[-+]?{_PLAIN_TERM}(?:[-+]{_PLAIN_TERM})*"
 _BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
-
-
-@dataclass(frozen=True)
-class ProductForm:
-    """A scalar times a sequence of linear forms."""
-
-    scalar: Coefficient
-    forms: tuple[LinearForm, ...]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -60,14 +50,14 @@ def plain_sum(text: str) -> LinearForm | None:
     return {name: value for name, value in total.items() if value}
 
 
-def plain_product(text: str) -> ProductForm | None:
+def plain_product(text: str) -> ProductNode | None:
     """The product form of plain sums in parentheses side by side, or joined by '*'; None for any other text."""
     text = text.strip()
     if not (text.startswith("(") and text.endswith(")")):
         return None
     forms = [plain_sum(part) for part in re.split(r"\)\s*\*?\s*\(", text[1:-1])]
     found = tuple(form for form in forms if form)  # an empty sum is a fault, which the parser reports
-    return ProductForm(1, found) if len(found) == len(forms) else None
+    return ProductNode(1, found) if len(found) == len(forms) else None
 
 
 def parse_linear(text: str) -> LinearForm:
@@ -94,7 +84,7 @@ def checked_form(node: Node) -> LinearForm:
     return node
 
 
-def products_of(node: Node) -> Iterator[ProductForm]:
+def products_of(node: Node) -> Iterator[ProductNode]:
     """The product forms that a node adds up, of any number of factors.
 
     Raises:
@@ -107,12 +97,12 @@ def products_of(node: Node) -> Iterator[ProductForm]:
         for part in node.factors[0].parts:
             yield from products_of(scaled(part, node.scalar))
     elif isinstance(node, ProductNode):
-        yield ProductForm(node.scalar, tuple(map(checked_form, node.factors)))
+        yield ProductNode(node.scalar, tuple(map(checked_form, node.factors)))
     else:
-        yield ProductForm(1, (checked_form(node),))
+        yield ProductNode(1, (checked_form(node),))
 
 
-def parse_products(text: str) -> Iterator[ProductForm]:
+def parse_products(text: str) -> Iterator[ProductNode]:
     """The product forms that `-(a11 + a22)*(b11 + b22)/2 + ...` adds up, of any number of factors.
 
     Raises:

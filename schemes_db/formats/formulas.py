@@ -193,13 +193,8 @@ class _Reader:
             if equation.others and self.names.isdisjoint(WORD.findall(text)):  # c11 = a11 b11 + a12 b21 = m1 + m2
                 text = next((one for one in equation.others if self.names.issuperset(WORD.findall(one))), text)
             try:
-                product = plain_product(text)
-                if product is not None:
-                    equation.node = ProductNode(product.scalar, product.forms)
-                elif (plain := plain_sum(text)) is not None:
-                    equation.node = plain
-                else:
-                    equation.node = Parser(text, unit=self.unit).whole()
+                plain = plain_product(text) or plain_sum(text)
+                equation.node = Parser(text, unit=self.unit).whole() if plain is None else plain
             except SchemeFormatError as error:
                 equation.fault = SchemeFormatError(error.message, line=equation.line)
                 equation.names = frozenset(WORD.findall(text[:MAX_MATRIX]))
@@ -258,7 +253,7 @@ class _Reader:
         assigned = {equation.name for equation in self.equations}
         order: dict[str, None] = {}
         for equation in self.equations:
-            for name in dict.fromkeys(self.in_order(equation)):
+            for name in dict.fromkeys(names_in(equation.node)):
                 if name not in assigned and (found := family(name)):
                     order.setdefault(found[0])
         free = [letters for letters in order if letters not in ("a", "b")]
@@ -279,9 +274,6 @@ class _Reader:
         left, right = sorted(free) if set(free) == {"x", "y"} else free
         self.found.notes.append(f"{left} is read as A, {right} as B")
         return {left: "a", right: "b"}
-
-    def in_order(self, equation: Equation) -> Iterator[str]:
-        return names_in(equation.node)
 
     def add_matrices(self) -> None:
         """The outputs of `C = [[m1 + m4, m3], [m2, m1]]` as equations; a matrix of outputs that have names is checked:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 from ...errors import SchemeFormatError
 from .patterns import CHANGES, pattern
@@ -134,10 +135,10 @@ def statements(text: str) -> Iterator[Statement]:
         SchemeFormatError: one has more than MAX_STATEMENT characters.
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
-    for at, line, plain in _lines(text):
-        last, first, more = held[-1][-1:], line[0], line.count("=")
-        goes_on = last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
-        within = open_ > 0 and equals == 1 and not more
+    for at, line, plain in chain(_lines(text), ((0, "", False),)):
+        last, first, more = held[-1][-1:], line[:1] or ";", line.count("=")
+        goes_on = line and last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
+        within = line and open_ > 0 and equals == 1 and not more
         if within or (goes_on and equals + more <= 1):
             if within and last not in "+-*=(,/[" and first not in "+-*/=)]":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
@@ -151,9 +152,6 @@ def statements(text: str) -> Iterator[Statement]:
             open_ = line.count("[") - line.count("]")
         if length > MAX_STATEMENT:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
-    if held[0]:
-        joined = " ".join(held)
-        yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined)
 
 
 def without_block_comments(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import SchemeFormatError
 from .arrays import ROLES
 from .candidates import shape_of
+from .dense import on_line
 from .patterns import CHANGES, pattern
 from .syntax import number
 
@@ -95,10 +96,8 @@ def table_count(text: str) -> int:
 
 
 def _numbers(at: int, line: str) -> list[Any]:
-    try:
+    with on_line(at):
         return [number(word) for word in _NUMBER.findall(line)]
-    except SchemeFormatError as error:
-        raise SchemeFormatError(error.message, line=at) from None
 
 
 def three_tables(text: str) -> list[Any] | None:
