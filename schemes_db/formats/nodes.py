@@ -94,8 +94,9 @@ def sole_name(node: Node) -> str:
     return ""
 
 
-def key_of(node: Node) -> str:
-    return node.text if isinstance(node, Text) else sole_name(node)
+def key_of(node: Node) -> str | None:
+    """The text or name that a node is, or None."""
+    return node.text if isinstance(node, Text) else sole_name(node) or None
 
 
 def scaled(node: Node, factor: Coefficient) -> Node:

@@ -42,7 +42,7 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
 _TOKEN = pattern(
     rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{{1,3}}(?!\w))?)(?P<unit>[jJ](?!\w))?"
-    rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"[^\"\n]{{0,4000}}\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
+    rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
     r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
@@ -305,7 +305,7 @@ class Parser:
         commas = blanks = lines = semicolons = 0
         while not self.at(closer):
             item = self.value(in_row=opener == "[")
-            if opener == "{" and (name := key_of(item)) and self.accept(":", "->", "="):
+            if opener == "{" and (name := key_of(item)) is not None and self.accept(":", "->", "="):
                 if name in keyed:
                     raise self.fault(f"key {name!r} stands twice in one object")
                 keyed[name] = self.value()
