@@ -120,15 +120,13 @@ def agreeing(reading: Reading, text: str) -> Reading:
         written = [scheme for _, scheme in _reading_of_formulas(found, target, None, "").candidates]
     except SchemeFormatError:
         return reading
-    rings = {scheme.ring for _, scheme in reading.candidates}
-    digests = [
-        {
-            (scheme.over_z2() or scheme).digest if Z2 in rings and scheme.ring != Z2 else scheme.digest
-            for scheme in schemes
-        }
-        for schemes in (written, [scheme for _, scheme in reading.candidates])
-    ]
-    if written and not digests[0] & digests[1]:
+    given = [scheme for _, scheme in reading.candidates]
+    modulo_2 = any(scheme.ring == Z2 for scheme in given)
+    said, meant = (
+        {((scheme.over_z2() if modulo_2 and scheme.ring != Z2 else None) or scheme).digest for scheme in schemes}
+        for schemes in (written, given)
+    )
+    if said and not said & meant:
         raise SchemeFormatError("the equations in the file contradict its numbers")
     return reading
 
