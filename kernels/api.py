@@ -114,6 +114,13 @@ def matmul(
                     pass  # the operands do not fit: reported below, as for any product
             elif dtype is b.dtype and _is_numpys(a, b, out):
                 return numpy_matmul(a, b, out)
+    elif scheme is AUTO and (torch := sys.modules.get("torch")) is not None and type(a) is type(b) is torch.Tensor:
+        unlimited = max_error is None and max_workspace is None and max_abs is None
+        plain = levels is None and strategy is None and precision is None and ring is None and out_dtype is None
+        if plain and unlimited and out is None and effort is PREDICT:
+            from .torch import ops
+
+            return cast(Matrix, cast(Any, ops.automatic)(a, b))
     refuse_masks(a=a, b=b)
     if ring is not None:
         from .exact.products import exact_matmul

@@ -43,18 +43,18 @@ LEARN = "LCMA_LEARN"
 Key = tuple[Request, int]
 """The class of a request, and the number of threads or the GPU's index."""
 
-_local = threading.local()
+
+class _Thread(threading.local):
+    pauses = 0
+    """The number of `paused` blocks that a thread is in."""
 
 
-def _pauses() -> int:
-    """Return the number of `paused` blocks that this thread is in."""
-    found: int = getattr(_local, "pauses", 0)
-    return found
+_local = _Thread()
 
 
 def allowed() -> bool:
-    """Return whether the current thread may learn from its calls now."""
-    if os.environ.get(LEARN) == "0" or _pauses():
+    """Return whether the current thread may learn from its calls now. Every call of a layer asks."""
+    if _local.pauses or os.environ.get(LEARN) == "0":
         return False
     torch = sys.modules.get("torch")
     if torch is None:
@@ -70,7 +70,7 @@ def allowed() -> bool:
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
     """Within a with block, products of this thread use what is known, and nothing is tried."""
-    _local.pauses = _pauses() + 1
+    _local.pauses += 1
     try:
         yield
     finally:
@@ -173,7 +173,7 @@ class Learner:
 
         request, _ = key
         machine, known = machine_for(request, measure=False), strategies(request.device)
-        plans = vendor_plans(request, machine, known)
+        plans = vendor_plans(request, machine, known) + _on_views(request, machine, known)
         trial = begun(len(plans))
         if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
             plans, trial = _remembered(plans, near, request, machine, known)
@@ -239,6 +239,16 @@ def _offer(plan: Plan, lesson: Lesson) -> None:
     with contextlib.suppress(Exception):
         _load(plan)
         lesson.add([plan], complete=False)
+
+
+def _on_views(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
+    """Return the plans by the vendor's products alone that are no baseline: nothing is to be compiled for them."""
+    plans = []
+    for strategy in strategies.values():
+        if getattr(strategy, "on_views", False) and (candidate := strategy.restore("", (), request)) is not None:
+            plan = plan_candidate(strategy, candidate, request, machine)
+            plans += [plan] if isinstance(plan, Plan) else []
+    return plans
 
 
 def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:

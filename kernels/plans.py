@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,11 +14,12 @@ from .codegen.certified import SchemeLike, certified
 from .cpu.threads import thread_count
 from .planning.cache import plan_cache
 from .request import INT8, Request
+from .structure import is_factored
 
 if TYPE_CHECKING:
     from .planning.machine import Machine
     from .planning.planner import Decision
-    from .planning.strategy import Executor, Operand, Plan
+    from .planning.strategy import Executor, Plan
     from .planning.trials.lesson import LearningExecutor
 
 AUTO = "auto"
@@ -117,22 +118,28 @@ def executor_for(
 def class_request(request: Request) -> Request:
     """Return the request whose plan is used for this one.
 
-    On a GPU m is rounded up to six binary digits, so that a new number of rows needs no new plan; on the CPU it is
-    the request itself.
+    On a GPU the number of rows (m, or n of a product by a factored matrix) is rounded up to six binary digits, so that
+    a new one needs no new plan; on the CPU it is the request itself.
     """
-    if request.device == "cpu" or not request.is_dense:
-        return request
-    step = 1 << max(request.m.bit_length() - 6, 0)
-    return replace(request, m=-(-request.m // step) * step)
+    if request.device == "cuda" and request.is_dense:
+        return replace(request, m=_rounded(request.m))
+    if request.device == "cuda" and is_factored(request.structures[0]):
+        return replace(request, n=_rounded(request.n))
+    return request
+
+
+def _rounded(rows: int) -> int:
+    step = 1 << max(rows.bit_length() - 6, 0)
+    return -(-rows // step) * step
 
 
 def learns(request: Request) -> bool:
     """Return whether `auto` learns from the calls of such a request now.
 
-    Not from exact products, prepared operands, and products with a structure on a GPU: predictions choose these.
+    Not from exact products and prepared operands: predictions choose these.
     """
     exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
-    if exact or empty or request.static == "B" or (request.device == "cuda" and not request.is_dense):
+    if exact or empty or request.static == "B":
         return False
     from .learning import allowed
 
@@ -157,23 +164,6 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
         if found is not None:
             plan_cache.put(key, found)
     return found
-
-
-def again(key: Hashable, run: Callable[[], tuple[Executor, Any]], a: Operand, b: Operand) -> Any:
-    """Return the product of operands by the executor of a key, which has all that its checks depend on.
-
-    `run` makes the executor and computes the product with all checks, for a new key and where nothing can repeat it.
-    """
-    from .learning import allowed
-
-    where = "again", key, allowed()
-    found: Any = plan_cache.get(where)
-    if found is not None:
-        return found.again(a, b)
-    executor, product = run()
-    if hasattr(executor, "again"):
-        plan_cache.put(where, executor)
-    return product
 
 
 def planned(

@@ -21,7 +21,7 @@ from ..codegen.triton_text import (
     Scale,
 )
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
-from .launch import starter
+from .launch import relauncher, starter
 
 Tensor = Any
 Launch = Callable[..., object]
@@ -187,7 +187,7 @@ class KernelLaunch:
         self, kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], form: Form, warps: int
     ) -> None:
         self._kernel, self._grid, self._numbers, self._form, self._warps = kernel, grid, numbers, form, warps
-        self._start: Callable[..., object] | None = None
+        self._start: Callable[[Sequence[Any]], object] | None = None
 
     def __call__(self, matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
         import torch
@@ -197,13 +197,13 @@ class KernelLaunch:
             with torch.cuda.device(matrix.device):
                 return self(matrix, stack, *others)
         if self._start is not None:
-            self._start(matrix, stack, *others, *self._numbers, *self._form)
+            self._start((matrix, stack, *others, *self._numbers, *self._form))
             return None
         start = starter(self._kernel, self._grid, matrix)
         named = dict(zip(FORM, self._form, strict=True))
         made = start(matrix, stack, *others, *self._numbers, **named, num_warps=self._warps)
         if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
-            self._start = made[self._grid]
+            self._start = relauncher(made, self._grid, matrix.get_device())
         return None
 
 

@@ -16,6 +16,7 @@ SLOTS = 4096
 _lock = threading.Lock()
 _slabs: dict[Any, Tensor] = {}
 _taken: dict[Any, dict[Any, int]] = {}
+_of_stream: dict[tuple[Any, int], Tensor] = {}
 
 
 def counter_for(device: Any) -> Tensor:
@@ -29,6 +30,9 @@ def counter_for(device: Any) -> Tensor:
     if device.type == "meta":
         return torch.empty(1, dtype=torch.int32, device=device)
     capturing = torch.cuda.is_current_stream_capturing()
+    stream = torch._C._cuda_getCurrentRawStream(device.index)  # of torch.cuda.current_stream, in a tenth of its time
+    if not capturing and (known := _of_stream.get((device, stream))) is not None:
+        return known
     with _lock:
         if device not in _slabs:
             if capturing:
@@ -37,10 +41,13 @@ def counter_for(device: Any) -> Tensor:
             torch.cuda.synchronize(device)
             _taken[device] = {}
         taken = _taken[device]
-        key = ("captured", len(taken)) if capturing else torch.cuda.current_stream(device).cuda_stream
+        key = ("captured", len(taken)) if capturing else stream
         if key not in taken:
             if len(taken) >= SLOTS:
                 return torch.zeros(1, dtype=torch.int32, device=device)
             taken[key] = len(taken)
         place = taken[key] * APART
-        return _slabs[device][place : place + 1]
+        found = _slabs[device][place : place + 1]
+        if not capturing:
+            _of_stream[device, stream] = found
+        return found

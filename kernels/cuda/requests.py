@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import PlanError
 from ..request import Layout, Request
 from ..structure import DENSE, Structure
@@ -28,8 +30,6 @@ def request_of(
     Raises:
         PlanError: the tensors do not multiply, or differ in dtype or device.
     """
-    import torch
-
     for label, tensor in (("a", a), ("b", b)):
         if tensor.dim() < 2:
             raise PlanError(f"{label} has {tensor.dim()} dimensions; reshape it to a matrix (at least 2)")
@@ -41,8 +41,8 @@ def request_of(
     if k != inner:
         raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
     try:
-        torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except RuntimeError:
+        np.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # torch's imports sympy, for two seconds
+    except ValueError:
         raise PlanError(
             f"leading sizes {[*a.shape[:-2]]} and {[*b.shape[:-2]]} do not broadcast; reshape one"
         ) from None

@@ -58,6 +58,11 @@ class CudaKronecker(StructuredStrategy):
     version: int = 1
     device: str = "cuda"
 
+    @property
+    def on_views(self) -> bool:
+        """Whether the product is the vendor's alone, on views: a learner tries it without waiting for a compiler."""
+        return self.name == STRIDED
+
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `StructuredStrategy`: one; for tiled one per distinct tile, for transposed one per slab."""
         if self.name == TRANSPOSED:

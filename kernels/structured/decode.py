@@ -13,6 +13,7 @@ from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
 from .steps import FactorStep, steps_of
+from .tensors import strides_of
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -91,7 +92,7 @@ def multiply_few(
     """
     n, last = x.shape[1], steps_of(structure)[-1]
     handed = x.new_empty((last.count, n, last.k))
-    launches = _launches(structure, n, x.dtype, x.device, x.stride(), out.stride(), tile)
+    launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
     for launch in launches:
         counter = counter_for(x.device) if len(launches) == 1 else handed
         launch(factors[-1], factors[1], factors[0], x, handed, out, counter)

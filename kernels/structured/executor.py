@@ -39,6 +39,8 @@ class StructuredExecutor:
     ) -> None:
         self.request, self.structure, self.workspace = request, structure, workspace
         self._product, self._rewrite = product, rewrite
+        self._transposed = request.layouts[2] is Layout.COLUMNS
+        self._size = (request.n, request.m) if self._transposed else (request.m, request.n)
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""
@@ -62,7 +64,7 @@ class StructuredExecutor:
         if out is not None:
             check_out(out, (request.m, request.n), b.dtype, None if isinstance(b, np.ndarray) else b.device)
             self._check_matrix("out", out, (request.m, request.n), request.layouts[2], b.dtype)
-        target = _empty(request, b) if out is None or _overlap(out, b) else out
+        target = self._empty(b) if out is None or _overlap(out, b) else out
         if 0 not in request.shape:
             self._product(self._rewritten(a), b, target)
         if out is None or target is out:
@@ -72,9 +74,17 @@ class StructuredExecutor:
 
     def again(self, a: Factors, b: Array) -> Array:
         """Compute W X as `run` does, without its checks: the operands have the sizes, strides and dtypes of a run."""
-        target = _empty(self.request, b)
-        self._product(self._rewritten(a), b, target)
+        target = self._empty(b)
+        self._product(a if self._rewrite is None else self._rewrite(a), b, target)
         return target
+
+    def _empty(self, like: Array) -> Array:
+        """Allocate a result (rows, n) of the request's layout, of the kind of X."""
+        if isinstance(like, np.ndarray):
+            found: Array = empty_aligned(self._size, self.request.result)
+        else:
+            found = like.new_empty(self._size)
+        return found.T if self._transposed else found
 
     def _rewritten(self, a: Factors | PreparedOperand) -> Factors:
         if isinstance(a, PreparedOperand):
@@ -114,11 +124,3 @@ class StructuredExecutor:
 
 def _overlap(out: Array, x: Array) -> bool:
     return np.may_share_memory(out, x) if isinstance(x, np.ndarray) else shares_storage(out, x)
-
-
-def _empty(request: Request, like: Array) -> Array:
-    """Allocate a result (rows, n) of the request's layout, of the kind of X."""
-    first = request.layouts[2] is Layout.COLUMNS
-    size = (request.n, request.m) if first else (request.m, request.n)
-    found = empty_aligned(size, request.result) if isinstance(like, np.ndarray) else like.new_empty(size)
-    return found.T if first else found

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
-from ..cuda.launch import starter
+from ..cuda.launch import Repeated
 from .blocks import as_blocks
 from .pattern import Pattern
 from .tiles import FactorTile
@@ -16,6 +17,15 @@ Tensor = Any
 def is_readable(matrix: Tensor, d: int) -> bool:
     """Return whether a GEMM can read blocks of a matrix (features, n) in place: batch-last, or d = 1."""
     return matrix.stride(1) == 1 or matrix.shape[1] == 1 or (d == 1 and matrix.stride(0) == 1)
+
+
+def strides_of(matrix: Tensor) -> tuple[int, int]:
+    """Return the strides of a matrix (features, n); a single column has that of contiguous ones.
+
+    Triton compiles a kernel anew for a stride of 1, which a single column may have or not.
+    """
+    feature, column = matrix.stride()
+    return (feature, column) if matrix.shape[1] != 1 else (feature, matrix.shape[0] * feature)
 
 
 def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
@@ -99,18 +109,36 @@ def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dt
 
     `dtype` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
     """
+    strides = strides_of(x), strides_of(out)
+    launch = _tiled_launch(pattern, x.shape[1], *strides, x.device, x.dtype, dtype, tile)
+    launch(x, weights, out)
+
+
+@lru_cache(maxsize=1024)
+def _tiled_launch(
+    pattern: Pattern,
+    n: int,
+    x_strides: tuple[int, int],
+    out_strides: tuple[int, int],
+    device: Any,
+    storage: Any,
+    dtype: str,
+    tile: FactorTile,
+) -> Repeated:
+    """Return the launch of `multiply_tiled` for these strides, on this device and of tensors of this dtype."""
     kernel = kernel_of(tile)
     _, b, c, d = pattern.sizes
-    n = x.shape[1]
-    starter(kernel, (tile.programs(pattern, n),), x)(
-        x,
-        weights,
-        out,
-        n,
-        b,
-        c,
-        *x.stride(),
-        *out.stride(),
+    return Repeated(
+        kernel,
+        (tile.programs(pattern, n),),
+        ("x", "weights", "y"),
+        n=n,
+        b=b,
+        c=c,
+        x_feature=x_strides[0],
+        x_batch=x_strides[1],
+        y_feature=out_strides[0],
+        y_batch=out_strides[1],
         D=d,
         PRECISION=dtype if dtype in ("tf32", "tf32x3") else "ieee",
         DOUBLE=dtype == "float64",

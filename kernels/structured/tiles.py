@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from .pattern import Pattern
 
@@ -77,6 +78,7 @@ def tile_choices(dtype: str, last: bool = False) -> int:
     return sum(map(len, TILES[dtype])) if last else max(map(len, TILES[dtype]))
 
 
+@lru_cache(maxsize=1024)
 def tile_of(dtype: str, pattern: Pattern, choice: int) -> FactorTile:
     """Return the tile of a choice, fitted to a pattern; for d > 1 those of one diagonal follow those of several."""
     single, several = TILES[dtype]

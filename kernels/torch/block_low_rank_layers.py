@@ -92,12 +92,13 @@ class BlockLowRankLinear(FactoredLinear):
             from .sharded_layers import block_low_rank_linear
 
             return block_low_rank_linear(x, self.factors, self.bias, self.structure.text, self.strategy)
+        bias = self.bias
         if (weight := self._dense_weight(x)) is not None:
-            return functional.linear(x, weight, self.bias)
-        rows = x.reshape(-1, self.in_features)
+            return functional.linear(x, weight, bias)
+        rows = x if x.dim() == 2 else x.reshape(-1, self.in_features)
         y = structured_mm(rows.T, self.factors, self.structure, True, self.strategy).T
-        y = y if self.bias is None else y + self.bias.to(y.dtype)
-        return y.reshape(*x.shape[:-1], self.out_features)
+        y = y if bias is None else y + bias.to(y.dtype)
+        return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
 
     def extra_repr(self) -> str:
         return f"{self.structure.name}, bias={self.bias is not None}"

@@ -13,6 +13,7 @@ from ..cuda.vendor import VendorExecutor
 from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
+from ..planning.trials.lesson import LearningExecutor
 from ..plans import AUTO, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
@@ -63,6 +64,24 @@ def executor_of(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | No
         found = plan_cache.put(key, plan_of(recipe, request, index).build())
     executor: Executor = found
     return executor
+
+
+def automatic(a: Tensor, b: Tensor) -> Tensor:
+    """Compute a b on a GPU by the fastest plan that is known, of tensors of one dtype that nothing records."""
+    import torch
+
+    if a.dim() > 2 and b.dim() == 2:
+        return automatic(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[1])
+    tf32 = torch.backends.cuda.matmul.allow_tf32 if a.dtype is torch.float32 else None
+    key = a.shape, b.shape, a.stride(), b.stride(), a.dtype, a.device, tf32
+    learning: LearningExecutor | None = plan_cache.get(key)
+    repeated = None if learning is None else learning.repeats() or (learning if allowed() else None)
+    if repeated is not None:
+        return cast(Tensor, repeated.again(a, b))
+    executor = executor_of(_AUTO, a, b)
+    if isinstance(executor, LearningExecutor):
+        plan_cache.put(key, executor)
+    return cast(Tensor, executor.run(a, b))
 
 
 def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, dtype: str) -> Executor | None:

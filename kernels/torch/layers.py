@@ -18,7 +18,7 @@ from ..cuda.requests import request_of
 from . import dispatch
 from .bilinear import is_sharded
 from .modules import is_conv1d, is_plain, refuse_script
-from .ops import bilinear_mm, is_the_vendors, recipe_of
+from .ops import bilinear_mm, is_small, is_the_vendors, recipe_of
 from .packed_weight import PackedWeight, unwatch, watch
 from .recipe import AUTO, ProductRecipe
 
@@ -122,11 +122,13 @@ class FastModule(nn.Module):
         Raises:
             PlanError: x and the weight are DTensors of placements whose product needs communication.
         """
+        right = self.right
+        if self._packed is None and self.recipe == AUTO and is_small(x, right):
+            return self._by_vendor(x)
         if is_sharded(x):
             from .sharded_layers import dense_linear
 
             return dense_linear(x, self.weight, self.bias, self.recipe, self.transposed)
-        right = self.right
         rows = x.unsqueeze(0) if x.dim() == 1 else x
         recipe, packed = self._current()
         if packed is None and recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(rows, right):

@@ -21,7 +21,17 @@ from ..planning.trials.lesson import LearningExecutor
 from ..plans import learning_executor, learns, planned
 from ..request import Layout, Request
 from . import dispatch
-from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_eager, is_sharded, refuse_sharded, sum_to
+from .bilinear import (
+    LIBRARY,
+    PLAIN,
+    Options,
+    define_bilinear,
+    is_differentiated,
+    is_eager,
+    is_sharded,
+    refuse_sharded,
+    sum_to,
+)
 from .flops import flop_formula
 from .processor import through_numpy
 from .recipe import AUTO, ProductRecipe, named
@@ -74,11 +84,46 @@ def matmul(
         refuse_sharded(a, b)
         _run(a, b, recipe, None, out)
         return out
-    if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
-        return torch.matmul(a, b)  # avoids the operator's own microseconds
+    if recipe == AUTO:
+        return automatic(a, b)
     if is_eager(a, b) and a.is_cuda:
         return _run(a, b, recipe, None, None)
     return bilinear_mm(a, b, recipe)
+
+
+def automatic(a: Tensor, b: Tensor) -> Tensor:
+    """Compute a @ b as `matmul` with defaults does. The operator, which is avoided here, takes microseconds.
+
+    Raises:
+        PlanError: the operands do not fit each other.
+    """
+    if is_small(a, b):
+        return torch.matmul(a, b)
+    if torch.compiler.is_compiling():
+        return bilinear_mm(a, b, AUTO)
+    if a.is_cuda and a.dim() > 1 and b.dim() > 1 and a.dtype == b.dtype and a.device == b.device and is_eager(a, b):
+        return dispatch.automatic(a, b)
+    if is_the_vendors(a, b):
+        return torch.matmul(a, b)
+    return bilinear_mm(a, b, AUTO)
+
+
+def is_small(a: Tensor, b: Tensor) -> bool:
+    """Return whether these are plain GPU tensors whose product is torch's for its size; they may not fit each other.
+
+    False in a graph whose sizes are not known.
+    """
+    if not a.is_cuda or a.dtype != b.dtype or a.dtype not in _FLOATS or a.dim() < 2 or b.dim() < 2:
+        return False
+    count = max(a.numel() * b.shape[-1], a.shape[-2] * b.numel())
+    if torch.compiler.is_compiling():
+        from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+        return bool(statically_known_true(count < dispatch.SMALL))
+    return type(a) in PLAIN and type(b) in PLAIN and a.device == b.device and count < dispatch.SMALL
+
+
+_FLOATS = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128})
 
 
 def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | None = None) -> str:

@@ -45,7 +45,9 @@ def structured_mm(
     """
     if is_eager(x, *factors):
         return run(x, factors, structure, last, strategy, precision)
-    product: Tensor = _mm(x, list(factors), structure.text, last, strategy, precision)
+    # In a graph that records nothing the operator without rules of derivatives is one call of Python, not two.
+    op = _plain if torch.compiler.is_compiling() and not torch.is_grad_enabled() else _mm
+    product: Tensor = op(x, list(factors), structure.text, last, strategy, precision)
     return product
 
 
@@ -114,13 +116,18 @@ def _fake(
     return x.new_empty((x.shape[1], known.rows)).T if last else x.new_empty((known.rows, x.shape[1]))
 
 
-LIBRARY.define(
-    f"{NAME}(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor",
-    tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides),
-)
-_mm = getattr(torch.ops.lcma, NAME).default
-LIBRARY.impl(NAME, _run, "CompositeExplicitAutograd")
-torch.library.register_fake(f"lcma::{NAME}", _fake, lib=LIBRARY)
+def _defined(name: str) -> Any:
+    """Register an operator of the product, without derivatives; return its overload."""
+    LIBRARY.define(
+        f"{name}(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor",
+        tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides),
+    )
+    LIBRARY.impl(name, _run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"lcma::{name}", _fake, lib=LIBRARY)
+    return getattr(torch.ops.lcma, name).default
+
+
+_mm, _plain = _defined(NAME), _defined(f"{NAME}_inference")
 
 
 class _Product(_SingleLevelFunction):
@@ -191,10 +198,11 @@ def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: A
     return torch.stack(found), 0
 
 
-torch.library.register_vmap(f"lcma::{NAME}", _batched, lib=LIBRARY)
+for _name in (NAME, f"{NAME}_inference"):
+    torch.library.register_vmap(f"lcma::{_name}", _batched, lib=LIBRARY)
 
 
-def _register_autocast(device: str) -> None:
+def _register_autocast(name: str, device: str) -> None:
     key = "Autocast" + torch._C._dispatch_key_for_device(device)
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
 
@@ -209,13 +217,15 @@ def _register_autocast(device: str) -> None:
             result: Tensor = _mm(cast_down(x), [cast_down(one) for one in factors], *options)
             return result
 
-    LIBRARY.impl(NAME, lowered, key, with_keyset=True)
+    LIBRARY.impl(name, lowered, key, with_keyset=True)
 
 
 for _device in ("cuda", "cpu"):
-    _register_autocast(_device)
+    _register_autocast(NAME, _device)
+    _register_autocast(f"{NAME}_inference", _device)
 
 
+@flop_formula(torch.ops.lcma.structured_mm_inference)
 @flop_formula(torch.ops.lcma.structured_mm)
 def _flops(x_shape: Any, factor_shapes: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the parameters for every column of X."""

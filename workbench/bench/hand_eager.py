@@ -39,18 +39,20 @@ MOST_ERROR = {"torch.bfloat16": 1e-2, "torch.float32": 1e-4}
 """Largest relative Frobenius error against float64."""
 
 
-def calls(name: str, seed: int) -> tuple[Call, Call, Call | None, Any]:
-    """Return our call, torch's, ours by torch.compile (None for functions), and our result in float64."""
+def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
+    """Return our call ("us"), torch's, both of layers by torch.compile, too, and our result in float64."""
     import torch
 
     import lcma
+
+    from ...kernels.learning import paused
 
     torch.manual_seed(seed)
     if name.startswith("matmul"):
         size = int(name.split()[1])
         a, b = torch.randn(2, size, size, device="cuda")
         ours: Any = lcma.matmul
-        return (lambda: ours(a, b)), (lambda: torch.matmul(a, b)), None, a.double() @ b.double()
+        return {"us": lambda: ours(a, b), "torch_us": lambda: torch.matmul(a, b)}, a.double() @ b.double()
     made: dict[str, Callable[[], Any]] = {
         "FastLinear": lambda: lcma.FastLinear(INPUTS, OUTPUTS, bias=False),
         "LowRankLinear": lambda: lcma.LowRankLinear(INPUTS, OUTPUTS, RANK, bias=False),
@@ -62,10 +64,11 @@ def calls(name: str, seed: int) -> tuple[Call, Call, Call | None, Any]:
     x = torch.randn(1, layer.in_features, device="cuda", dtype=torch.bfloat16)
     dense = torch.nn.Linear(INPUTS, OUTPUTS, bias=False, device="cuda", dtype=torch.bfloat16)
     token = torch.randn(1, INPUTS, device="cuda", dtype=torch.bfloat16)
-    compiled = torch.compile(layer)
-    with torch.no_grad():
+    compiled, dense_compiled = torch.compile(layer), torch.compile(dense)
+    with torch.no_grad(), paused():
         wanted = copy.deepcopy(layer).double()(x.double())
-    return (lambda: layer(x)), (lambda: dense(token)), (lambda: compiled(x)), wanted
+    eager: dict[str, Call] = {"us": lambda: layer(x), "torch_us": lambda: dense(token)}
+    return eager | {"compiled_us": lambda: compiled(x), "torch_compiled_us": lambda: dense_compiled(token)}, wanted
 
 
 def _check(call: Call, wanted: Any) -> None:
@@ -80,14 +83,13 @@ def _check(call: Call, wanted: Any) -> None:
         raise VerificationError(f"the result has a relative error of {error:.1e}")
 
 
-def run(task: dict[str, Any]) -> dict[str, float]:
+def run(task: dict[str, Any]) -> dict[str, Any]:
     """Return the medians of interleaved rounds."""
     import torch
 
     from ...kernels.learning import learner
 
-    ours, torchs, compiled, wanted = calls(task["module"], task["seed"])
-    contenders = {"us": ours, "torch_us": torchs} | ({} if compiled is None else {"compiled_us": compiled})
+    contenders, wanted = calls(task["module"], task["seed"])
     found: dict[str, list[float]] = {name: [] for name in contenders}
     with torch.no_grad():
         began = time.perf_counter()
@@ -96,13 +98,15 @@ def run(task: dict[str, Any]) -> dict[str, float]:
                 call()
             torch.cuda.synchronize()
         while any(lesson.calls and not lesson.trial.decided for lesson in learner.lessons()):
-            for _ in range(CALLS):
-                ours()
+            for call in contenders.values():
+                for _ in range(CALLS):
+                    call()
             torch.cuda.synchronize()
             if time.perf_counter() - began > LONGEST:
                 break
-        for call in (ours, *([] if compiled is None else [compiled])):
-            _check(call, wanted)
+        for name, call in contenders.items():
+            if not name.startswith("torch"):
+                _check(call, wanted)
         for _ in range(ROUNDS):
             for name, call in contenders.items():
                 began = time.perf_counter()
@@ -110,11 +114,13 @@ def run(task: dict[str, Any]) -> dict[str, float]:
                     call()
                 found[name].append(1e6 * (time.perf_counter() - began) / CALLS)
                 torch.cuda.synchronize()
-    figures = {name: statistics.median(each) for name, each in found.items()}
+    figures: dict[str, Any] = {name: statistics.median(each) for name, each in found.items()}
     figures["over_torch"] = figures["us"] / figures["torch_us"]
-    if compiled is not None:
+    if "compiled_us" in figures:
         figures["compiled_over_eager"] = figures["compiled_us"] / figures["us"]
-    return figures
+        figures["compiled_over_torch"] = figures["compiled_us"] / figures["torch_compiled_us"]
+    plans = [str(lesson.plan.candidate) for lesson in learner.lessons() if lesson.calls]
+    return figures | {"plan": ", ".join(dict.fromkeys(plans)) or None}
 
 
 if __name__ == "__main__":

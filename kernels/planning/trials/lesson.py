@@ -152,31 +152,42 @@ class LearningExecutor:
         self._left += 1
         return True
 
-    def again(self, a: Operand, b: Operand) -> Operand:
-        """Compute C = A B as `run` does, without checks where the leader has a way: the operands are as in a run.
+    def repeats(self) -> Any:
+        """Return the leader's executor if a call of the operands of a run needs no lesson, else None.
 
-        One call in WATCHED is run and timed.
+        The class is decided, the call is not the one in WATCHED that is timed, and the executor repeats runs.
         """
         trial = self.lesson.trial
         leader: Any = self._executors.get(trial.leader)
         if trial.decided and self._left + 1 < WATCHED and hasattr(leader, "again"):
             self._left += 1
+            return leader
+        return None
+
+    def again(self, a: Operand, b: Operand) -> Operand:
+        """Compute C = A B as `run` does, without checks where the contender has a way: the operands are as in a run."""
+        if (leader := self.repeats()) is not None:
             return leader.again(a, b)
         if self._left:
             self.lesson.skip(self._left)
             self._left = 0
-        return self.run(a, b)
+        return self._chosen(a, b, None, checked=False)
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
         """Compute C = A B in `out`, or in a new array, by the contender that the trial chooses."""
+        return self._chosen(a, b, out, checked=True)
+
+    def _chosen(self, a: Operand, b: Operand, out: Operand | None, checked: bool) -> Operand:
+        """Run the contender that the trial chooses; without its checks if it can repeat a checked call."""
         lesson = self.lesson
         contender, counts = lesson.begin()
         try:
-            executor = self._executor(contender)
+            executor: Any = self._executor(contender)
+            run = executor.run if checked or not hasattr(executor, "again") else _repeated(executor)
             if counts is None:
-                return executor.run(a, b, out)
+                return run(a, b, out)
             began = lesson.clock.begin()
-            result = executor.run(a, b, out)
+            result = run(a, b, out)
             reading = lesson.clock.end(began)
         except BaseException as error:
             if counts is not None:
@@ -196,3 +207,7 @@ class LearningExecutor:
             built = self.lesson.plans[contender].for_request(self.request).build()
             found = self._executors.setdefault(contender, built)
         return found
+
+
+def _repeated(executor: Any) -> Callable[[Operand, Operand, None], Operand]:
+    return lambda a, b, _: executor.again(a, b)

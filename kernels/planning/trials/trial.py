@@ -39,8 +39,11 @@ ABSURD, ABSURD_SECONDS = 4.0, 0.5
 HOPELESS, SLOW = 1.6, 1.12
 """Ratios at which a challenger loses after one counted call, and after two that are all slower than the leader's."""
 
-AGAIN = 800
-"""Calls after which a decided class is compared again: what was measured may be wrong, or the machine has changed."""
+AGAIN, MOST_LOOKS = 800, 8
+"""Calls after which a decided class is compared again: what was measured may be wrong, or the machine has changed.
+
+They double with every look that confirms the leader, MOST_LOOKS times: a look costs as much as a hundred small calls.
+"""
 
 DRIFT, DRIFTED = 1.3, 40
 """Ratio to the decided median, or its inverse, and number of consecutive calls beyond it, that start a comparison."""
@@ -63,7 +66,8 @@ class Trial:
     more may come. `led` and `tried` are the counted seconds of the leader and of the challenger in this duel. `last`
     is the contender of the latest call, `streak` the number of its consecutive calls. `spent` and `regret` are
     seconds; `outstanding` counts calls of the challenger that were issued and not yet timed. `median` is the decided
-    leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls since the decision.
+    leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls since the decision, `looks`
+    the number of later comparisons since the leader last changed.
     """
 
     vendors: int = 1
@@ -83,6 +87,7 @@ class Trial:
     median: float | None = None
     since: int = 0
     drifted: int = 0
+    looks: int = 0
 
     @property
     def decided(self) -> bool:
@@ -174,7 +179,8 @@ def fail(trial: Trial, contender: int) -> Trial:
 
 def reopen(trial: Trial) -> Trial:
     """Return a decided trial with all its contenders to be compared with the leader again."""
-    return _matched(replace(trial, losses=(), led=(), tried=(), median=None, since=0, drifted=0))
+    looks = 0 if trial.drifted >= DRIFTED else min(trial.looks + 1, MOST_LOOKS)
+    return _matched(replace(trial, losses=(), led=(), tried=(), median=None, since=0, drifted=0, looks=looks))
 
 
 def decided_by(vendors: int, seconds: tuple[float, ...]) -> Trial:
@@ -227,7 +233,7 @@ def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
     assert challenger is not None
     loss = Loss(trial.leader, challenger, 1 / ratio) if won else Loss(challenger, trial.leader, ratio)
     if won:
-        trial = replace(trial, leader=challenger, led=trial.tried)
+        trial = replace(trial, leader=challenger, led=trial.tried, looks=0)
     return _matched(replace(trial, challenger=None, tried=(), outstanding=0, losses=(*trial.losses, loss)))
 
 
@@ -274,4 +280,4 @@ def _watched(trial: Trial, contender: int, seconds: float, calls: int) -> Trial:
     away = contender == trial.leader and not 1 / DRIFT < seconds / trial.median < DRIFT
     drifted = trial.drifted + calls if away else 0
     trial = replace(trial, since=since, drifted=drifted)
-    return reopen(trial) if since >= AGAIN or drifted >= DRIFTED else trial
+    return reopen(trial) if since >= AGAIN << trial.looks or drifted >= DRIFTED else trial

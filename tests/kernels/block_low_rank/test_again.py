@@ -6,14 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels import plans  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for, strategies  # noqa: E402
-from lcma.kernels.planning.cache import plan_cache  # noqa: E402
 from lcma.kernels.structured.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.structured.chain import KroneckerSparse  # noqa: E402
 from lcma.kernels.structured.executor import StructuredExecutor  # noqa: E402
 from lcma.kernels.structured.pattern import Pattern  # noqa: E402
+from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -37,28 +36,25 @@ def test_a_repeated_product_has_the_bits_of_a_run(family, structure):
     assert torch.equal(executor.again(factors, x.T), executor.run(factors, x.T))
 
 
-class Counting:
-    def __init__(self):
-        self.repeated = 0
-
-    def again(self, a, b):
-        self.repeated += 1
-        return a + b
+SHAPES = (48, 8), (8, 32)
 
 
-def test_only_what_was_run_with_checks_is_repeated():
-    plan_cache.clear()
-    executor, runs = Counting(), []
+def factors_of(*shapes, dtype=torch.float32):
+    return [torch.zeros(shape, dtype=dtype) for shape in shapes]
 
-    def run():
-        runs.append(1)
-        return executor, "checked"
 
-    assert plans.again("one", run, 1, 2) == "checked"
-    assert plans.again("one", run, 1, 2) == 3
-    assert plans.again("another", run, 1, 2) == "checked"
-    assert plans.again("none", lambda: (object(), "checked"), 1, 2) == "checked"
-    assert plans.again("none", lambda: (object(), "checked"), 1, 2) == "checked"
-    assert (len(runs), executor.repeated) == (2, 1)
-    plan_cache.clear()
-    assert plans.again("one", run, 1, 2) == "checked"
+@pytest.mark.parametrize(
+    ("factors", "fit"),
+    [
+        (factors_of(*SHAPES), True),
+        (factors_of(*SHAPES, (1, 1)), False),
+        (factors_of((48, 8)), False),
+        (factors_of((48, 8), (8, 31)), False),
+        (factors_of(*SHAPES, dtype=torch.float64), False),
+        ([torch.zeros(8, 48).T, torch.zeros(8, 32)], False),
+        ([torch.zeros(48, 8, device="meta"), torch.zeros(8, 32)], False),
+    ],
+)
+def test_only_factors_that_pass_the_checks_are_multiplied_without_them(factors, fit):
+    repeat = _Repeat(None, SHAPES, "float32")
+    assert repeat.fits(factors, torch.float32, torch.device("cpu")) is fit

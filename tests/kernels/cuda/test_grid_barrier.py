@@ -18,7 +18,8 @@ def gpu(monkeypatch):
     monkeypatch.setattr(grid_barrier, "_taken", {})
     monkeypatch.setattr(grid_barrier, "SLOTS", 4)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: state.capturing)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: state)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: state.cuda_stream, raising=False)
+    monkeypatch.setattr(grid_barrier, "_of_stream", {})
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     return state
 
