@@ -361,8 +361,9 @@ def _called(node: Call, found: Bindings) -> Any:
     cast = name in (*_IDENTITIES, "tolist", "copy", "astype", "numpy", "clone") and len(lists) == 1
     if cast and not (len(values) == 2 and name in _IDENTITIES and not sizes):
         array = _array(lists[0])
-        if sizes and sizes != list(np.shape(array)[:2]):
-            if np.ndim(array) != 1:
+        shape = array.shape if isinstance(array, np.ndarray) else ()
+        if sizes and sizes != list(shape[:2]):
+            if len(shape) != 1:
                 raise NotUnderstoodError("a matrix of other sizes than it claims")
             array = _reshaped(array, sizes)
         return _cast(array, dtype)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_rows, shape_of, target_of
 from .dense import on_line
 from .expression import parse_linear
-from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, expanded_rows
+from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
 from .reading import C, Reading
 
 NAME = "slp"
@@ -26,7 +25,8 @@ CONVENTION = C
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
-_INDEXED = r"(?a)([io])(0|[1-9]\d{0,5})"
+_INPUT = r"(?a)i(0|[1-9]\d{0,5})"
+_OUTPUT = r"(?a)o(0|[1-9]\d{0,5})"
 
 
 def sniff(text: str) -> bool:
@@ -75,40 +75,32 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 class _Linear:
-    """A linear program as it is read: the value that every name has now."""
+    """A linear program as it is read: the value that every name has now, as a statement or as ~input."""
 
     def __init__(self) -> None:
-        self.statements: list[tuple[tuple[Coefficient, str | int], ...]] = []
+        self.statements: list[Statement] = []
         self.values: dict[str, int] = {}
-        self.outputs: set[int] = set()
-        self.inputs = 0
 
     def statement(self, text: str) -> None:
         match = re.fullmatch(_STATEMENT, text)
         if match is None:
             raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
-        name = match.group(1)
-        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match.group(2)):
+        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match[2]):
             raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
-        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match.group(2)).items())
-        self.values[name] = len(self.statements)
+        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match[2]).items())
+        self.values[match[1]] = len(self.statements)
         self.statements.append(terms)
-        indexed = re.fullmatch(_INDEXED, name)
-        if indexed and indexed.group(1) == "o":
-            self.outputs.add(int(indexed.group(2)))
 
-    def source(self, name: str) -> str | int:
+    def source(self, name: str) -> int:
         """The statement that set a name; an input that no statement has overwritten stands for itself."""
         if name in self.values:
             return self.values[name]
-        indexed = re.fullmatch(_INDEXED, name)
-        if indexed is None or indexed.group(1) != "i":
+        indexed = re.fullmatch(_INPUT, name)
+        if indexed is None:
             raise SchemeFormatError(f"{name} has no value yet")
-        index = int(indexed.group(2))
-        if index >= MAX_RANK:
+        if int(indexed[1]) >= MAX_RANK:
             raise SchemeFormatError(f"{name}: more than {MAX_RANK} inputs")
-        self.inputs = max(self.inputs, index + 1)
-        return name
+        return ~int(indexed[1])
 
     def finished(self) -> LinearProgram:
         """The program, its inputs counted.
@@ -116,12 +108,12 @@ class _Linear:
         Raises:
             SchemeFormatError: an output in between is never set.
         """
-        if self.outputs != set(range(len(self.outputs))):
-            missing = next(i for i in range(len(self.outputs)) if i not in self.outputs)
-            raise SchemeFormatError(f"output o{missing} is never set")
-        first = self.inputs
+        outputs = sum(re.fullmatch(_OUTPUT, name) is not None for name in self.values)
+        if missing := [i for i in range(outputs) if f"o{i}" not in self.values]:
+            raise SchemeFormatError(f"output o{missing[0]} is never set")
+        first = max((-source for terms in self.statements for _, source in terms if source < 0), default=0)
         statements = tuple(
-            tuple((factor, int(source[1:]) if isinstance(source, str) else first + source) for factor, source in terms)
+            tuple((factor, first + source if source >= 0 else ~source) for factor, source in terms)
             for terms in self.statements
         )
-        return LinearProgram(first, statements, tuple(first + self.values[f"o{i}"] for i in range(len(self.outputs))))
+        return LinearProgram(first, statements, tuple(first + self.values[f"o{i}"] for i in range(outputs)))

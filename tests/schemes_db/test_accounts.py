@@ -244,6 +244,17 @@ def test_headings_that_change_a_table_refuse_it(head):
     refused("\n\n".join(f"{name}\n{part}" for name, part in zip((head, "V:", "W:"), tables, strict=True)))
 
 
+@pytest.mark.parametrize("array", ["[1 0; 0 1; 1]", "Matrix(2, 2, [[1, 0], [1]])", "{{1, 0}, {1}}'"])
+def test_rows_of_unlike_lengths_are_no_matrix(array):
+    refused(f"U = {U}\nV = {V}\nW = {array}\n")
+
+
+def test_strings_and_keys_of_json_may_be_any():
+    data = {"": 'say "U" # no \\ comment // here', "1": None, "has space": {"-": [{}, True]}, "u": U, "v": V, "w": W}
+    (reading,) = parse_text(json.dumps(data))
+    assert judge(reading, "file").ok
+
+
 @pytest.mark.parametrize("lead", [[], ["product"]])
 def test_a_table_with_blocks_as_its_head_is_no_scheme(lead):
     heads = [f"{letter}{i}{j}" for letter in "abc" for i in (1, 2) for j in (1, 2)]
