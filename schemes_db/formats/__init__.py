@@ -19,31 +19,28 @@ from ..target import Target
 from . import (
     alphaevolve,
     alphatensor,
-    bini,
     coq,
     equations,
     exp,
-    fast_matmul,
     flip_cpd,
     fmm_json,
     fmm_reduced,
-    fmm_text,
     lcma_json,
     lcma_npz,
     literals,
-    maple,
-    mathematica,
     named_arrays,
-    plinopt,
     slp,
     sparse_npz,
+    written,
 )
 from .archive import NPY_MAGIC, array_of
+from .dense import bini, fast_matmul, fmm_text, sms
 from .layouts import named_target
 from .parts import companions, is_part
 from .plain import scan
 from .reading import Reading, UnknownFormatError
 from .sections import naming_sections
+from .triads import maple, mathematica
 
 MAX_FILE_BYTES = 64 << 20
 
@@ -91,7 +88,7 @@ _TEXT: tuple[TextFormat, ...] = (
     fmm_json,
     maple,
     mathematica,
-    plinopt,
+    sms,
     bini,
     slp,
     fmm_text,
@@ -107,7 +104,7 @@ _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz
 _PLAIN = (equations, exp)
 """Formats whose texts, in plain spelling, are of no other."""
 
-_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt, coq)
+_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)
 
 FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
 """All formats that are read."""
