@@ -125,10 +125,12 @@ def matmul(
             from .torch import ops
 
             return cast(Matrix, cast(Any, ops.automatic)(a, b))
-    _check_options(levels, max_error, max_workspace, max_abs, strategy)
-    need(str, effort=effort)
-    need(str | ExactRing | None, ring=ring)
-    need(str | None, out_dtype=out_dtype, precision=precision)
+    given = (levels, max_error, max_workspace, max_abs, strategy, ring, out_dtype, precision)
+    if effort is not PREDICT or any(one is not None for one in given):  # the checks take microseconds
+        _check_options(levels, max_error, max_workspace, max_abs, strategy)
+        need(str, effort=effort)
+        need(str | ExactRing | None, ring=ring)
+        need(str | None, out_dtype=out_dtype, precision=precision)
     refuse_masks(a=a, b=b)
     if ring is not None:
         from .exact.products import exact_matmul
