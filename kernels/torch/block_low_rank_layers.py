@@ -94,7 +94,7 @@ class BlockLowRankLinear(FactoredLinear):
 
             return block_low_rank_linear(x, self.factors, self.bias, self.structure.text, self.strategy)
         bias = self.bias
-        if (weight := self._dense_weight(x)) is not None:
+        if self._packed is not None and (weight := self._dense_weight(x)) is not None:
             return functional.linear(x, weight, bias)
         rows = x if x.dim() == 2 else x.reshape(-1, self.in_features)
         y = structured_mm(rows.T, self.factors, self.structure, True, self.strategy).T

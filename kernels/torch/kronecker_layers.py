@@ -136,7 +136,7 @@ class KSLinear(FactoredLinear):
 
             text, options = self.structure.text, (self.layout, self.strategy, self.precision)
             return kronecker_linear(x, list(self.factors), self.bias, text, *options)
-        if (weight := self._dense_weight(x)) is not None:
+        if self._packed is not None and (weight := self._dense_weight(x)) is not None:
             if self.layout == BATCH_FIRST:
                 return functional.linear(x, weight, self.bias)
             return self.from_columns(self._biased(weight @ self.as_columns(x), last=False), x)

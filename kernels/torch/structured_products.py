@@ -108,7 +108,7 @@ def _on_gpu(
     strategy: str | None,
     precision: str | None,
 ) -> Tensor:
-    if x.get_device() != torch.cuda.current_device():  # kernels are launched on the current one
+    if x.get_device() != torch._C._cuda_getDevice():  # kernels are launched on the current one
         with torch.cuda.device(x.device):
             return _on_gpu(x, factors, structure, last, strategy, precision)
     dtype, device = x.dtype, x.device
