@@ -12,6 +12,10 @@ class LcmaError(Exception):
     exit_code = 2
 
 
+class ArgumentError(LcmaError, TypeError):
+    """An argument of another type than a function takes, or out of its range."""
+
+
 class TargetError(LcmaError, ValueError):
     """A target or ring name that is unknown, or that describes something impossible."""
 

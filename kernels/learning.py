@@ -42,6 +42,10 @@ prepared by a later call."""
 LAST_SECONDS = 10.0
 """Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
+SWITCH_SECONDS = 1e-4
+"""Python's switch interval while plans are built beside calls: each operation of torch that a thread calls waits for
+it, 5 ms by default, so that on an H100 a second of planning cost a second of calls."""
+
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
 
@@ -197,7 +201,7 @@ class Learner:
 
         request, _ = key
         machine, known = machine_for(request, measure=False), strategies(request.device)
-        plans = vendor_plans(request, machine, known) + _on_views(request, machine, known)
+        plans = vendor_plans(request, machine, known)
         trial = begun(len(plans))
         if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
             plans, trial = _remembered(plans, near, request, machine, known)
@@ -226,6 +230,8 @@ class Learner:
         request = lesson.request
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(usual, SWITCH_SECONDS))
         try:
             for found in self._process.candidates(request, machine):
                 if (plan := _restored(found, request, machine, known)) is not None:
@@ -233,6 +239,7 @@ class Learner:
             for plan in _registered(request, machine, known):
                 _offer(plan, lesson)
         finally:
+            sys.setswitchinterval(usual)
             lesson.add([], complete=True)
 
     def _decided(self, lesson: Lesson) -> None:
@@ -267,16 +274,6 @@ def _offer(plan: Plan, lesson: Lesson) -> None:
     with contextlib.suppress(Exception):
         _load(plan)
         lesson.add([plan], complete=False)
-
-
-def _on_views(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
-    """Return the plans by the vendor's products alone that are no baseline: nothing is to be compiled for them."""
-    plans = []
-    for strategy in strategies.values():
-        if getattr(strategy, "on_views", False) and (candidate := strategy.restore("", (), request)) is not None:
-            plan = plan_candidate(strategy, candidate, request, machine)
-            plans += [plan] if isinstance(plan, Plan) else []
-    return plans
 
 
 def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:

@@ -16,6 +16,7 @@ from ..home import data_folder
 from .catalog_file import connect, copy_in_memory, transaction
 from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row
 from .certificate import Certificate
+from .display import line
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
@@ -34,12 +35,19 @@ class Catalog:
         CatalogError: the file is of a newer lcma, or is no catalogue.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None, reason: str = "") -> None:
+    def __init__(
+        self, connection: sqlite3.Connection | None = None, path: Path | None = None, reason: str = ""
+    ) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise CatalogError("a catalogue is opened by Catalog.open(), Catalog.open(path) or Catalog.in_memory()")
         self._connection = connection
         self.path = path
         self._reason = reason
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._sync_shipped()
+
+    def __repr__(self) -> str:
+        return line(f"catalogue {self.path or 'in memory'}")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query.

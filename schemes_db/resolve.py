@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
+from ..arguments import need
 from ..errors import UnknownSchemeError
 from .algebra import naive, permute, tensor
 from .catalog import Catalog
@@ -33,6 +34,8 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
         CatalogError: nothing has that name.
         TargetError: a target in it is not understood, or the composition is not possible.
     """
+    need(str, name=name)
+    need(Catalog | None, catalog=catalog)
     parts = [part.strip() for part in name.split("*")]
     if len(parts) > 1:
         scheme, certificate = resolve(parts[0], catalog)

@@ -10,7 +10,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import INTEGER, need
 from ..errors import TargetError, did_you_mean
+from .display import line
 from .grids import (
     KINDS,
     LETTERS,
@@ -65,6 +67,9 @@ class Target:
     entries: Entries | None = None
 
     def __post_init__(self) -> None:
+        need(INTEGER, m=self.m, k=self.k, n=self.n)
+        need(tuple, a=self.a, b=self.b, c=self.c)
+        need(bool, block_recursive=self.block_recursive, shared=self.shared)
         for size in (self.m, self.k, self.n):
             if not 1 <= size <= MAX_DIMENSION:
                 raise TargetError(f"grid {self.m}x{self.k}x{self.n}: each of m, k, n must be 1 to {MAX_DIMENSION}")
@@ -146,6 +151,9 @@ class Target:
             return f"{base}:{pair.name}"
         written = ",".join("/".join("".join(LETTERS[kind] for kind in row) for row in grid) for grid in grids)
         return f"{base}:blocks({written})"
+
+    def __repr__(self) -> str:
+        return line(f"target {self}")
 
     def __str__(self) -> str:
         """The name for people: that of a map given term by term says how many there are, and not which."""
@@ -414,6 +422,7 @@ def parse_target(name: str, files: bool = True) -> Target:
     Raises:
         TargetError: the name is none of these, or its parts do not fit together.
     """
+    need(str, name=name)
     if from_file := re.fullmatch(r"(?:(\d{1,3})x(\d{1,3})x(\d{1,3}):)?tensor\((.+)\)", name.strip()):
         if not files:
             raise TargetError(f"target {name[:60]!r} names a tensor file; write the terms themselves as terms(...)")

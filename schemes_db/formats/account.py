@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
 from .equation import Equation, is_split
-from .naming import LETTERS, WORD, as_written, family, placed
+from .naming import LETTERS, WORD, family, letters_of, placed
 from .nodes import Call, Item, Listed, Node, Transposed, names_in, rows_of, sole_name
-from .patterns import pattern
+from .patterns import CHANGES, OPERATOR, pattern
 from .syntax import Parser
 
 _MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$")
@@ -26,7 +26,6 @@ _DECLARED = pattern(
 )
 """A declaration without a value, such as `double m1, a[2][2]`."""
 
-_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
 _PROGRAM = pattern(
     r"\s*(?:(?:for|while|elif|try|with|raise|yield|switch)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
     r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
@@ -34,9 +33,6 @@ _PROGRAM = pattern(
 """What is no part of a function of products: loops, calls, and values from calls."""
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
-_CHANGES = pattern(
-    r"(?i)\b(?:negate|swap|exchange|scale|halve|double|divide|replace|transpose|invert|subtract|multipl(?:y|ied))d?\b"
-)
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
 _GARBAGE = pattern(r"(?=.*\d)[-+*/^][-+*/^().\d\s]*")
 _STACKED = {"hstack": True, "block": False, "vstack": False, "bmat": False}
@@ -78,22 +74,22 @@ class Account:
                 return self.cuts_block(equation)
             if self.changes_a_matrix(text):
                 raise SchemeFormatError(f"{text[:40]!r} is not understood", line=line)
-        new = equation is not None and family(equation.name) is None and equation.name not in self.families
-        mentioned = any((found := family(word)) and found[0] in self.families for word in WORD.findall(text))
+        new = equation is not None and not letters_of(equation.name) and equation.name not in self.families
+        mentioned = any(letters_of(word) in self.families for word in WORD.findall(text))
         if new or not mentioned:  # a name that nothing uses
             if not new and _PROGRAM.match(text):
                 self.code.append(line)
             return False
         shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-        if _OPERATOR.search(shown) or _CHANGES.search(text):
+        if OPERATOR.search(shown) or CHANGES.search(text):
             raise SchemeFormatError(self.complaint(text, equation), line=line)
         return False
 
     def complaint(self, text: str, equation: Equation | None) -> str:
         if equation is None:
             return f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
-        unknown = sorted(name for name in equation.names if name not in self.names and not family(name))
-        if equation.fault is None and family(equation.name) and unknown:
+        unknown = sorted(name for name in equation.names if name not in self.names and not letters_of(name))
+        if equation.fault is None and letters_of(equation.name) and unknown:
             return f"{unknown[0]} has no value yet"
         return f"{text[:40]!r} is not understood"
 
@@ -128,12 +124,11 @@ class Account:
 
     def cuts_block(self, equation: Equation) -> bool:
         """Check that a name that is set to slices of a matrix is that of the block that they cut out."""
-        place, found = placed(equation.node.index), family(equation.name)
-        if found is None or found[0] != equation.node.name.lower():
-            if equation.name in self.families or (found and found[0] in self.families):
+        place, (letters, written) = placed(equation.node.index), family(equation.name)
+        if letters != equation.node.name.lower():
+            if equation.name in self.families or letters in self.families:
                 raise SchemeFormatError(f"{equation.name} is not understood as a block", line=equation.line)
             return False
-        written = as_written(equation.name, found[1])
         if place is not None and len(written) > 1:
             self.bases.update(index - at for index, at in zip(written, place, strict=False))
         if place is None or len(self.bases) > 1 or not self.bases <= {0, 1}:
@@ -145,10 +140,10 @@ def places_of(cells: list[str], width: int) -> bool | None:
     """Return whether the names in a matrix are those of one letter in their places; None for running indices, of
     which the numbering is found from the equations.
     """
-    found = [(cell, one) for cell in cells if (one := family(cell)) is not None]
-    if len(found) != len(cells) or len({one[0] for _, one in found}) != 1:
+    found = [family(cell) for cell in cells]
+    if len({letters for letters, _ in found}) != 1 or not found[0][0]:
         return False
-    places = [as_written(cell, one[1]) for cell, one in found]
+    places = [place for _, place in found]
     if any(len(place) != 2 for place in places):
         return None if all(len(place) == 1 for place in places) else False
     base = min(min(place) for place in places)

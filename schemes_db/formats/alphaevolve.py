@@ -10,11 +10,11 @@ import re
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
+from .arrays import Array, as_array
 from .bindings import Bindings, plain_code, read_bindings
-from .candidates import Row, reading_of_rows, shape_of
+from .candidates import reading_of_rows, shape_of
 from .reading import C_TRANSPOSED, Reading
 from .strict_json import loads
 
@@ -23,8 +23,6 @@ SUFFIX = ".py"
 CONVENTION = C_TRANSPOSED
 
 _START = r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\("
-
-Matrix = list[list[Coefficient]]
 
 
 def sniff(text: str) -> bool:
@@ -43,18 +41,17 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     cells = _cells(text)
     if plain_code(cells[0]).lstrip()[:1] == "(":
         cells[0] = f"factors = {plain_code(cells[0]).lstrip()}"
-    matrices: list[Matrix] = []
+    matrices: list[Array] = []
     every = Bindings()
     for cell in cells:
         if len(cells) > 1 and not _tuples(cell):
             every.unknown += list(enumerate(plain_code(cell).splitlines(), start=1))
             continue
         found = read_bindings(cell)
-        mine = [rows for value in found.arrays.values() for rows in _matrices(value)]
         for name, fault in found.faults.items():
             if fault.line in _tuples(cell):
                 raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
-        matrices += mine
+        matrices += [rows for value in found.arrays.values() for rows in _matrices(value)]
         every.values.update(found.arrays)
         every.unknown += found.unknown
     every.account()
@@ -82,32 +79,24 @@ def _cells(text: str) -> list[str]:
     return sources or [""]
 
 
-def _matrices(value: Any) -> list[Matrix]:
+def _matrices(value: Any) -> list[Array]:
     """The three matrices of a tuple; none of any other value.
 
     Raises:
         SchemeFormatError: a tuple of other things than matrices.
     """
-    if not value or not isinstance(value, list) or not isinstance(value[0], list) or _is_matrix(value):
+    if not value or not isinstance(value, list) or not isinstance(value[0], list):
         return []
-    if len(value) == 3 and all(map(_is_matrix, value)):
-        return list(value)
+    parts = [array for part in value if (array := as_array(part)) is not None and array.ndim == 2]
+    if len(parts) == 3 == len(value):
+        return parts
+    if (whole := as_array(value)) is not None and whole.ndim == 2:
+        return []
     raise SchemeFormatError(f"expected tuples of three arrays of numbers with equal rows, not {len(value)} arrays")
 
 
-def _is_matrix(value: Any) -> bool:
-    rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else []
-    nested = any(isinstance(item, list | dict | str) for row in rows for item in row)
-    return len({len(row) for row in rows}) == 1 and not nested
-
-
-def _reading(matrices: list[Matrix], target: Target | None, ring: Ring | None) -> Reading:
-    if len({len(rows[0]) for rows in matrices}) != 1:
+def _reading(matrices: list[Array], target: Target | None, ring: Ring | None) -> Reading:
+    if len({array.shape[1] for array in matrices}) != 1:
         raise SchemeFormatError("the three arrays of a scheme must have one number of columns, one a product")
-    a, b, c = (_columns(rows) for rows in matrices)
-    shape = shape_of(*(len(rows) for rows in matrices))
-    return reading_of_rows(NAME, (a, b, c), shape, C_TRANSPOSED, target, ring)
-
-
-def _columns(rows: Matrix) -> list[Row]:
-    return [[(index, row[r]) for index, row in enumerate(rows) if row[r]] for r in range(len(rows[0]))]
+    u, v, w = ([[(i, x) for i, x in enumerate(column) if x] for column in array.T.tolist()] for array in matrices)
+    return reading_of_rows(NAME, (u, v, w), shape_of(*map(len, matrices)), C_TRANSPOSED, target, ring)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from ...errors import SchemeFormatError
 from ..gaussian import parse_number
 from ..inexact import Coefficient
 from .arithmetic import IMAGINARY_UNIT, inverse, plus, times
+from .arrays import Array, as_array
 from .lines import controlled_lines, matrices_as_lists, spelled, without_block_comments, without_comment
 from .nodes import (
     Call,
     Inverse,
-    Item,
-    Listed,
     Node,
     ProductNode,
     Rows,
@@ -34,7 +35,7 @@ from .nodes import (
     names_in,
     sole_name,
 )
-from .patterns import pattern
+from .patterns import CHANGES, OPERATOR, pattern
 from .syntax import Parser
 
 _STATEMENT = pattern(
@@ -49,38 +50,13 @@ _HARMLESS = pattern(
 )
 _SET = pattern(r"\s*([A-Za-z_][\w\[\], .:]*?)\s*(?:[-+*/@%]|//|\*\*)?=(?!=)(.*)$")
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
-_PURE = frozenset(
-    (
-        *("einsum", "len", "shape", "sum", "max", "min", "abs", "allclose", "array_equal", "zeros", "dot", "matmul"),
-        *("outer", "kron", "tensordot", "range", "print", "str", "dict", "list", "tuple", "array", "asarray", "size"),
-        *(
-            "reshape",
-            "norm",
-            "ones",
-            "eye",
-            "mod",
-            "permute",
-            "isequal",
-            "matrix_rank",
-            "ravel",
-            "numel",
-            "float",
-            "int",
-            "round",
-            "sqrt",
-            "all",
-            "any",
-            "zip",
-            "enumerate",
-        ),
-    )
+_PURE = pattern(
+    r"einsum|len|shape|sum|max|min|abs|allclose|array_equal|zeros|dot|matmul|outer|kron|tensordot|range|print|str|dict|list"
+    r"|tuple|array|asarray|size|reshape|norm|ones|eye|mod|permute|isequal|matrix_rank|ravel|numel|float|int|round|sqrt|all"
+    r"|any|zip|enumerate"
 )
 """Functions that do not change their arguments."""
 
-_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%?\\]|\w\(")
-_CHANGES = pattern(
-    r"(?i)\b(?:del|global|nonlocal|negate|swap|exchange|scaled?|halved?|doubled?|divided?|replaced?|transposed?|inverted?|times|half)\b"
-)
 _IDENTITIES = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "sparse", "full", "Array")
 _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
@@ -102,7 +78,7 @@ class Bindings:
 
     @property
     def arrays(self) -> dict[str, Any]:
-        return {name: value for name, value in self.values.items() if isinstance(value, list | Table)}
+        return {name: nested(value) for name, value in self.values.items() if _is_array(value)}
 
     def account(self) -> None:
         """Check that no statement that is not understood may change an array.
@@ -130,14 +106,19 @@ class Bindings:
                 if re.fullmatch(r"\s*\w+(?:\[[^\]]*\])*\s*;?", right):
                     arrays.update(bound)  # another name of an array, or of a part of it
                 continue
-            if _OPERATOR.search(text) or _CHANGES.search(text):
+            if OPERATOR.search(text) or CHANGES.search(text) or re.match(r"\s*(?:del|global|nonlocal)\b", text):
                 name = sorted(named)[0]
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)
 
 
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list | Table | np.ndarray)
+
+
 def _is_pure(right: str, arrays: set[str]) -> bool:
     """Return whether the right side of a statement only looks at arrays."""
-    return set(re.findall(r"(\w+)\(", right)) <= _PURE | arrays and not re.search(r"\bout\s*=", right)
+    called = set(re.findall(r"(\w+)\(", right)) - arrays
+    return all(map(_PURE.fullmatch, called)) and not re.search(r"\bout\s*=", right)
 
 
 def body_of(text: str) -> str:
@@ -219,14 +200,14 @@ def _bind(found: Bindings, names: Sequence[str], code: str, start: int, controll
         raise NotUnderstoodError(f"unexpected {parser.token[:12]!r}")
     values: list[Any] = [evaluated(node, found) for node in nodes]
     if len(names) == 1 and len(values) > 1:
-        values = [Listed(values)]
-    if len(names) > 1 and len(values) == 1 and isinstance(values[0], list):
+        values = [values]
+    if len(names) > 1 and len(values) == 1 and isinstance(values[0], list | np.ndarray):
         values = list(values[0])
     if len(names) != len(values):
         raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
     for name, value, node in zip(names, values, nodes, strict=False):
-        again = name in found.values and isinstance(found.values[name], list | Table)
-        if (again and name not in set(names_in(node))) or (controlled and isinstance(value, list | Table)):
+        again = _is_array(found.values.get(name))
+        if (again and name not in set(names_in(node))) or (controlled and _is_array(value)):
             how = "set in a loop or under a condition" if controlled else "set twice"
             raise SchemeFormatError(f"{name} is {how}", line=code.count("\n", 0, start) + 1)
     found.values.update(zip(names, values, strict=True))
@@ -236,7 +217,7 @@ def _bind(found: Bindings, names: Sequence[str], code: str, start: int, controll
 
 
 def evaluated(node: Node, found: Bindings) -> Any:
-    """The value of a node: a number, a list, a table, or a text.
+    """The value of a node: a number, a text, a list, a table, or an array, which a number before it multiplies.
 
     Raises:
         NotUnderstoodError: it has none that is known.
@@ -252,23 +233,51 @@ def evaluated(node: Node, found: Bindings) -> Any:
     if isinstance(node, dict):
         return _sum(node, found)
     if isinstance(node, list):
-        if all(type(item) is int or (isinstance(item, list) and set(map(type, item)) <= {int}) for item in node):
-            return node
-        items = [evaluated(item, found) for item in node]
-        if all(getattr(item, "joins", False) for item in items):
+        plain = all(type(item) is int or (isinstance(item, list) and set(map(type, item)) <= {int}) for item in node)
+        items = list(node) if plain else [evaluated(item, found) for item in node]
+        if items and all(isinstance(item, _Joined) for item in items):
             return _joined([items])
-        return Listed(items, getattr(node, "scales", False))
+        return _array(items) if getattr(node, "scales", False) else items
     if isinstance(node, Rows):
         return _joined([[evaluated(item, found) for item in row] for row in node.rows])
     if isinstance(node, ProductNode):
-        return _product(node, found)
+        return _product(node.scalar, [evaluated(factor, found) for factor in node.factors])
     if isinstance(node, Transposed):
-        return _transposed(evaluated(node.node, found))
+        return _matrix(evaluated(node.node, found), "a transpose of something that is no matrix").T.view(np.ndarray)
     if isinstance(node, Call):
         return _called(node, found)
-    if isinstance(node, Inverse | Item | Total):
-        return _scalar(node, found)
+    if isinstance(node, Inverse):
+        return inverse(_number(evaluated(node.node, found), "a divisor"))
+    if isinstance(node, Total):
+        return _total(_number(evaluated(part, found), "a sum of lists") for part in node.parts)
     raise NotUnderstoodError(f"{described(node)} is not understood")
+
+
+class _Joined(np.ndarray):
+    """A matrix of rows that blanks or semicolons part: a list of such is one matrix, as in MATLAB."""
+
+
+def nested(value: Any) -> Any:
+    """A value with its arrays as nested lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return Table({name: nested(item) for name, item in value.items()})
+    deep = isinstance(value, list) and any(isinstance(item, list | np.ndarray | dict) for item in value)
+    return [nested(item) for item in value] if deep else value
+
+
+def _array(value: Any) -> Any:
+    """Nested lists as an array, or as they are where they are ragged."""
+    array = as_array(nested(value))
+    return value if array is None else array
+
+
+def _matrix(value: Any, fault: str, ndim: int = 2) -> Array:
+    array = as_array(nested(value))
+    if array is None or (ndim and array.ndim != ndim):
+        raise NotUnderstoodError(fault)
+    return array
 
 
 def _sum(form: dict[str, Coefficient], found: Bindings) -> Any:
@@ -278,79 +287,54 @@ def _sum(form: dict[str, Coefficient], found: Bindings) -> Any:
         return None
     if name in found.values:
         return found.values[name]
-    if len(form) == 1 and name == "" and isinstance(found.values.get(next(iter(form))), list):
-        ((name, factor),) = form.items()
-        return _times(found.values[name], factor)
+    if len(form) == 1 and isinstance(array := found.values.get(next(iter(form))), list | np.ndarray):
+        return _product(next(iter(form.values())), [array])
+    return _total(times(factor, _number(found.values.get(name), name) if name else 1) for name, factor in form.items())
+
+
+def _total(numbers: Iterable[Coefficient]) -> Coefficient:
     total: Coefficient = 0
-    for name, factor in form.items():
-        total = plus(total, times(factor, 1 if not name else _number(found.values.get(name), name)))
+    for number in numbers:
+        total = plus(total, number)
     return total
 
 
 def _number(value: Any, name: str) -> Coefficient:
-    if value is None or isinstance(value, list | dict | str):
+    if value is None or isinstance(value, list | dict | str | np.ndarray):
         raise NotUnderstoodError(f"{name} is no number")
     return value  # type: ignore[no-any-return]
 
 
-def _scalar(node: Node, found: Bindings) -> Coefficient:
-    if isinstance(node, Inverse):
-        return inverse(_number(evaluated(node.node, found), "a divisor"))
-    if isinstance(node, Total):
-        total: Coefficient = 0
-        for part in node.parts:
-            total = plus(total, _number(evaluated(part, found), "a sum of lists"))
-        return total
-    raise NotUnderstoodError(f"{described(node)} is not understood")
-
-
-def _product(node: ProductNode, found: Bindings) -> Any:
-    scalar: Coefficient = node.scalar
-    arrays = []
-    for factor in node.factors:
-        value = evaluated(factor, found)
-        if isinstance(value, list):
-            arrays.append(value)
-        else:
-            scalar = times(scalar, _number(value, described(factor)))
+def _product(scalar: Coefficient, values: Sequence[Any]) -> Any:
+    """A number times numbers and one array at most."""
+    arrays = [value for value in values if isinstance(value, list | np.ndarray)]
+    for value in values:
+        if not isinstance(value, list | np.ndarray):
+            scalar = times(scalar, _number(value, "a factor"))
     if not arrays:
         return scalar
     if len(arrays) > 1:
         raise NotUnderstoodError("a product of lists is not understood")
-    return _times(arrays[0], scalar)
-
-
-def _times(array: list[Any], factor: Coefficient) -> Any:
-    if not getattr(array, "scales", False):
+    if not isinstance(arrays[0], np.ndarray):
         raise NotUnderstoodError("a number times a list, which some languages scale and others repeat")
-    return _each(array, lambda item: times(_number(item, "an entry"), factor))
+    return np.frompyfunc(lambda entry: times(entry, scalar), 1, 1)(arrays[0].view(np.ndarray))
 
 
-def _each(array: list[Any], change: Any) -> Listed:
-    return Listed([_each(item, change) if isinstance(item, list) else change(item) for item in array], True)
-
-
-def _transposed(value: Any) -> Listed:
-    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == len(value[0]) for row in value):
-        raise NotUnderstoodError("a transpose of something that is no matrix")
-    if any(isinstance(item, list) for row in value for item in row):
-        raise NotUnderstoodError("a transpose of more than two axes")
-    return Listed([Listed(row, True) for row in zip(*value, strict=True)], True)
-
-
-def _joined(rows: list[list[Any]]) -> Listed:
+def _joined(rows: list[list[Any]]) -> Array:
     """The matrix of rows of numbers, or of matrices beside and below each other."""
-    found: list[list[Any]] = []
+    fault = "matrices of unlike heights beside each other"
+    found = []
     for row in rows:
-        parts = [
-            [list(line) for line in item] if isinstance(item, list) and item and isinstance(item[0], list)
-            else [list(item)] if isinstance(item, list) else [[item]]
-            for item in row
-        ]  # fmt: skip
-        if len({len(part) for part in parts}) != 1:
-            raise NotUnderstoodError("matrices of unlike heights beside each other")
-        found += [[item for line in lines for item in line] for lines in zip(*parts, strict=True)]
-    return Listed([Listed(row, True) for row in found], True, True)
+        if not any(isinstance(item, list | np.ndarray) for item in row):
+            row = [[row]]
+        parts = [_matrix(item if isinstance(item, list | np.ndarray) else [item], fault, 0) for item in row]
+        parts = [np.atleast_2d(part) for part in parts]
+        if len({part.shape[0] for part in parts}) != 1 or any(part.ndim != 2 for part in parts):
+            raise NotUnderstoodError(fault)
+        found.append(np.concatenate(parts, axis=1))
+    if len({part.shape[1] for part in found}) != 1:
+        raise NotUnderstoodError("rows of unlike lengths")
+    return np.concatenate(found).view(_Joined)
 
 
 def _called(node: Call, found: Bindings) -> Any:
@@ -358,37 +342,37 @@ def _called(node: Call, found: Bindings) -> Any:
     name, keywords = node.name.lstrip("."), dict(node.keywords)
     dtype = sole_name(keywords.pop("dtype", None)) or getattr(node.keywords.get("dtype"), "text", "")
     arguments = [one for one in node.arguments if sole_name(one) not in _RINGS]
+    unknown = NotUnderstoodError(f"{described(node)} is not understood")
     if keywords or not arguments:
-        raise NotUnderstoodError(f"{described(node)} is not understood")
+        raise unknown
     if name in ("Fraction", "Rational", "Integer", "QQ", "ZZ", "mpq", "float", "complex", "int"):
-        return _fraction(name, [evaluated(one, found) for one in arguments])
+        return _fraction(name, [_number(evaluated(one, found), name) for one in arguments])
     if name == "astype" and len(arguments) == 2:
         dtype = sole_name(arguments.pop()) or "?"
     elif isinstance(arguments[0], Text):
         return _joined_text(arguments[0].text)
     values = [evaluated(one, found) for one in arguments]
     sizes = [value for value in values if isinstance(value, int)]
-    lists = [value for value in values if isinstance(value, list)]
-    if len(values) == 2 and name in _IDENTITIES and len(lists) == 1 and not sizes:
-        raise NotUnderstoodError(f"{described(node)} is not understood")
+    lists = [value for value in values if isinstance(value, list | np.ndarray)]
     if name == "transpose" and len(values) == 1:
-        return _transposed(values[0])
+        return _matrix(values[0], "a transpose of something that is no matrix").T
     if name == "reshape" and lists:
-        return _reshaped(lists[0], sizes or (lists[1] if len(lists) == 2 else []))
-    if name in (*_IDENTITIES, "tolist", "copy", "astype", "numpy", "clone") and len(lists) == 1:
-        array = lists[0]
-        if sizes and sizes != [len(array), *([len(array[0])] if array and isinstance(array[0], list) else [])]:
-            if any(isinstance(item, list) for item in array):
+        return _reshaped(lists[0], sizes or (nested(lists[1]) if len(lists) == 2 else []))
+    cast = name in (*_IDENTITIES, "tolist", "copy", "astype", "numpy", "clone") and len(lists) == 1
+    if cast and not (len(values) == 2 and name in _IDENTITIES and not sizes):
+        array = _array(lists[0])
+        shape = array.shape if isinstance(array, np.ndarray) else ()
+        if sizes and sizes != list(shape[:2]):
+            if len(shape) != 1:
                 raise NotUnderstoodError("a matrix of other sizes than it claims")
             array = _reshaped(array, sizes)
         return _cast(array, dtype)
     if name in ("list", "tuple", "array", "stack") and len(values) == 1:
         return values[0]
-    raise NotUnderstoodError(f"{described(node)} is not understood")
+    raise unknown
 
 
-def _fraction(name: str, values: list[Any]) -> Coefficient:
-    numbers = [_number(value, name) for value in values]
+def _fraction(name: str, numbers: list[Coefficient]) -> Coefficient:
     if name == "complex" and len(numbers) == 2:
         return plus(numbers[0], times(numbers[1], IMAGINARY_UNIT))
     if len(numbers) > 2 or (len(numbers) == 2 and name not in ("Fraction", "Rational", "mpq")):
@@ -398,46 +382,30 @@ def _fraction(name: str, values: list[Any]) -> Coefficient:
     return times(numbers[0], inverse(numbers[1])) if len(numbers) == 2 else numbers[0]
 
 
-def _joined_text(text: str) -> Listed:
+def _joined_text(text: str) -> Array:
     """The matrix of a text such as '1 0; 0 1'."""
-    if not re.fullmatch(r"[-+\d\s.,;/]*", text):
-        raise NotUnderstoodError("a text that is no matrix")
-    node = Parser(f"[{text}]").whole()
+    node = Parser(f"[{text}]").whole() if re.fullmatch(r"[-+\d\s.,;/]*", text) else None
     if not isinstance(node, Rows):
         raise NotUnderstoodError("a text that is no matrix")
     return _joined([list(row) for row in node.rows])
 
 
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
-
-
-def _reshaped(array: list[Any], sizes: Sequence[Any]) -> Listed:
+def _reshaped(value: Any, sizes: list[Any]) -> Array:
     """The entries, in their order, as an array of these sizes."""
-    flat: list[Any] = list(_flat(array))
-    known = [size for size in sizes if isinstance(size, int) and size > 0]
-    product = 1
-    for size in known:
-        product *= size
-    if len(known) < len(sizes) and sizes.count(-1) == 1 and product and len(flat) % product == 0:
-        sizes = [len(flat) // product if size == -1 else size for size in sizes]
-    elif len(known) != len(sizes) or product != len(flat) or not sizes:
-        raise NotUnderstoodError("an array that is given another number of entries")
-    for size in reversed(list(sizes)[1:]):
-        flat = [Listed(flat[at : at + size], True) for at in range(0, len(flat), size)]
-    return Listed(flat, True)
+    array = _matrix(value, "a reshape of something that is no array", 0)
+    try:
+        return array.reshape(sizes) if sizes else array.reshape(-1, 0)
+    except (ValueError, TypeError, OverflowError):
+        raise NotUnderstoodError("an array that is given another number of entries") from None
 
 
-def _cast(array: list[Any], dtype: str) -> Any:
+def _cast(value: Any, dtype: str) -> Any:
     """An array of numbers of a type of numpy; refused where the type does not hold them."""
-    integral = re.match(r"u?int|long|short", dtype) is not None
+    entries = np.ravel(value).tolist() if isinstance(value, np.ndarray) else [None]
+    unsigned = dtype[:1] == "u"
     if dtype in ("bool", "bool_", "?") or (
-        integral
-        and any(not isinstance(item, int) or (dtype[0] == "u" and item < 0) or abs(item) > 127 for item in _flat(array))
+        re.match(r"u?int|long|short", dtype)
+        and any(not isinstance(item, int) or (unsigned and item < 0) or abs(item) > 127 for item in entries)
     ):
         raise NotUnderstoodError(f"an array cast to {dtype}")
-    return Listed(array, True)
+    return value.view(np.ndarray) if isinstance(value, np.ndarray) else value

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ...errors import SchemeFormatError
-from .naming import NAME, WORD, family, placed
+from .naming import NAME, WORD, family, letters_of, placed
 from .nodes import Call, Node, sole_name
 from .patterns import pattern
 
@@ -58,7 +58,7 @@ def split_equation(line: int, text: str) -> Equation | None:
     parts = re.split(r"(?<![<>:=])=(?!=)", right)
     if not parts[0].strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
-    if family(name) and not all(WORD.search(part) for part in parts[1:]):
+    if letters_of(name) and not all(WORD.search(part) for part in parts[1:]):
         # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
     return Equation(line, name, parts[0].strip(), {"+=": 1, "-=": -1}.get(operator, 0), others=tuple(parts[1:]))
@@ -69,4 +69,4 @@ def is_split(equation: Equation) -> bool:
     node = equation.node
     if not (isinstance(node, Call) and len(node.arguments) == 1 and sole_name(node.arguments[0])):
         return False
-    return equation.name in ("d", "h") or (family(equation.name) or ("", ()))[1] == (22,)
+    return equation.name in ("d", "h") or family(equation.name)[1] == (2, 2)

@@ -10,32 +10,32 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
-from ..factor import Factor
 from ..gaussian import Gaussian, Number
-from ..inexact import Coefficient
 from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import MAX_DIMENSION, Target
 from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
-from .expression import block_name, render_linear
 from .formulas import Formulas, read_formulas
-from .header import parse_header, render_header
+from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .plain import PlainLines, read_equations, scan
-from .reading import C_TRANSPOSED, C, Entries, Reading, Term, Terms, UnknownFormatError, factor_of, ring_of
+from .plain import PlainLine, read_equations, scan
+from .reading import C_TRANSPOSED, C, Entries, Reading, Terms, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
+
+FlatRows = list[list[list[tuple[Any, ...]]]]
+"""Of A, B and C the terms of every product: a running index from 0 and the coefficient."""
 
 MAX_TRIED = 32
 """Numberings of blocks with a running index that are tried where none agrees with its target."""
@@ -61,7 +61,9 @@ def is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
-def parse_plain(text: str, lines: PlainLines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+def parse_plain(
+    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
+) -> list[Reading] | None:
     """Read one scheme of equations in plain spelling, of which `lines` are given; None for any other text.
 
     Raises:
@@ -118,15 +120,13 @@ def agreeing(reading: Reading, text: str) -> Reading:
         written = [scheme for _, scheme in _reading_of_formulas(found, target, None, "").candidates]
     except SchemeFormatError:
         return reading
-    rings = {scheme.ring for _, scheme in reading.candidates}
-    digests = [
-        {
-            (scheme.over_z2() or scheme).digest if Z2 in rings and scheme.ring != Z2 else scheme.digest
-            for scheme in schemes
-        }
-        for schemes in (written, [scheme for _, scheme in reading.candidates])
-    ]
-    if written and not digests[0] & digests[1]:
+    given = [scheme for _, scheme in reading.candidates]
+    modulo_2 = any(scheme.ring == Z2 for scheme in given)
+    said, meant = (
+        {((scheme.over_z2() if modulo_2 and scheme.ring != Z2 else None) or scheme).digest for scheme in schemes}
+        for schemes in (written, given)
+    )
+    if said and not said & meant:
         raise SchemeFormatError("the equations in the file contradict its numbers")
     return reading
 
@@ -135,20 +135,15 @@ def _reading_of_formulas(found: Formulas, target: Target | None, ring: Ring | No
     if not found.products or not (found.outputs or target):
         raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
+    a, b, c = found.factors()
+    named = {tuple(at - found.bases["c"] for at in index) for index in found.outputs}
+    notes = tuple(found.notes)
     if found.flat:
-        reading = _flat_reading(found, target, ring, name)
-    else:
-        a, b = (
-            [[(i - base, j - base, value) for (_, (i, j)), value in form.items()] for form in forms]
-            for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
+        reading = _flat_reading(
+            [a, b, c], 1 + max((index for (index,) in named), default=-1), notes, target, ring, name
         )
-        first = found.bases["c"]
-        outputs: list[list[Term]] = [[] for _ in found.products]
-        for (i, j), form in found.outputs.items():
-            for (_, (r,)), value in form.items():
-                outputs[r].append((i - first, j - first, value))
-        named = {(i - first, j - first) for i, j in found.outputs}
-        reading = _reading((a, b, outputs), target, ring, name, named, tuple(found.notes))
+    else:
+        reading = _reading((a, b, c), target, ring, name, {(i, j) for i, j in named}, notes)
     if found.skipped and any(scheme.target.shape == (1, 1, 1) for _, scheme in reading.candidates):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
     return dataclasses.replace(reading, doubt=doubt)
@@ -226,31 +221,17 @@ def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | No
     return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
 
 
-def _operand_bases(found: Formulas) -> tuple[int, int]:
-    return found.bases["a"], found.bases["b"]
-
-
 def _shape(a: tuple[int, int], b: tuple[int, int], rows: int, cols: int) -> Shape:
     """The smallest sizes m, k, n whose grids hold every block that is named."""
     return max(a[0], rows), max(a[1], b[0]), max(b[1], cols)
 
 
-def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+def _flat_reading(
+    rows: FlatRows, outputs: int, notes: tuple[str, ...], target: Target | None, ring: Ring | None, name: str
+) -> Reading:
     """The reading of blocks with one running index, by every numbering that may be meant."""
-    rank = len(found.products)
-    rows: list[list[list[tuple[int, Coefficient]]]] = [
-        [[(index - base, value) for (_, (index,)), value in form.items()] for form in forms]
-        for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
-    ]
-    first = found.bases["c"]
-    third: list[list[tuple[int, Coefficient]]] = [[] for _ in found.products]
-    for (index,), form in found.outputs.items():
-        for (_, (r,)), value in form.items():
-            third[r].append((index - first, value))
-    rows.append(third)
-    sizes = [max((index + 1 for row in part for index, _ in row), default=0) for part in rows]
-    sizes[2] = max((index - first + 1 for (index,) in found.outputs), default=0)
-    chosen, others = _layouts(rows, (sizes[0], sizes[1], sizes[2]), rank, target)
+    left, right, _ = (max((index + 1 for row in part for index, _ in row), default=0) for part in rows)
+    chosen, others = _layouts(rows, (left, right, outputs), target)
     try:
         candidates, alternatives = (
             [(_label(one), _of_layout(rows, one, ring, name)) for one in part] for part in (chosen, others)
@@ -258,7 +239,7 @@ def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, nam
     except LcmaError as error:
         hint = f"; it holds as {others[0].target}" if others else ""
         raise SchemeFormatError(f"{error}{hint}") from None
-    notes = (*found.notes, f"blocks by running index, {chosen[0].label or chosen[0].target}")
+    notes = (*notes, f"blocks by running index, {chosen[0].label or chosen[0].target}")
     return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
 
 
@@ -266,9 +247,7 @@ def _label(layout: GridNumbering) -> str:
     return f"{C}, {layout.label}" if layout.label else C
 
 
-def _of_layout(
-    rows: list[list[list[tuple[int, Coefficient]]]], layout: GridNumbering, ring: Ring | None, name: str
-) -> Scheme:
+def _of_layout(rows: FlatRows, layout: GridNumbering, ring: Ring | None, name: str) -> Scheme:
     _, k, n = layout.target.shape
     factors = []
     for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
@@ -279,7 +258,7 @@ def _of_layout(
 
 
 def _layouts(
-    rows: list[list[list[tuple[int, Coefficient]]]], sizes: tuple[int, int, int], rank: int, target: Target | None
+    rows: FlatRows, sizes: tuple[int, int, int], target: Target | None
 ) -> tuple[list[GridNumbering], list[GridNumbering]]:
     """The layouts to be tried, and those that hold as another target than the one asked for.
 
@@ -289,9 +268,9 @@ def _layouts(
     everywhere = [*numbered_layouts(sizes), *layouts_for(sizes)]
     possible += [one for one in everywhere if target in (None, one.target)]
     possible = list({(one.target, one.places): one for one in possible}.values())
-    if agreeing := next((one for one in possible if _agrees(rows, one, rank)), None):
+    if agreeing := next((one for one in possible if _agrees(rows, one)), None):
         return [agreeing], []
-    others = [one for one in everywhere if target not in (None, one.target) and _agrees(rows, one, rank)]
+    others = [one for one in everywhere if target not in (None, one.target) and _agrees(rows, one)]
     fitting = [one for one in possible if all(map(int.__le__, sizes, one.sizes))] or possible[:1]
     if not fitting:
         raise SchemeFormatError(
@@ -301,42 +280,19 @@ def _layouts(
     return list({_label(one): one for one in reversed(fitting)}.values())[::-1][:MAX_TRIED], others[:1]
 
 
-def _agrees(rows: list[list[list[tuple[int, Coefficient]]]], layout: GridNumbering, rank: int) -> bool:
+def _agrees(rows: FlatRows, layout: GridNumbering) -> bool:
     parts = []
     for part, size in zip(rows, layout.sizes, strict=True):
-        dense = np.zeros((rank, size), dtype=np.int64)
+        dense = np.zeros((len(part), size), dtype=np.int64)
         for r, row in enumerate(part):
             for index, value in row:
                 if index >= size or not isinstance(value, int | Fraction | Gaussian):
                     return False
                 dense[r, index] = _residue(value)
         parts.append(dense.ravel())
-    return agrees(np.concatenate(parts), layout, rank)
+    return agrees(np.concatenate(parts), layout, len(rows[0]))
 
 
 def _residue(value: Number) -> int:
     real = value.real if isinstance(value, Gaussian) else Fraction(value)
     return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0
-
-
-def render(scheme: Scheme) -> str:
-    """The equations of a scheme; what `parse` reads back as the same scheme."""
-    wide = max(scheme.target.shape) > 9
-    lines = render_header(scheme)
-    for r in range(scheme.rank):
-        left, right = (
-            render_linear(_named_terms(factor, r, letter, wide))
-            for factor, letter in ((scheme.u, "a"), (scheme.v, "b"))
-        )
-        lines.append(f"m{r + 1} = ({left})({right})")
-    outputs: dict[int, list[tuple[str, Number]]] = {}
-    for r in range(scheme.rank):
-        for index, value in scheme.w.coefficients(r):
-            outputs.setdefault(index, []).append((f"m{r + 1}", value))
-    for index in sorted(outputs):
-        lines.append(f"{block_name('c', *divmod(index, scheme.w.cols), wide)} = {render_linear(outputs[index])}")
-    return "\n".join(lines) + "\n"
-
-
-def _named_terms(factor: Factor, r: int, letter: str, wide: bool) -> list[tuple[str, Number]]:
-    return [(block_name(letter, *divmod(index, factor.cols), wide), value) for index, value in factor.coefficients(r)]

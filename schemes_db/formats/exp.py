@@ -11,27 +11,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import MAX_RANK
 from ..target import Target
 from .arithmetic import times
 from .candidates import reading_of_terms
+from .dense import on_line
 from .expression import (
-    ProductForm,
-    block_name,
     block_of,
     parse_products,
-    plain_product,
-    render_linear,
 )
-from .header import parse_header, render_header
+from .header import parse_header
 from .lines import controlled_lines, statements
-from .nodes import LinearForm
-from .patterns import pattern
-from .plain import PlainLines, read_trilinear, scan
+from .nodes import ProductNode
+from .patterns import OPERATOR, pattern
+from .plain import PlainLine, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 
 NAME = "exp"
@@ -40,10 +37,6 @@ CONVENTION = C_TRANSPOSED
 
 _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
-Places = dict[str, tuple[str, int, int]]
-"""The letter, row and column, from 0, of every name that was met."""
-
-_OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|()]")
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
 _MARK = 40
@@ -55,7 +48,9 @@ def sniff(text: str) -> bool:
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
-def parse_plain(text: str, lines: PlainLines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+def parse_plain(
+    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
+) -> list[Reading] | None:
     """Read one scheme of products in plain spelling, of which `lines` are given; None for any other text.
 
     Raises:
@@ -79,52 +74,52 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         return readings
     header = parse_header(text)
     target, ring = target or header.target, ring or header.ring
-    symmetric = _is_symmetric(text)
-    listed: list[tuple[int, ProductForm]] = []
-    cyclic: set[int] = set()
+    symmetric, controlled = _is_symmetric(text), controlled_lines(text)
+    listed: list[tuple[int, ProductNode, bool]] = []
     skipped: list[int] = []
-    controlled = controlled_lines(text)
-    for number, statement in statements(text):
-        if _is_prose(statement):
-            if _OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
-                raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose", line=number)
-            skipped.append(number)
-            continue
-        if number in controlled:
-            raise SchemeFormatError("a product in a loop or under a condition", line=number)
-        shorter = _shortened(statement)
-        name, sign, right = shorter.partition("=")
-        if sign and not _NAMED.fullmatch(name):
-            raise SchemeFormatError(f"{name[:30]!r} before a product is not understood", line=number)
-        try:
-            products = _products(right if sign else shorter)
-        except SchemeFormatError as error:
-            raise SchemeFormatError(error.message, line=number) from None
-        for product in products:
-            if symmetric or shorter != statement:
-                cyclic.add(len(listed))
-            listed.append((number, product))
-        if len(listed) > MAX_RANK:
-            raise SchemeFormatError(f"more than {MAX_RANK} products", line=number)
+    for line, statement in statements(text):
+        with on_line(line):
+            if _is_prose(statement):
+                if OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
+                    raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose")
+                skipped.append(line)
+                continue
+            if line in controlled:
+                raise SchemeFormatError("a product in a loop or under a condition")
+            shorter = _shortened(statement)
+            name, sign, right = shorter.partition("=")
+            if sign and not _NAMED.fullmatch(name):
+                raise SchemeFormatError(f"{name[:30]!r} before a product is not understood")
+            for product in parse_products(right if sign else shorter):
+                if (count := len(product.factors)) != 3:
+                    raise SchemeFormatError(f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {count}")
+                listed.append((line, product, symmetric or shorter != statement))
+            if len(listed) > MAX_RANK:
+                raise SchemeFormatError(f"more than {MAX_RANK} products")
     if not listed:
         raise UnknownFormatError("no products here")
-    letters, base = _letters([product for _, product in listed])
-    places: Places = {}
+    blocks = {name: block_of(name) for _, product, _ in listed for form in product.factors for name in form}
+    found = [block for block in blocks.values() if block is not None]
+    letters = "xyz" if found and {letter for letter, _, _ in found} <= set("xyz") else "abc"
+    base = int(all(row and col for _, row, col in found))
     factors: tuple[list[list[Term]], ...] = ([], [], [])
-    for position, (number, product) in enumerate(listed):
-        try:
-            terms = _terms(product, letters, base, places)
-        except SchemeFormatError as error:
-            raise SchemeFormatError(error.message, line=number) from None
-        turns = 3 if position in cyclic and not terms[0] == terms[1] == terms[2] else 1
-        for turn in range(turns):
+    for line, product, cyclic in listed:
+        terms = []
+        for letter, form in zip(letters, product.factors, strict=True):
+            if wrong := [name for name in form if (blocks[name] or ("",))[0] != letter]:
+                raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
+            scale = product.scalar if letter in "cz" else 1
+            places = [(blocks[name] or ("", 0, 0), times(value, scale)) for name, value in form.items()]
+            terms.append([(row - base, col - base, value) for (_, row, col), value in places])
+        for turn in range(3 if cyclic and not terms[0] == terms[1] == terms[2] else 1):
             for slot in range(3):
                 factors[slot].append(terms[(slot + turn) % 3])
     a, b, c = factors
     reading = reading_of_terms(NAME, a, b, c, CONVENTION, target, ring)
-    notes = ["indices count from 0"] if not base else []
+    rotated = sum(cyclic for _, _, cyclic in listed)
+    notes = [] if base else ["indices count from 0"]
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
-    notes += [f"{len(cyclic)} products stand for their three rotations"] if cyclic else []
+    notes += [f"{rotated} products stand for their three rotations"] if rotated else []
     return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
 
 
@@ -162,67 +157,3 @@ def _is_prose(statement: str) -> bool:
 def _mentions(statement: str) -> bool:
     """Return whether a statement names a block."""
     return any(block.search(statement) for blocks in _BLOCKS for block in blocks)
-
-
-def _products(text: str) -> list[ProductForm]:
-    """The products of three sums in a statement, which may add up several."""
-    if (plain := plain_product(text)) is not None and len(plain.forms) == 3:
-        return [plain]
-    found = []
-    for product in parse_products(text):
-        if len(product.forms) != 3:
-            raise SchemeFormatError(
-                f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(product.forms)}"
-            )
-        found.append(product)
-    return found
-
-
-def _letters(products: list[ProductForm]) -> tuple[str, int]:
-    """The letters of the three matrices, and whether indices count from 0 or from 1."""
-    names = {name for product in products for form in product.forms for name in form}
-    blocks = [block for name in names if (block := block_of(name)) is not None]
-    found = {letter for letter, _, _ in blocks}
-    base = 0 if any(not (row and col) for _, row, col in blocks) else 1
-    return "xyz" if found and found <= set("xyz") else "abc", base
-
-
-def _terms(product: ProductForm, letters: str, base: int, places: Places) -> list[list[Term]]:
-    """The terms of the three factors of one product; the scalar multiplies the third."""
-    return [
-        _block_terms(form, letter, product.scalar if slot == 2 else 1, base, places)
-        for slot, (form, letter) in enumerate(zip(product.forms, letters, strict=True))
-    ]
-
-
-def _block_terms(form: LinearForm, letter: str, scale: Coefficient, base: int, places: Places) -> list[Term]:
-    try:
-        found = [places[name] for name in form]
-    except KeyError:
-        for name in form:
-            if name not in places and (block := block_of(name)) is not None:
-                places[name] = block[0], block[1] - base, block[2] - base
-        found = [places.get(name, ("", 0, 0)) for name in form]
-    if {place[0] for place in found} - {letter}:
-        other = next(name for name, place in zip(form, found, strict=True) if place[0] != letter)
-        raise SchemeFormatError(f"{other} is not a block of {letter.upper()}")
-    values = form.values() if scale == 1 else [times(value, scale) for value in form.values()]
-    return [(row, col, value) for (_, row, col), value in zip(found, values, strict=True)]
-
-
-def render(scheme: Scheme) -> str:
-    """The scheme in this format, C transposed; a header only where the products don't say what they compute."""
-    wide = max(scheme.target.shape) > 9
-    dual = scheme.w.transposed()
-    plain = scheme.target.is_general and not scheme.ring.characteristic
-    lines = [] if plain else render_header(scheme)
-    for r in range(scheme.rank):
-        parts = []
-        for factor, letter in ((scheme.u, "a"), (scheme.v, "b"), (dual, "c")):
-            terms = [
-                (block_name(letter, *divmod(index, factor.cols), wide), value)
-                for index, value in factor.coefficients(r)
-            ]
-            parts.append(f"({render_linear(terms).replace(' ', '')})")
-        lines.append("*".join(parts))
-    return "\n".join(lines) + "\n"

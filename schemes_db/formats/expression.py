@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..gaussian import Gaussian, Number
-from ..inexact import Coefficient
 from .arithmetic import unit_in_formulas
 from .nodes import LinearForm, Node, ProductNode, Table, Total, described, is_number, scaled
 from .syntax import formula
@@ -18,14 +15,6 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*)"
 _PLAIN_TERM = rf"\s*(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*"
 _PLAIN_SUM = rf"\s*[-+]?{_PLAIN_TERM}(?:[-+]{_PLAIN_TERM})*"
 _BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
-
-
-@dataclass(frozen=True)
-class ProductForm:
-    """A scalar times a sequence of linear forms."""
-
-    scalar: Coefficient
-    forms: tuple[LinearForm, ...]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -61,14 +50,14 @@ def plain_sum(text: str) -> LinearForm | None:
     return {name: value for name, value in total.items() if value}
 
 
-def plain_product(text: str) -> ProductForm | None:
+def plain_product(text: str) -> ProductNode | None:
     """The product form of plain sums in parentheses side by side, or joined by '*'; None for any other text."""
     text = text.strip()
     if not (text.startswith("(") and text.endswith(")")):
         return None
     forms = [plain_sum(part) for part in re.split(r"\)\s*\*?\s*\(", text[1:-1])]
     found = tuple(form for form in forms if form)  # an empty sum is a fault, which the parser reports
-    return ProductForm(1, found) if len(found) == len(forms) else None
+    return ProductNode(1, found) if len(found) == len(forms) else None
 
 
 def parse_linear(text: str) -> LinearForm:
@@ -95,7 +84,7 @@ def checked_form(node: Node) -> LinearForm:
     return node
 
 
-def products_of(node: Node) -> Iterator[ProductForm]:
+def products_of(node: Node) -> Iterator[ProductNode]:
     """The product forms that a node adds up, of any number of factors.
 
     Raises:
@@ -108,12 +97,12 @@ def products_of(node: Node) -> Iterator[ProductForm]:
         for part in node.factors[0].parts:
             yield from products_of(scaled(part, node.scalar))
     elif isinstance(node, ProductNode):
-        yield ProductForm(node.scalar, tuple(map(checked_form, node.factors)))
+        yield ProductNode(node.scalar, tuple(map(checked_form, node.factors)))
     else:
-        yield ProductForm(1, (checked_form(node),))
+        yield ProductNode(1, (checked_form(node),))
 
 
-def parse_products(text: str) -> Iterator[ProductForm]:
+def parse_products(text: str) -> Iterator[ProductNode]:
     """The product forms that `-(a11 + a22)*(b11 + b22)/2 + ...` adds up, of any number of factors.
 
     Raises:
@@ -121,22 +110,3 @@ def parse_products(text: str) -> Iterator[ProductForm]:
     """
     plain = plain_product(text)
     return iter((plain,)) if plain is not None else products_of(formula(text))
-
-
-def block_name(letter: str, row: int, col: int, wide: bool) -> str:
-    """The name of a block, 0-based in, 1-based out; `wide` where an index of the scheme exceeds 9."""
-    return f"{letter}[{row + 1},{col + 1}]" if wide else f"{letter}{row + 1}{col + 1}"
-
-
-def render_linear(terms: Iterable[tuple[str, Number]]) -> str:
-    """The text of a linear form, such as `a11 - 2*a22 + (1/2-i)*a12`; `0` for none."""
-    text = ""
-    for name, value in terms:
-        if isinstance(value, Gaussian) and value.imag:
-            text += f"{' + ' if text else ''}({value})*{name}"
-            continue
-        number = value.real if isinstance(value, Gaussian) else value
-        sign = "-" if number < 0 else "+" if text else ""
-        size = abs(number)
-        text += f"{' ' if text else ''}{sign}{' ' if text else ''}{'' if size == 1 else f'{size}*'}{name}"
-    return text or "0"

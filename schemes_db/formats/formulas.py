@@ -7,19 +7,21 @@ factors and the one in right factors. Names that get a value and are used by no 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..scheme import MAX_RANK
 from .account import MAX_MATRIX, Account, places_of
 from .arithmetic import inverse, plus, times, unit_in_formulas
+from .dense import on_line
 from .equation import Equation, is_split, split_equation
 from .expression import plain_product, plain_sum
 from .lines import Statement
-from .naming import LETTERS, WORD, Index, as_written, family, joined
+from .naming import LETTERS, WORD, Index, family, joined, letters_of
 from .nodes import (
     Call,
     Inverse,
@@ -45,15 +47,10 @@ Form = dict[tuple[str, Index], Coefficient]
 SCALAR = ("", ())
 
 _SIDES = pattern(r"^(?P<left>\[[^=]*\])\s*:?=\s*(?P<right>\[.*\])$")
-_CALLED = (
-    (1, pattern(r"(?i)\.?(?:add|plus|sum)(?:_?mat(?:rix|rices)?)?")),
-    (-1, pattern(r"(?i)\.?(?:sub|subtract|minus|diff)(?:_?mat(?:rix|rices)?)?")),
-    (
-        0,
-        pattern(
-            r"(?i)\.?(?:dot|matmul|mul|multiply|mult|mm|prod|product|times)(?:_?mat(?:rix|rices)?)?|\w*strassen\w*|\w*winograd\w*"
-        ),
-    ),
+_CALLED = pattern(
+    r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
+    r"|(?P<multiply>dot|matmul|mul|multiply|mult|mm|prod|product|times))(?:_?mat(?:rix|rices)?)?"
+    r"|(?P<recursive>\w*(?:strassen|winograd)\w*)"
 )
 """Names of calls that add, subtract and multiply."""
 
@@ -77,6 +74,22 @@ class Formulas:
     """The lines that are no equations and no prose either."""
 
     skipped: list[int] = field(default_factory=list)
+
+    def factors(self) -> list[list[list[tuple[Any, ...]]]]:
+        """Of A, B and C the terms of every product: the index from 0, of one number or two, and the coefficient."""
+        parts = [
+            [[(key[1], value) for key, value in form.items()] for form in side]
+            for side in zip(*self.products, strict=True)
+        ]
+        parts.append([[] for _ in self.products])
+        for index, form in self.outputs.items():
+            for (_, (r,)), value in form.items():
+                parts[2][r].append((index, value))
+        bases = self.bases.values()
+        return [
+            [[(*(at - base for at in index), value) for index, value in row] for row in part]
+            for part, base in zip(parts, bases, strict=True)
+        ]
 
 
 def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozenset()) -> Formulas:
@@ -143,14 +156,14 @@ class _Reader:
         for line, text, equation in listed:
             if equation is not None and equation.name == "i":
                 raise SchemeFormatError("i is the imaginary unit and can't be set", line=line)
-            idle = equation is not None and family(equation.name) is None and equation.name not in used
+            idle = equation is not None and not letters_of(equation.name) and equation.name not in used
             if equation is None or idle or not self.is_formula(equation):
                 rest.append((line, text, equation))
             else:
                 kept.append(equation)
                 if line in self.controlled:
                     raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
-        families = {one[0] for own in kept for name in (own.name, *own.names) if (one := family(name))}
+        families = {letters_of(name) for own in kept for name in (own.name, *own.names)} - {""}
         self.account = Account(self.names, families)
         for line, text, equation in rest:
             if not self.account.of(line, text.lower() if self.lower else text, equation):
@@ -175,13 +188,8 @@ class _Reader:
             if equation.others and self.names.isdisjoint(WORD.findall(text)):  # c11 = a11 b11 + a12 b21 = m1 + m2
                 text = next((one for one in equation.others if self.names.issuperset(WORD.findall(one))), text)
             try:
-                product = plain_product(text)
-                if product is not None:
-                    equation.node = ProductNode(product.scalar, product.forms)
-                elif (plain := plain_sum(text)) is not None:
-                    equation.node = plain
-                else:
-                    equation.node = Parser(text, unit=self.unit).whole()
+                plain = plain_product(text) or plain_sum(text)
+                equation.node = Parser(text, unit=self.unit).whole() if plain is None else plain
             except SchemeFormatError as error:
                 equation.fault = SchemeFormatError(error.message, line=equation.line)
                 equation.names = frozenset(WORD.findall(text[:MAX_MATRIX]))
@@ -193,15 +201,15 @@ class _Reader:
 
     def single_letters(self, equations: list[Equation]) -> bool:
         """Return whether the blocks are the letters a to h, those of A first."""
-        used = {name for equation in equations if family(equation.name) for name in equation.names}
+        used = {name for equation in equations if letters_of(equation.name) for name in equation.names}
         used -= {equation.name for equation in equations if not is_split(equation)}
-        return set(LETTERS) <= used and not any(family(word) for word in used)
+        return set(LETTERS) <= used and not any(map(letters_of, used))
 
     def names_used(self, equations: list[Equation]) -> set[str]:
         """The names on the right of the equations, without those that only serve a name that nothing uses."""
         while True:
             used = {name for equation in equations for name in equation.names}
-            needed = [equation for equation in equations if family(equation.name) or equation.name in used]
+            needed = [equation for equation in equations if letters_of(equation.name) or equation.name in used]
             if len(needed) == len(equations):
                 return used
             equations = needed
@@ -211,9 +219,7 @@ class _Reader:
         used = {name for equation in equations for name in equation.names}
         letters = [equation for equation in equations if len(equation.name) == 1 and equation.name not in used]
         names = [equation.name for equation in letters]
-        if len(names) == 4 == len(set(names)) and not any(
-            (found := family(equation.name)) and found[0] == "c" for equation in equations
-        ):
+        if len(names) == 4 == len(set(names)) and not any(letters_of(equation.name) == "c" for equation in equations):
             self.found.notes.append(f"{', '.join(names)} are read as C by rows")
             for equation, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
                 equation.name = place
@@ -222,35 +228,28 @@ class _Reader:
         """Return whether a right side is of names that have a value or are blocks, and of numbers."""
         if equation.fault is not None:
             # What would set a block is an equation with a fault, anything else may be prose.
-            if family(equation.name) and any(family(word) for word in equation.names):
+            if letters_of(equation.name) and any(map(letters_of, equation.names)):
                 raise equation.fault
             return False
-        node = equation.node
-        if isinstance(node, Item):
-            return False
-        if any(
-            name not in self.names and family(name) is None and not (self.letters and name in LETTERS)
-            for name in equation.names
-        ):
-            return False
-        return not isinstance(node, Listed | Rows | Table)
+        letters = LETTERS if self.letters else ""
+        known = all(name in self.names or letters_of(name) or name in letters for name in equation.names)
+        return known and not isinstance(equation.node, Item | Listed | Rows | Table)
 
     def operand_letters(self) -> dict[str, str]:
         """The letters of the operands' blocks, as a and b."""
         assigned = {equation.name for equation in self.equations}
         order: dict[str, None] = {}
         for equation in self.equations:
-            for name in dict.fromkeys(self.in_order(equation)):
-                if name not in assigned and (found := family(name)):
-                    order.setdefault(found[0])
+            for name in dict.fromkeys(names_in(equation.node)):
+                if name not in assigned and (letters := letters_of(name)):
+                    order.setdefault(letters)
         free = [letters for letters in order if letters not in ("a", "b")]
-        families = {found[0] for name in assigned if (found := family(name))}
+        families = set(map(letters_of, assigned))
         for equation in self.equations:
-            found = family(equation.name)
-            alias = family(sole_name(equation.node))
-            if alias and alias[0] == (found or ("",))[0] and sole_name(equation.node) not in assigned:
+            own, alias = letters_of(equation.name), sole_name(equation.node)
+            if own and letters_of(alias) == own and alias not in assigned:
                 continue  # a11 = A[0][0]
-            if found and found[0] in ("a", "b") and (found[0] in order or len(free) != 2):
+            if own in ("a", "b") and (own in order or len(free) != 2):
                 raise SchemeFormatError(
                     f"{equation.name} is a block of an operand and can't be set", line=equation.line
                 )
@@ -262,9 +261,6 @@ class _Reader:
         self.found.notes.append(f"{left} is read as A, {right} as B")
         return {left: "a", right: "b"}
 
-    def in_order(self, equation: Equation) -> Iterator[str]:
-        return names_in(equation.node)
-
     def add_matrices(self) -> None:
         """The outputs of `C = [[m1 + m4, m3], [m2, m1]]` as equations; a matrix of outputs that have names is checked:
         they must stand where their names say.
@@ -272,11 +268,11 @@ class _Reader:
         base = self.found.bases["c"]
         for line, rows in self.account.matrices:
             cells = [sole_name(cell) for row in rows for cell in row]
-            inner = {(family(cell) or ("m",))[0] for cell in cells} & {"m", "p", "u"}
+            inner = {letters_of(cell) for cell in cells} & {"", "m", "p", "u"}
             placed = False if inner else places_of(cells, len(rows[0]))
             if placed:
                 continue
-            if any((one := family(equation.name)) and one[0] == "c" for equation in self.equations):
+            if any(letters_of(equation.name) == "c" for equation in self.equations):
                 raise SchemeFormatError("a matrix of outputs that stand elsewhere than their names say", line=line)
             for i, row in enumerate(rows, start=base):
                 for j, node in enumerate(row, start=base):
@@ -286,19 +282,15 @@ class _Reader:
     def read(self) -> Formulas:
         self.set_indices()
         self.add_matrices()
-        counts: dict[str, int] = defaultdict(int)
-        for equation in self.equations:
-            counts[equation.name] += 1
+        counts = Counter(equation.name for equation in self.equations)
         self.pending = {
             equation.name: equation for equation in self.equations if counts[equation.name] == 1 and not equation.sign
         }
         for equation in self.equations:
             if equation.name in self.values and counts[equation.name] == 1:
                 continue  # it was needed before its turn
-            try:
+            with on_line(equation.line):
                 self.set(equation)
-            except SchemeFormatError as error:
-                raise error if error.line else SchemeFormatError(error.message, error.file, equation.line) from None
         self.take_outputs()
         if self.found.skipped:
             lines = ", ".join(map(str, self.found.skipped[:5])) + (", ..." if len(self.found.skipped) > 5 else "")
@@ -348,10 +340,9 @@ class _Reader:
                     result = self.multiplied(result, self.value(factor))
             return result
         if isinstance(node, Call) and len(node.arguments) == 2 and not node.keywords:
-            sign = next((sign for sign, name in _CALLED if name.fullmatch(node.name)), None)
-            if sign is None and node.name in self.multiplies:
-                sign = 0
-            if sign is not None:
+            match = _CALLED.fullmatch(node.name)
+            if match or node.name in self.multiplies:
+                sign = {"add": 1, "subtract": -1}.get((match and match.lastgroup) or "", 0)
                 left, right = map(self.value, node.arguments)
                 return added(left, right, sign) if sign else self.multiplied(left, right)
         raise SchemeFormatError(f"{described(node)} is not understood")
@@ -401,24 +392,23 @@ class _Reader:
         assigned = {equation.name for equation in self.equations}
         indices: dict[str, list[Index]] = {"a": [], "b": [], "c": []}
         for word in {name for equation in self.equations for name in equation.names}:
-            found = family(word)
-            if found and word not in assigned and found[0] in self.operands:
-                indices[self.operands[found[0]]].append(as_written(word, found[1]))
+            letters, index = family(word)
+            if word not in assigned and letters in self.operands:
+                indices[self.operands[letters]].append(index)
         self.found.flat = any(len(index) == 1 for part in indices.values() for index in part)
         for name in assigned:
-            if (found := family(name)) and found[0] == "c":
-                index = as_written(name, found[1])
-                if self.found.flat or len(index) == 2:
-                    indices["c"].append(index)
+            letters, index = family(name)
+            if letters == "c" and (self.found.flat or len(index) == 2):
+                indices["c"].append(index)
         for letter, part in indices.items():
             lowest = min((min(joined(index) if self.found.flat else index) for index in part), default=1)
             self.found.bases[letter] = min(lowest, 1)
         if 0 in self.found.bases.values():
             self.found.notes.append("indices count from 0")
 
-    def index(self, name: str, written: Index) -> Index:
+    def index(self, name: str) -> Index:
         """An index of one number or two, as all blocks of the file have it."""
-        index = as_written(name, written)
+        index = family(name)[1]
         if self.found.flat:
             return joined(index)
         if len(index) != 2:
@@ -426,10 +416,8 @@ class _Reader:
         return index
 
     def block(self, name: str) -> tuple[str, Index] | None:
-        found = family(name)
-        if found is None or found[0] not in self.operands:
-            return None
-        return self.operands[found[0]], self.index(name, found[1])
+        letter = self.operands.get(letters_of(name))
+        return (letter, self.index(name)) if letter else None
 
     def product(self, left: Form, right: Form) -> Form:
         """A new product of a sum of blocks of A and one of B."""
@@ -445,33 +433,24 @@ class _Reader:
     def take_outputs(self) -> None:
         """The outputs: names of the letter c, else of the only letters that no equation uses."""
         used = {name for equation in self.equations for name in equation.names if name != equation.name}
-        groups: dict[str, list[tuple[str, Index, int]]] = defaultdict(list)
+        groups: dict[str, dict[str, int]] = defaultdict(dict)
         for equation in self.equations:
-            if found := family(equation.name):
-                groups[found[0]].append((equation.name, found[1], equation.line))
-        named = ("c", "z")
-        letters: list[str] = [letters for letters in named if letters in groups and self.are_outputs(groups[letters])]
-        if not letters:
-            letters = [
-                letters
-                for letters, members in groups.items()
-                if self.are_outputs(members) and not any(name in used for name, _, _ in members)
-            ]
-        if len(letters) > 1 and letters[0] not in named:
-            raise SchemeFormatError(f"{' and '.join(letters)} could all be the outputs; name those c11, c12, ...")
-        for name, written, line in groups[letters[0]] if letters else ():
-            try:
-                index = self.index(name, written)
-            except SchemeFormatError as error:
-                raise SchemeFormatError(error.message, line=line) from None
-            value = self.values[name]
-            if any(kind != "m" for kind, _ in value):
-                raise SchemeFormatError(f"{name} must be a sum of products", line=line)
-            self.found.outputs[index] = value
-
-    def are_outputs(self, members: list[tuple[str, Index, int]]) -> bool:
-        """Return whether names have the indices of blocks."""
-        return self.found.flat or all(len(as_written(name, index)) == 2 for name, index, _ in members)
+            if letters := letters_of(equation.name):
+                groups[letters][equation.name] = equation.line
+        fitting = [
+            letters
+            for letters, members in groups.items()
+            if self.found.flat or all(len(family(name)[1]) == 2 for name in members)
+        ]
+        chosen = sorted({"c", "z"}.intersection(fitting))[:1]
+        chosen = chosen or [letters for letters in fitting if used.isdisjoint(groups[letters])]
+        if len(chosen) > 1:
+            raise SchemeFormatError(f"{' and '.join(chosen)} could all be the outputs; name those c11, c12, ...")
+        for name, line in groups[chosen[0]].items() if chosen else ():
+            with on_line(line):
+                self.found.outputs[self.index(name)] = value = self.values[name]
+                if any(kind != "m" for kind, _ in value):
+                    raise SchemeFormatError(f"{name} must be a sum of products")
 
 
 def added(left: Form, right: Form, sign: int) -> Form:

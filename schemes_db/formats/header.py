@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ...errors import LcmaError, SchemeFormatError
 from ..names import checked_name
 from ..ring import Ring, parse_ring
-from ..scheme import Scheme
 from ..target import Target, parse_target
 
 _LINE = r"(?m)^[ \t]*#\s*(target|ring|name):[ \t]*(\S.*?)\s*$"
@@ -38,9 +37,3 @@ def parse_header(text: str) -> Header:
     except LcmaError as error:
         raise SchemeFormatError(str(error)) from None
     return Header(target, ring, checked_name(found.get("name", "")))
-
-
-def render_header(scheme: Scheme) -> list[str]:
-    """The lines that `parse_header` reads back."""
-    lines = [f"# target: {scheme.target.name}", f"# ring: {scheme.ring.name}"]
-    return [*lines, f"# name: {scheme.name}"] if scheme.name else lines

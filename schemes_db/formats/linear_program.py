@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +15,12 @@ from .arithmetic import plus, times
 
 Form = dict[int, Coefficient]
 """A linear form over the inputs: input -> coefficient, without zeros."""
+
+MAX_TERMS = 4_000_000
+"""Terms of all sums together once expanded; shared sums of shared sums can double without end."""
+
+Rows = list[list[tuple[int, Coefficient]]]
+"""The nonzero entries of every product of a factor."""
 
 Statement = tuple[tuple[Coefficient, int], ...]
 """A sum of (coefficient, value)."""
@@ -104,3 +111,16 @@ class BilinearPrograms:
     @property
     def rank(self) -> int:
         return len(self.left.outputs)
+
+
+def expanded_rows(programs: Sequence[LinearProgram], rank: int) -> tuple[Rows, Rows, Rows] | None:
+    """The terms of U, V and W, product by product, of their programs; None where they have too many terms."""
+    budget = [MAX_TERMS]
+    forms = [found for part in programs if (found := part.expanded(budget)) is not None]
+    if len(forms) < 3:
+        return None
+    products: Rows = [[] for _ in range(rank)]
+    for entry, form in enumerate(forms[2]):
+        for r, value in form.items():
+            products[r].append((entry, value))
+    return [list(form.items()) for form in forms[0]], [list(form.items()) for form in forms[1]], products

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 from ...errors import SchemeFormatError
-from .patterns import pattern
+from .patterns import CHANGES, pattern
 
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
@@ -93,9 +94,6 @@ _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
     r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
 )
-_CHANGES = pattern(
-    r"(?i)\b(?:times|scale|half|halve|twice|double|negat|minus|divide|swap|exchang|transpos|replac|invert|\d)"
-)
 _NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
 _BRACKETED = pattern(r"\[[^\[\]]*;|\[\s*\[")
 _SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
@@ -137,10 +135,10 @@ def statements(text: str) -> Iterator[Statement]:
         SchemeFormatError: one has more than MAX_STATEMENT characters.
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
-    for at, line, plain in _lines(text):
-        last, first, more = held[-1][-1:], line[0], line.count("=")
-        goes_on = last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
-        within = open_ > 0 and equals == 1 and not more
+    for at, line, plain in chain(_lines(text), ((0, "", False),)):
+        last, first, more = held[-1][-1:], line[:1] or ";", line.count("=")
+        goes_on = line and last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
+        within = line and open_ > 0 and equals == 1 and not more
         if within or (goes_on and equals + more <= 1):
             if within and last not in "+-*=(,/[" and first not in "+-*/=)]":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
@@ -154,9 +152,6 @@ def statements(text: str) -> Iterator[Statement]:
             open_ = line.count("[") - line.count("]")
         if length > MAX_STATEMENT:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
-    if held[0]:
-        joined = " ".join(held)
-        yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined)
 
 
 def without_block_comments(text: str) -> str:
@@ -307,7 +302,9 @@ def _trimmed(text: str) -> str:
         text = (text[:-20] + _EQUATION_NUMBER.sub("", text[-20:])).rstrip()
     if (text[-1:] in ("]", ")") or text[-1:].islower()) and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
         before = text[: remark.start()]
-        if remark.group()[0].isspace() or (before[-1:].isspace() and not _CHANGES.search(remark.group())):
+        if remark.group()[0].isspace() or (
+            before[-1:].isspace() and not CHANGES.search(remark.group()) and not re.search(r"\b\d", remark.group())
+        ):
             text = before.rstrip(".,;: \t")
     return text
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..gaussian import parse_number
 from ..ring import Z2, Ring
 from ..target import Target
 from . import equations
-from .arithmetic import decimal, times
 from .arrays import ROLES, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
-from .bindings import Bindings, body_of, evaluated, plain_code, read_bindings
+from .bindings import Bindings, body_of, evaluated, nested, plain_code, read_bindings
 from .candidates import reading_of_rows
 from .parts import HOW
 from .patterns import pattern
 from .reading import C, Reading
-from .strict_json import loads
 from .syntax import Parser
-from .tables import check_setting, has_tables, headed, listed, masks_of, table_count, three_tables
+from .tables import check_setting, has_tables, masks_of, table_count, three_tables
 
 NAME = "arrays"
 SUFFIX = ".json"
@@ -62,12 +58,11 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         if written:
             readings = equations.parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    for table in (listed, headed, three_tables):
-        if (factors := table(body)) is not None:
-            arrays = [array for part in factors if (array := as_array(part)) is not None]
-            if len(arrays) != 3:
-                raise SchemeFormatError("tables with rows of unlike lengths")
-            return [reading_of_unlabelled(NAME, arrays, target, ring)]
+    if (factors := three_tables(body)) is not None:
+        arrays = [array for part in factors if (array := as_array(part)) is not None]
+        if len(arrays) != 3:
+            raise SchemeFormatError("tables with rows of unlike lengths")
+        return [reading_of_unlabelled(NAME, arrays, target, ring)]
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
@@ -77,17 +72,18 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 def _whole(text: str) -> Any:
-    """The value that a whole text is, or None."""
+    """The value that a whole text is, or None: JSON, or code with comments."""
     body = text.strip()
-    if body[:1] not in ("[", "{", "("):
-        return None
-    if body[:1] != "(":
+    if body[:1] in ("[", "{"):
         try:
-            return _numbers(loads(body))
+            return _value(body)
         except SchemeFormatError as error:
             if "twice" in error.message:
                 raise
-    code = plain_code(text)
+    return _value(plain_code(text)) if body[:1] in ("[", "{", "(") else None
+
+
+def _value(code: str) -> Any:
     parser = Parser(code)
     value = evaluated(parser.value(), Bindings())
     if isinstance(value, dict) and parser.at("{"):  # a product a line
@@ -97,25 +93,7 @@ def _whole(text: str) -> Any:
     parser.accept(";")
     if parser.kind != "end":
         raise parser.fault(f"unexpected {parser.token[:12]!r} after the end of the value")
-    return value
-
-
-def _numbers(value: Any) -> Any:
-    """JSON's values with exact numbers: decimals as they are written, texts such as "1/2" as the numbers they are."""
-    if isinstance(value, dict):
-        return {name: _numbers(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return value if set(map(type, value)) <= {int} else [_numbers(item) for item in value]
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise SchemeFormatError("a number too large")
-        return times(decimal(repr(abs(value))), -1 if value < 0 else 1)
-    if isinstance(value, str):
-        try:
-            return parse_number(value)
-        except (ValueError, ZeroDivisionError):
-            return value
-    return value
+    return nested(value)
 
 
 def _equations(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from .patterns import pattern
@@ -20,12 +19,24 @@ LETTERS = "abcdefgh"
 
 
 @lru_cache(maxsize=1 << 16)
-def family(name: str) -> tuple[str, Index] | None:
-    """The letters of an indexed name, in lower case, and its index as written: digits side by side are one number."""
+def family(name: str) -> tuple[str, Index]:
+    """The letters of an indexed name, in lower case, and its index; nothing for any other name.
+
+    Two digits side by side are two indices; other numbers that stand alone are one.
+    """
     match = _INDEXED.fullmatch(name)
     if match is None:
-        return None
-    return match.group(1).lower(), tuple(int(group) for group in match.groups()[1:] if group is not None)
+        return "", ()
+    digits = match[8] or ""
+    if len(digits) == 2:
+        return match[1].lower(), (int(digits[0]), int(digits[1]))
+    index = tuple(int(group) for group in match.groups()[1:] if group is not None)
+    return match[1].lower(), (*index, 0, 0) if len(digits) > 2 else index  # a112: neither one nor two
+
+
+def letters_of(name: str) -> str:
+    """The letters of an indexed name; nothing for any other name."""
+    return family(name)[0]
 
 
 def placed(index: str) -> tuple[int, int] | None:
@@ -41,15 +52,6 @@ def placed(index: str) -> tuple[int, int] | None:
             return None
         found.append(at)
     return (found[0], found[1]) if len(found) == 2 else None
-
-
-def as_written(name: str, index: Index) -> Index:
-    """Two digits side by side are two indices; other numbers that stand alone are one."""
-    if len(index) == 1 and re.fullmatch(r"[A-Za-z]+\d\d", name):
-        return int(name[-2]), int(name[-1])
-    if len(index) == 1 and re.fullmatch(r"[A-Za-z]+\d{3,}", name):
-        return (*index, 0, 0)  # a112: neither one nor two
-    return index
 
 
 def joined(index: Index) -> Index:

@@ -14,14 +14,11 @@ LinearForm = dict[str, Coefficient]
 
 
 class Listed(list[Any]):
-    """The items of a list; `scales` where a number before it multiplies them (`2*[..]` repeats a Python list).
+    """The items of a list; `scales` where a number before it multiplies them (`2*[..]` repeats a Python list)."""
 
-    A list of matrices whose rows blanks or semicolons part (`joins`) is one matrix, as in MATLAB.
-    """
-
-    def __init__(self, items: Any = (), scales: bool = False, joins: bool = False) -> None:
+    def __init__(self, items: Any = (), scales: bool = False) -> None:
         super().__init__(items)
-        self.scales, self.joins = scales, joins
+        self.scales = scales
 
 
 class Table(dict[str, Any]):
@@ -97,8 +94,9 @@ def sole_name(node: Node) -> str:
     return ""
 
 
-def key_of(node: Node) -> str:
-    return node.text if isinstance(node, Text) else sole_name(node)
+def key_of(node: Node) -> str | None:
+    """The text or name that a node is, or None."""
+    return node.text if isinstance(node, Text) else sole_name(node) or None
 
 
 def scaled(node: Node, factor: Coefficient) -> Node:

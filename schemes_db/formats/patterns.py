@@ -24,3 +24,13 @@ class _Lazy:
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """The regular expression of a text: its methods, but none of its other attributes."""
     return cast("re.Pattern[str]", _Lazy(text, flags))
+
+
+OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
+"""What a line of prose does not have."""
+
+CHANGES = pattern(
+    r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
+    r"|replac\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign)\b"
+)
+"""Words that say that something is done to numbers."""

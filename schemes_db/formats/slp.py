@@ -10,25 +10,23 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_rows, shape_of, target_of
+from .dense import on_line
 from .expression import parse_linear
-from .linear_program import BilinearPrograms, LinearProgram
+from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
 from .reading import C, Reading
 
 NAME = "slp"
 SUFFIX = ".slp"
 CONVENTION = C
 
-MAX_TERMS = 4_000_000
-"""Terms of all sums once expanded, from which a program is proven as it is."""
-
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
-_INDEXED = r"(?a)([io])(0|[1-9]\d{0,5})"
+_INPUT = r"(?a)i(0|[1-9]\d{0,5})"
+_OUTPUT = r"(?a)o(0|[1-9]\d{0,5})"
 
 
 def sniff(text: str) -> bool:
@@ -51,10 +49,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
                 if fresh:
                     parts.append(_Linear())
                     fresh = False
-                try:
+                with on_line(number):
                     parts[-1].statement(statement)
-                except SchemeFormatError as error:
-                    raise SchemeFormatError(error.message, line=number) from None
         fresh = fresh or bool(mark)
     if len(parts) != 3:
         raise SchemeFormatError(
@@ -68,14 +64,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             f"L has {rank} outputs, R has {len(right.outputs)} and P {third.inputs} inputs: no one number of products"
         )
     shape = shape_of(left.inputs, right.inputs, len(third.outputs))
-    budget = [MAX_TERMS]
-    forms = [found for part in (left, right, third) if (found := part.expanded(budget)) is not None]
-    if len(forms) == 3:
-        products: list[list[tuple[int, Coefficient]]] = [[] for _ in range(rank)]
-        for entry, form in enumerate(forms[2]):
-            for r, value in form.items():
-                products[r].append((entry, value))
-        rows = ([form.items() for form in forms[0]], [form.items() for form in forms[1]], products)
+    if (rows := expanded_rows((left, right, third), rank)) is not None:
         return [reading_of_rows(NAME, rows, shape, CONVENTION, target, ring)]
     if not all(part.rational for part in (left, right, third)) or (ring and (ring.characteristic or ring.gaussian)):
         raise SchemeFormatError(
@@ -86,40 +75,32 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 class _Linear:
-    """A linear program as it is read: the value that every name has now."""
+    """A linear program as it is read: the value that every name has now, as a statement or as ~input."""
 
     def __init__(self) -> None:
-        self.statements: list[tuple[tuple[Coefficient, str | int], ...]] = []
+        self.statements: list[Statement] = []
         self.values: dict[str, int] = {}
-        self.outputs: set[int] = set()
-        self.inputs = 0
 
     def statement(self, text: str) -> None:
         match = re.fullmatch(_STATEMENT, text)
         if match is None:
             raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
-        name = match.group(1)
-        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match.group(2)):
+        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match[2]):
             raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
-        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match.group(2)).items())
-        self.values[name] = len(self.statements)
+        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match[2]).items())
+        self.values[match[1]] = len(self.statements)
         self.statements.append(terms)
-        indexed = re.fullmatch(_INDEXED, name)
-        if indexed and indexed.group(1) == "o":
-            self.outputs.add(int(indexed.group(2)))
 
-    def source(self, name: str) -> str | int:
+    def source(self, name: str) -> int:
         """The statement that set a name; an input that no statement has overwritten stands for itself."""
         if name in self.values:
             return self.values[name]
-        indexed = re.fullmatch(_INDEXED, name)
-        if indexed is None or indexed.group(1) != "i":
+        indexed = re.fullmatch(_INPUT, name)
+        if indexed is None:
             raise SchemeFormatError(f"{name} has no value yet")
-        index = int(indexed.group(2))
-        if index >= MAX_RANK:
+        if int(indexed[1]) >= MAX_RANK:
             raise SchemeFormatError(f"{name}: more than {MAX_RANK} inputs")
-        self.inputs = max(self.inputs, index + 1)
-        return name
+        return ~int(indexed[1])
 
     def finished(self) -> LinearProgram:
         """The program, its inputs counted.
@@ -127,12 +108,12 @@ class _Linear:
         Raises:
             SchemeFormatError: an output in between is never set.
         """
-        if self.outputs != set(range(len(self.outputs))):
-            missing = next(i for i in range(len(self.outputs)) if i not in self.outputs)
-            raise SchemeFormatError(f"output o{missing} is never set")
-        first = self.inputs
+        outputs = sum(re.fullmatch(_OUTPUT, name) is not None for name in self.values)
+        if missing := [i for i in range(outputs) if f"o{i}" not in self.values]:
+            raise SchemeFormatError(f"output o{missing[0]} is never set")
+        first = max((-source for terms in self.statements for _, source in terms if source < 0), default=0)
         statements = tuple(
-            tuple((factor, int(source[1:]) if isinstance(source, str) else first + source) for factor, source in terms)
+            tuple((factor, first + source if source >= 0 else ~source) for factor, source in terms)
             for terms in self.statements
         )
-        return LinearProgram(first, statements, tuple(first + self.values[f"o{i}"] for i in range(len(self.outputs))))
+        return LinearProgram(first, statements, tuple(first + self.values[f"o{i}"] for i in range(outputs)))

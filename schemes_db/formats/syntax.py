@@ -42,7 +42,7 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
 _TOKEN = pattern(
     rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{{1,3}}(?!\w))?)(?P<unit>[jJ](?!\w))?"
-    rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"[^\"\n]{{0,4000}}\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
+    rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
     r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
@@ -60,12 +60,7 @@ def _plain_rows(start: str, end: str) -> str:
     return rf"{start}{_BLANKS}{row}{_BLANKS}(?:,{_BLANKS}{row}{_BLANKS})*{end}"
 
 
-_LISTS = _plain_rows(r"\[", r"\]")
-_PLAIN_ROWS = {"[": pattern(_LISTS, re.ASCII), "{": pattern(_plain_rows(r"\{", r"\}"), re.ASCII)}
-_SIZE = rf"{_BLANKS}(\d{{1,4}}){_BLANKS}"
-_PLAIN_MATRIX = pattern(rf"\({_SIZE},{_SIZE},{_BLANKS}({_LISTS}){_BLANKS}\)", re.ASCII)
-"""The arguments of `Matrix(2, 2, [[1,0],[0,1]])`, which are most of a Maple file."""
-
+_PLAIN_ROWS = {"[": pattern(_plain_rows(r"\[", r"\]"), re.ASCII), "{": pattern(_plain_rows(r"\{", r"\}"), re.ASCII)}
 _AS_JSON = str.maketrans("{}", "[]")
 
 
@@ -144,7 +139,6 @@ class Parser:
             parts.append(scaled(self.product(in_row), sign))
         if len(parts) == 1:
             return node
-        numbers: list[Coefficient] = []
         form: LinearForm = {}
         others: list[Node] = []
         for part in parts:
@@ -152,16 +146,11 @@ class Parser:
                 for name, value in part.items():
                     form[name] = plus(form[name], value) if name in form else value
             elif is_number(part):
-                numbers.append(part)
+                form[""] = plus(form.get("", 0), part)
             else:
                 others.append(part)
-        total: Coefficient = 0
-        for number in numbers:
-            total = plus(total, number)
-        if len(numbers) == len(parts):
-            return total
-        if total:
-            form[""] = total
+        if all(map(is_number, parts)):
+            return form[""]
         form = {name: value for name, value in form.items() if value}
         return Total((*others, form) if form else tuple(others)) if others else form
 
@@ -267,11 +256,6 @@ class Parser:
         """A name, a call, or a part of an array."""
         following = self.text[self.position : self.position + 1]
         if following == "(" and _FUNCTION.fullmatch(token):
-            if arguments := _PLAIN_MATRIX.match(self.text, self.position):
-                self.position = arguments.end()
-                self.take()
-                rows, cols, entries = arguments.groups()
-                return Call(token, (int(rows), int(cols), Listed(json.loads(entries))))
             self.take()
             return Call(token, *self.arguments())
         if following == "[":
@@ -321,7 +305,7 @@ class Parser:
         commas = blanks = lines = semicolons = 0
         while not self.at(closer):
             item = self.value(in_row=opener == "[")
-            if opener == "{" and (name := key_of(item)) and self.accept(":", "->", "="):
+            if opener == "{" and (name := key_of(item)) is not None and self.accept(":", "->", "="):
                 if name in keyed:
                     raise self.fault(f"key {name!r} stands twice in one object")
                 keyed[name] = self.value()

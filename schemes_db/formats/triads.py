@@ -1,56 +1,130 @@
-"""Products as triples of matrices, which Mathematica and Maple files have in common."""
+"""Products as triples of matrices, the third indexed by C transposed: Maple's triad sets and Mathematica's lists.
+
+Maple: `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`, as the FMM catalogue has them. Entries are
+numbers, or products, quotients and powers of them and of an infinitesimal x. What else the file holds (symbolic
+matrices, a check) is passed over.
+
+Mathematica: every product is {A, B, C^T}, a matrix a list of rows in braces; a file may hold the products one after
+the other, one list of them, or a list of such lists (many schemes).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from fractions import Fraction
 
 from ...errors import SchemeFormatError
-from ..factor import Factor
 from ..inexact import Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_terms
-from .nodes import Node, described, is_number
-from .reading import C_TRANSPOSED, Reading, Term, refuse_gaussian
+from .dense import TextReader
+from .lines import without_block_comments
+from .nodes import Call, Node, described, is_number
+from .patterns import pattern
+from .reading import C_TRANSPOSED, Reading, Term
+from .syntax import Parser, values
+
+_TRIAD = pattern(r"\bTriad\s*\(\s*\[")
+_START = pattern(r"\bTriad(?:Set)?\s*\(")
+_BEFORE = pattern(r"(?:^|[:;,\n])\s*(?:(\w+)\s*:=\s*)?$")
+_BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 
 
-def reading_of_triads(
-    format: str, triads: Sequence[Node], target: Target | None = None, ring: Ring | None = None
-) -> Reading:
-    """The reading of products {A, B, C^T}, each of three matrices of the same sizes throughout.
+def _maple(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read every triad set of a file; triads outside of a set make up one scheme, other statements are passed over.
 
     Raises:
-        SchemeFormatError: a product is not three matrices, or sizes change.
+        SchemeFormatError: with the line; not triads of three matrices.
     """
-    if len(triads) > MAX_RANK:
-        raise SchemeFormatError(f"more than {MAX_RANK} products")
-    factors: tuple[list[list[Term]], ...] = ([], [], [])
+    plain = re.sub(r"#[^\n]*", "", text)
+    groups: list[list[Node]] = []
+    loose: list[Node] = []
+    position = 0
+    while match := _START.search(plain, position):
+        line = plain.count("\n", 0, match.start()) + 1
+        before = _BEFORE.search(plain[max(position - 1, match.start() - 80, 0) : match.start()])
+        parser = Parser(plain, match.start())
+        node = parser.value()
+        if before is None or not (parser.kind == "end" or parser.at(":", ";", ",")) or not isinstance(node, Call):
+            raise SchemeFormatError("expected TriadSet([...]) or Triad([...]) and nothing around it", line=line)
+        if (name := before[1]) and len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)?:=", plain)) > 1:
+            raise SchemeFormatError(f"{name} is set twice", line=line)
+        position = parser.position
+        if node.name == "TriadSet":
+            groups.append(_only_list(node))
+        else:
+            loose.append(node)
+    groups += [loose] if loose else []
+    if not groups:
+        raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")
+    return [_reading("maple", [_triad(node) for node in group], target, ring) for group in groups]
+
+
+def _only_list(node: Call) -> list[Node]:
+    """The one list among the arguments of a call."""
+    lists = [argument for argument in node.arguments if isinstance(argument, list)]
+    if len(lists) != 1:
+        raise SchemeFormatError(f"{node.name} must have one list, in brackets")
+    return lists[0]
+
+
+def _triad(node: Node) -> Node:
+    if not isinstance(node, Call) or node.name != "Triad":
+        raise SchemeFormatError("a triad set must hold triads: Triad([Matrix(..), Matrix(..), Matrix(..)])")
+    matrices = []
+    for part in _only_list(node):
+        if not isinstance(part, Call) or part.name not in ("Matrix", "matrix"):
+            raise SchemeFormatError("a triad must hold three matrices: Matrix(2, 2, [[1,0],[0,1]])")
+        rows = _only_list(part)
+        sizes = [argument for argument in part.arguments if not isinstance(argument, list)]
+        width = len(rows[0]) if rows and isinstance(rows[0], list) else 0
+        if sizes and sizes != [len(rows), width]:
+            raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
+        matrices.append(rows)
+    return matrices
+
+
+def _mathematica(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read all schemes; both conventions become candidates where the sizes allow both.
+
+    Raises:
+        SchemeFormatError: not such lists.
+    """
+    nodes = values(without_block_comments(text))
+    depths = {_depth(node) for node in nodes}
+    if depths not in ({3}, {4}, {5}):
+        raise SchemeFormatError("expected products {A, B, C} of matrices in braces, such as {{1,0},{0,1}}")
+    schemes = [nodes] if depths == {3} else nodes if depths == {4} else [part for node in nodes for part in node]
+    return [_reading("mathematica", triads, target, ring) for triads in schemes if isinstance(triads, list)]
+
+
+def _depth(node: Node) -> int:
+    return 1 + (_depth(node[0]) if node else 0) if isinstance(node, list) else 0
+
+
+def _reading(format: str, triads: Sequence[Node], target: Target | None, ring: Ring | None) -> Reading:
+    """The reading of products {A, B, C^T}, each of three matrices of the same sizes throughout."""
+    if not 0 < len(triads) <= MAX_RANK:
+        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {len(triads)}")
+    a: list[list[Term]] = []
+    b: list[list[Term]] = []
+    c: list[list[Term]] = []
     sizes: tuple[tuple[int, int], ...] = ()
     for r, triad in enumerate(triads):
-        matrices = [matrix(node) for node in triad] if isinstance(triad, list) else []
-        grids = [rows for rows in matrices if rows is not None]
-        if len(matrices) != 3 or len(grids) != 3:
-            raise SchemeFormatError(f"product {r + 1} must be three matrices of numbers")
-        found = tuple((len(rows), len(rows[0])) for rows in grids)
-        if sizes and found != sizes:
-            raise SchemeFormatError(f"product {r + 1} has matrices of other sizes than the ones before")
+        matrices = [rows for node in triad if (rows := _matrix(node))] if isinstance(triad, list) else []
+        found = tuple((len(rows), len(rows[0])) for rows in matrices)
+        if len(found) != 3 or len(triad) != 3 or (sizes and found != sizes):
+            raise SchemeFormatError(f"product {r + 1} must be three matrices of numbers, of no other sizes than before")
         sizes = found
-        for factor, rows in zip(factors, grids, strict=True):
+        for factor, rows in zip((a, b, c), matrices, strict=True):
             factor.append([(i, j, value) for i, row in enumerate(rows) for j, value in enumerate(row) if value])
-    if not sizes:
-        raise SchemeFormatError("no products here")
-    a, b, c = factors
     return reading_of_terms(format, a, b, c, C_TRANSPOSED, target, ring, sizes)
 
 
-def matrix(node: Node) -> list[list[Coefficient]] | None:
-    """The rows of a node that is a matrix of numbers with equal rows, else None.
-
-    Raises:
-        SchemeFormatError: an entry is no number.
-    """
+def _matrix(node: Node) -> list[list[Coefficient]] | None:
+    """The rows of a node that is a matrix of numbers with equal rows, else None."""
     if not isinstance(node, list) or not node or not all(isinstance(row, list) and row for row in node):
         return None
     for row in node:
@@ -59,23 +133,10 @@ def matrix(node: Node) -> list[list[Coefficient]] | None:
     return list(node) if len({len(row) for row in node}) == 1 else None
 
 
-def matrices_of(scheme: Scheme, format: str) -> list[tuple[list[list[Fraction]], ...]]:
-    """The matrices A, B and C^T of every product.
-
-    Raises:
-        SchemeFormatError: a coefficient is not real, or the target is not a general one.
-    """
-    refuse_gaussian(scheme, format)
-    if not scheme.target.is_general:
-        raise SchemeFormatError(
-            f"{format} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
-        )
-    factors = (scheme.u, scheme.v, scheme.w.transposed())
-    return [tuple(_matrix(factor, r) for factor in factors) for r in range(scheme.rank)]
+def _sniff_mathematica(text: str) -> bool:
+    """Return whether it starts with nested braces around a number."""
+    return _BRACES.match(without_block_comments(text[:20_000])) is not None
 
 
-def _matrix(factor: Factor, r: int) -> list[list[Fraction]]:
-    rows = [[Fraction(0)] * factor.cols for _ in range(factor.rows)]
-    for index, value in factor.terms(r):
-        rows[index // factor.cols][index % factor.cols] = Fraction(value, factor.denominator)
-    return rows
+maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: _TRIAD.search(text) is not None, _maple)
+mathematica = TextReader("mathematica", ".m", C_TRANSPOSED, _sniff_mathematica, _mathematica)

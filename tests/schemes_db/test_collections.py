@@ -1,7 +1,6 @@
 """What collections and people write, in the spelling of each: Strassen's identity, read and proven."""
 
 import io
-import itertools
 import json
 
 import numpy as np
@@ -167,78 +166,6 @@ def test_factors_as_matrices_of_latex(kind):
     assert proven(half).scheme == SCHEME
     inline = " and ".join(f"${name}={matrix(part)}$" for name, part in zip("UVW", (U, V, W), strict=True))
     assert proven(inline.replace("\n", " ") + ".\n").scheme == SCHEME
-
-
-def headed_tables():
-    heads = list(itertools.chain(*BLOCKS))
-    rows = [[*u, *v, *w] for u, v, w in zip(U, V, W, strict=True)]
-    for separator in (" ", ",", "\t", ";"):
-        lines = [separator.join(["product", *heads])]
-        yield lines + [separator.join([name, *map(str, row)]) for name, row in zip(NAMES, rows, strict=True)]
-        yield [separator.join(heads)] + [separator.join(map(str, row)) for row in rows]
-    ruler = "|".join(["", *["---"] * 13, ""])
-    table = [f"| {' | '.join(['', *heads])} |", ruler]
-    yield [
-        "# Strassen",
-        "",
-        *table,
-        *(f"| {' | '.join([n, *map(str, r)])} |" for n, r in zip(NAMES, rows, strict=True)),
-    ]
-    yield [
-        line
-        for blocks, part in zip(BLOCKS, (U, V, W), strict=True)
-        for line in (
-            "       " + "  ".join(blocks),
-            *(f"{n}  {'   '.join(map(str, r))}" for n, r in zip(NAMES, part, strict=True)),
-            "",
-        )
-    ]
-    for title in ([], ["block"]):
-        yield [
-            line
-            for letter, blocks, part in zip("ABC", BLOCKS, (U, V, W), strict=True)
-            for line in (
-                f"{letter}:",
-                "  ".join([*title, *NAMES]),
-                *(f"{b}  {'  '.join(map(str, r))}" for b, r in zip(blocks, transposed(part), strict=True)),
-                "",
-            )
-        ]
-
-
-@pytest.mark.parametrize("lines", list(headed_tables()), ids=lambda lines: lines[0][:20])
-def test_tables_with_heads(lines):
-    assert proven("\n".join(lines) + "\n").scheme == SCHEME
-    at = next(at for at, line in enumerate(lines) if "-1" in line)
-    wrong = [*lines[:at], lines[at].replace("-1", "2", 1), *lines[at + 1 :]]
-    assert not any(judge(reading, "wrong").ok for reading in parse_text("\n".join(wrong)))
-    for short in (lines[at].rstrip("|").rstrip()[:-1] + "y", lines[at] + " 1 1"):
-        with pytest.raises(SchemeFormatError):
-            parse_text("\n".join([*lines[:at], short, *lines[at + 1 :]]))
-
-
-@pytest.mark.parametrize(
-    ("head", "factors", "block"),
-    [
-        ("product,factor,block,coefficient", "UVW", "{i}{j}"),
-        ("r,matrix,entry,value", "abc", "{l}{i}{j}"),
-        ("term,factor,index,coeff", "ABC", '"{i},{j}"'),
-        ("product,side,block,coefficient", ("left", "right", "out"), "({i},{j})"),
-        ("product,factor,row,col,value", "UVW", "{i},{j}"),
-        ("product,block,coefficient", "   ", "{l}{i}{j}"),
-    ],
-)
-def test_one_coefficient_a_row(head, factors, block):
-    rows = [head]
-    for r, slot in itertools.product(range(7), range(3)):
-        for at, value in enumerate((U, V, W)[slot][r]):
-            place = block.format(l="abc"[slot], i=at // 2 + 1, j=at % 2 + 1)
-            if value:
-                rows.append(",".join(part for part in (str(r + 1), factors[slot].strip(), place, str(value)) if part))
-    assert proven("\n".join(rows) + "\n").scheme == SCHEME
-    for wrong in (rows[3] + "0x", rows[3] + ",1", rows[3]):
-        with pytest.raises(SchemeFormatError, match=r"line|:|twice"):
-            parse_text("\n".join([*rows, wrong]))
 
 
 def test_lists_with_headings_and_outputs_of_the_transpose():

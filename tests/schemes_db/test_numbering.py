@@ -6,7 +6,7 @@ import pytest
 
 import lcma
 from lcma.errors import SchemeFormatError
-from lcma.schemes_db.formats import equations, parse_text
+from lcma.schemes_db.formats import parse_text, written
 from lcma.schemes_db.ring import Z
 from lcma.verify import judge
 
@@ -23,7 +23,7 @@ TARGETS = {"eca-stage1": "4x4x4:tri-out", "eca-stage2": "4x4x4:tri-left"}
 def numbered(name, letters, *orders):
     """The equations of a shipped scheme with running indices: full products m1, ..., half products h1, ..."""
     scheme = lcma.resolve(name)[0]
-    lines = [line for line in equations.render(scheme).splitlines() if not line.startswith("#")]
+    lines = [line for line in written.equations(scheme).splitlines() if not line.startswith("#")]
     for letter, own, order in zip("abc", letters, orders, strict=True):
         places = {f"{i + 1}{j + 1}": at for at, (i, j) in enumerate(order, 1)}
         lines = [
@@ -91,7 +91,7 @@ def test_every_numbering_of_rows_columns_and_triangles_is_tried(orders):
 @pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
 def test_a_triangular_target_is_found_from_the_blocks_that_occur(name):
     scheme = lcma.resolve(name)[0]
-    text = "\n".join(line for line in equations.render(scheme).splitlines() if not line.startswith("#"))
+    text = "\n".join(line for line in written.equations(scheme).splitlines() if not line.startswith("#"))
     report = judge(parse_text(text)[0], "file")
     assert report.ok
     assert report.scheme == scheme
@@ -101,7 +101,7 @@ def test_a_triangular_target_is_found_from_the_blocks_that_occur(name):
 
 
 def test_a_general_scheme_without_an_output_is_no_triangular_one(strassen):
-    lines = [line for line in equations.render(strassen).splitlines() if not line.startswith("c12")]
+    lines = [line for line in written.equations(strassen).splitlines() if not line.startswith("c12")]
     report = judge(parse_text("\n".join(line for line in lines if not line.startswith("#")))[0], "file")
     assert not report.ok
     assert report.scheme.target.name == "2x2x2"

@@ -8,7 +8,7 @@ import pytest
 from lcma import naive, tensor
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db import parse_target
-from lcma.schemes_db.formats import equations, exp, plain
+from lcma.schemes_db.formats import equations, exp, plain, render
 from lcma.schemes_db.shipped import shipped
 
 HERE = Path(__file__).parent
@@ -20,11 +20,7 @@ def schemes():
     return [strassen, laderman, naive(parse_target("2x3x1")), tensor(strassen, laderman).replace(name="36 = 6 6")]
 
 
-TEXTS = {
-    (name, number): module.render(scheme)
-    for name, (module, _) in READERS.items()
-    for number, scheme in enumerate(schemes())
-}
+TEXTS = {(name, number): render(scheme, name).decode() for name in READERS for number, scheme in enumerate(schemes())}
 SNIPPETS = [
     *"+-*()[],=\n \t#ab cm0129",
     "a11",
@@ -105,13 +101,11 @@ def test_texts_are_read_as_by_statements(format, monkeypatch):
 
 
 @pytest.mark.parametrize("format", READERS)
-def test_pieces_make_up_the_whole(format, monkeypatch):
+def test_a_line_that_is_too_long_is_left_to_the_other_readers(format, monkeypatch):
     module, reader = READERS[format]
     text = TEXTS[format, 3]
     whole = outcome(module, text)
-    monkeypatch.setattr(plain, "PIECE", 2000)
     assert read_as_a_whole(reader, text)
-    assert outcome(module, text) == whole
-    monkeypatch.setattr(plain, "PIECE", 20)
+    monkeypatch.setattr(plain, "MAX_LINE", 20)
     assert not read_as_a_whole(reader, text)
     assert outcome(module, text) == whole

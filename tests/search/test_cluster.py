@@ -1,7 +1,5 @@
 """Searches on the workers of a cluster: workers that die, clusters that do not answer, runs that go on."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

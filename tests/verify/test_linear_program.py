@@ -10,7 +10,7 @@ import pytest
 
 from lcma.errors import SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import parse_ring
-from lcma.schemes_db.formats import parse_text, slp
+from lcma.schemes_db.formats import linear_program, parse_text
 from lcma.schemes_db.formats.linear_program import LinearProgram
 from lcma.verify import judge
 from lcma.verify.linear_program import ProgramReport
@@ -26,7 +26,7 @@ FRACTIONS = "t0:=(i0+i1)/2; t1:=(i0-i1)/2; o0:=t0+t1; o1:=t0-t1;\n#\no0:=i0; o1:
 @pytest.fixture
 def short(monkeypatch):
     """No program is expanded."""
-    monkeypatch.setattr(slp, "MAX_TERMS", 1)
+    monkeypatch.setattr(linear_program, "MAX_TERMS", 1)
 
 
 def report_of(text, **options):

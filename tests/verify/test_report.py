@@ -5,7 +5,7 @@ import pytest
 import lcma
 from lcma.errors import SchemeFormatError, VerificationError
 from lcma.schemes_db import Z2
-from lcma.schemes_db.formats import equations, exp, fmm_json, lcma_json, parse_text
+from lcma.schemes_db.formats import lcma_json, parse_text, written
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
@@ -30,8 +30,8 @@ def swap_third_factor(text):
 
 
 def test_the_convention_of_a_rectangular_scheme_is_found(tmp_path, rectangular):
-    transposed = write(tmp_path, "t.exp", exp.render(rectangular))
-    plain = write(tmp_path, "p.exp", swap_third_factor(exp.render(rectangular)))
+    transposed = write(tmp_path, "t.exp", written.exp(rectangular))
+    plain = write(tmp_path, "p.exp", swap_third_factor(written.exp(rectangular)))
     (by_transpose,), (by_c,) = lcma.verify_file(transposed), lcma.verify_file(plain)
     assert by_transpose.conventions == ("C^T",)
     assert by_c.conventions == ("C",)
@@ -41,14 +41,14 @@ def test_the_convention_of_a_rectangular_scheme_is_found(tmp_path, rectangular):
 
 def test_the_convention_of_a_square_scheme_is_found_by_verification(tmp_path):
     laderman = lcma.resolve("laderman")[0]
-    flipped = write(tmp_path, "l.exp", swap_third_factor(exp.render(laderman)))
+    flipped = write(tmp_path, "l.exp", swap_third_factor(written.exp(laderman)))
     (report,) = lcma.verify_file(flipped)
     assert report.conventions == ("C",)
     assert report.scheme == laderman
 
 
 def test_fmm_json_by_c_is_found_too(tmp_path, rectangular):
-    data = json.loads(fmm_json.render(rectangular))
+    data = json.loads(written.fmm_json(rectangular))
     data["w"] = [list(row) for row in rectangular.w.dense.reshape(rectangular.rank, -1).tolist()]
     (report,) = lcma.verify_file(write(tmp_path, "s.json", json.dumps(data)))
     assert report.conventions == ("C",)
@@ -58,13 +58,13 @@ def test_fmm_json_by_c_is_found_too(tmp_path, rectangular):
 def test_a_scheme_that_is_its_own_transpose_says_so(tmp_path):
     target = lcma.parse_target("1x1x1")
     one = Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]])
-    (report,) = lcma.verify_file(write(tmp_path, "one.exp", exp.render(one)))
+    (report,) = lcma.verify_file(write(tmp_path, "one.exp", written.exp(one)))
     assert report.ok
     assert report.conventions == ("C^T", "C")
 
 
 def test_valid_mod_2_only(tmp_path, strassen):
-    text = exp.render(strassen).replace("(a11+a22)", "(a11-a22)", 1)
+    text = written.exp(strassen).replace("(a11+a22)", "(a11-a22)", 1)
     path = write(tmp_path, "z2.exp", text)
     (report,) = lcma.verify_file(path)
     assert report.ok
@@ -79,7 +79,7 @@ def test_valid_mod_2_only(tmp_path, strassen):
 
 
 def test_a_wrong_scheme_is_refused_with_its_first_wrong_equation(tmp_path, strassen):
-    path = write(tmp_path, "bad.exp", exp.render(strassen).replace("a11", "a12", 1))
+    path = write(tmp_path, "bad.exp", written.exp(strassen).replace("a11", "a12", 1))
     (report,) = lcma.verify_file(path)
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: ")
@@ -101,7 +101,7 @@ def test_headline_and_json(tmp_path, strassen):
 
 
 def test_load_gives_scheme_and_certificate(tmp_path, strassen):
-    scheme, certificate = lcma.load(write(tmp_path, "s.exp", exp.render(strassen)))
+    scheme, certificate = lcma.load(write(tmp_path, "s.exp", written.exp(strassen)))
     assert scheme == strassen
     assert certificate.digest == strassen.digest
 
@@ -115,7 +115,7 @@ def test_missing_files_and_folders_are_named(tmp_path):
 
 def test_zero_unused_and_doubled_products_are_noted(strassen):
     odd = "n1 = (a11 - a11)(b11)\nn2 = (a12)(b11)\nn3 = (-a12)(b11)\nn4 = (a12)(b12)\n"
-    text = odd + equations.render(strassen).replace("c11 = ", "c11 = n2 + n3 + ").replace("c12 = ", "c12 = n1 + ")
+    text = odd + written.equations(strassen).replace("c11 = ", "c11 = n2 + n3 + ").replace("c12 = ", "c12 = n1 + ")
     (reading,) = parse_text(text)
     notes = judge(reading, "odd").notes
     assert "products that are zero: 1" in notes

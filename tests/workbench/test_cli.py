@@ -9,7 +9,7 @@ import pytest
 
 import lcma
 from lcma.home import data_folder
-from lcma.schemes_db.formats import exp, lcma_json
+from lcma.schemes_db.formats import lcma_json, written
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
 from lcma.workbench.demo import NEXT
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("home")
 @pytest.fixture
 def files(tmp_path):
     """A valid file, one that holds mod 2 only, a wrong one and one that is no scheme."""
-    text = exp.render(lcma.resolve("strassen")[0])
+    text = written.exp(lcma.resolve("strassen")[0])
     contents = {
         "good.exp": text,
         "mod2.exp": text.replace("(a11+a22)", "(a11-a22)", 1),
@@ -96,7 +96,7 @@ def test_verify_quiet_and_json(run, files):
 
 def test_verify_structured_files_and_randomly(run, tmp_path):
     path = tmp_path / "eca.exp"
-    text = exp.render(lcma.resolve("eca-stage1")[0])
+    text = written.exp(lcma.resolve("eca-stage1")[0])
     path.write_text(text)
     assert run("verify", path)[0] == 0
     path.write_text("".join(line for line in text.splitlines(keepends=True) if not line.startswith("#")))

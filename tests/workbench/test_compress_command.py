@@ -1,7 +1,5 @@
 """`lcma compress`: layers of a stored model, their reports, broken runs, and models loaded again."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

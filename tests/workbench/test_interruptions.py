@@ -4,8 +4,6 @@ Each command runs as a process of its own, as at a terminal. The fast suite trie
 one the whole list.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Kronecker-sparse matrices from the command: `run K X`, `time K`, the suite `ks`."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -16,31 +14,9 @@ from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(stored):
     """A stored matrix, and inputs in both layouts."""
-    matrix = FactoredMatrix.random(kronecker.monarch(12, 24, 3))
-    kronecker.save(tmp_path / "k.npz", matrix)
-    kronecker.save(tmp_path / "k.safetensors", matrix)
-    x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
-    np.save(tmp_path / "first.npy", x)
-    np.save(tmp_path / "last.npy", np.ascontiguousarray(x.T))
-    return matrix, x, tmp_path
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_run_multiplies_a_stored_matrix(run, files, suffix):
-    matrix, x, folder = files
-    truth = x @ matrix.dense().T
-    for name, layout in (("first.npy", "bsf"), ("last.npy", "bsl")):
-        out = folder / f"{layout}.npy"
-        code, text, _ = run("run", folder / f"k{suffix}", folder / name, "--layout", layout, "--out", out, "--check")
-        assert code == 0
-        assert "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text
-        assert "check: relative error" in text
-        np.testing.assert_allclose(np.load(out), truth if layout == "bsf" else truth.T, rtol=1e-4, atol=1e-5)
-    code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
-    assert code == 0
-    assert text.startswith("dense, slab 50: ")
+    return stored(kronecker, FactoredMatrix.random(kronecker.monarch(12, 24, 3)))
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):
@@ -84,7 +60,6 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
 
 def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     from lcma.errors import PlanError
-    from lcma.kernels.structured import permuted
     from lcma.workbench.bench.baselines import kronecker
 
     def fail(*_):
@@ -96,7 +71,7 @@ def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     code, text, _ = run(*arguments)
     names = [row["what"] for row in json.loads(text)["rows"]]
     assert (code, "csr" in names, names[-1]) == (0, False, "auto")
-    monkeypatch.setattr(permuted, "by_bmm", fail)
+    monkeypatch.setitem(kronecker.PRODUCTS, "bmm", fail)
     code, _, err = run(*arguments)
     assert (code, "a library lacks the dtype" in err) == (3, True)
 
@@ -106,11 +81,11 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     k = folder / "k.npz"
     for device in ("cpu", "cuda"):
         code, text, _ = run("plan", k, "--batch", "25088", "--layout", "bsl", "--device", device, "--explain")
-        assert (code, "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text, "bmm" in text) == (0, True, True)
+        assert (code, "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text, "strided" in text) == (0, True, True)
     code, text, _ = run("tune", k, "--batch", "600", "--rounds", "2", "--top", "2", "--json")
     assert code == 0
     candidates = json.loads(text)[0]["candidates"]
-    assert {one["strategy"] for one in candidates} >= {"bmm"}
+    assert {one["strategy"] for one in candidates} >= {"strided"}
     names = [one["candidate"] for one in candidates]
     assert len(set(names)) == len(names) > 2  # slabs of several widths are several candidates
     code, text, _ = run("plan", k, "--batch", "600", "--json")

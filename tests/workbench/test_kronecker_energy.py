@@ -1,7 +1,5 @@
 """Energy of Kronecker-sparse products: the meter on a library of our own, its windows, and the table."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The suite of transformers with Kronecker-sparse layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -38,7 +36,7 @@ def test_the_patterns_are_those_of_the_layers():
 
 
 def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, capsys, monkeypatch):
-    tiny = ks_models.Sizes(16, 2, 2, 2, 5, False, None, None, None)
+    tiny = ks_models.Sizes(16, 2, 2, 2, 5, False)
     monkeypatch.setattr(ks_models, "VISION", dict.fromkeys(ks_models.VISION, tiny))
     arguments = [
         "bench",

@@ -10,7 +10,7 @@ import lcma
 from lcma.errors import CatalogError, SchemeFormatError
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.constructions import change_of_basis
-from lcma.schemes_db.formats import equations, lcma_json, render
+from lcma.schemes_db.formats import lcma_json, render, written
 from lcma.schemes_db.names import checked_name, file_stem, is_start_of_digest, tidy_name, visible
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -125,7 +125,7 @@ def test_a_shipped_name_can_not_be_taken(run, other, tmp_path):
 
 def test_a_name_for_a_scheme_that_is_there_already_becomes_an_alias(run, tmp_path):
     path = tmp_path / "s.txt"
-    path.write_text(equations.render(lcma.resolve("strassen")[0].replace(name="")))
+    path.write_text(written.equations(lcma.resolve("strassen")[0].replace(name="")))
     code, out, _ = run("add", path, "--name", "mine")
     assert code == 0
     assert "there already as strassen; mine is now a name of it, too" in out
@@ -244,7 +244,7 @@ def test_a_declared_ring_binds(run, tmp_path):
 
 def test_an_alias_is_renamed_and_removed_while_its_scheme_stays(run, tmp_path):
     path = tmp_path / "s.txt"
-    path.write_text(equations.render(lcma.resolve("strassen")[0].replace(name="")))
+    path.write_text(written.equations(lcma.resolve("strassen")[0].replace(name="")))
     assert run("add", path, "--name", "first")[0] == 0
     assert run("rename", "first", "second")[0] == 0
     assert run("show", "first")[0] != 0

@@ -2,24 +2,19 @@ import io
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 import lcma
-from lcma.schemes_db.formats import exp, lcma_json
+from lcma.schemes_db.formats import lcma_json, written
 from lcma.workbench import cli
 
 
 @pytest.fixture
-def run(home, capsys):
+def run(home, run):
     """Run `lcma verify`: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main(["verify", *(str(argument) for argument in arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(run, "verify")
 
 
 @pytest.fixture
@@ -28,7 +23,7 @@ def folder(tmp_path):
     root = tmp_path / "schemes"
     (root / "deep" / ".hidden").mkdir(parents=True)
     strassen, laderman = (lcma.resolve(name)[0] for name in ("strassen", "laderman"))
-    (root / "b.exp").write_text(exp.render(strassen))
+    (root / "b.exp").write_text(written.exp(strassen))
     (root / "deep" / "a.json").write_text(lcma_json.render(laderman))
     (root / "readme.md").write_text("x = 1\n")
     (root / "notes.txt").write_text("no scheme\n")
@@ -54,7 +49,7 @@ def test_what_is_no_scheme_is_an_error_where_it_was_named(run, folder):
 
 
 def test_faults_in_a_folder_count(run, folder):
-    (folder / "wrong.exp").write_text(exp.render(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
+    (folder / "wrong.exp").write_text(written.exp(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
     code, out, err = run(folder)
     assert code == 1
     assert out.count("FAIL 2x2x2") == 1
@@ -67,8 +62,8 @@ def test_faults_in_a_folder_count(run, folder):
 
 def test_several_processes_say_the_same_in_the_same_order(run, folder):
     for i in range(10):
-        (folder / f"s{i}.exp").write_text(exp.render(lcma.resolve("winograd")[0]))
-    (folder / "wrong.exp").write_text(exp.render(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
+        (folder / f"s{i}.exp").write_text(written.exp(lcma.resolve("winograd")[0]))
+    (folder / "wrong.exp").write_text(written.exp(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
     alone, together = (run(folder, "--json", "--jobs", jobs) for jobs in (1, 2))
     assert alone[0] == together[0] == 1
     assert alone[2] == together[2]
@@ -83,7 +78,7 @@ def test_standard_input(run, monkeypatch):
     def feed(text):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
-    feed(exp.render(lcma.resolve("strassen")[0]))
+    feed(written.exp(lcma.resolve("strassen")[0]))
     code, out, _ = run("-", "--json")
     report = json.loads(out)
     assert (code, report["file"], report["rank"]) == (0, "-", 7)
@@ -190,7 +185,7 @@ def test_a_certificate_that_claims_too_much_is_refused(run, folder, tmp_path, ch
 
 
 def test_nothing_is_certified_that_does_not_hold(run, folder, tmp_path):
-    (folder / "wrong.exp").write_text(exp.render(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
+    (folder / "wrong.exp").write_text(written.exp(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
     one = tmp_path / "one.json"
     assert run(folder / "wrong.exp", "--certificate", one)[0] == 1
     assert not one.exists()

@@ -63,7 +63,8 @@ def command(
     found = explanation(decision, strategies(device.kind))
     if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
         known = f"profile {machine.profile.id} has no rates of {request.dtype} products"
-        raise PlanError(f"{known}; choose another --dtype")
+        mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
+        raise PlanError(f"{known}; {mend}, or choose another --dtype")
     if as_json:
         print_json(found.as_json())
         return

@@ -7,7 +7,7 @@ import click
 from ...kernels.codegen.programs import program_for
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.formats import equations, lcma_json
+from ...schemes_db.formats import lcma_json, written
 from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
@@ -50,7 +50,7 @@ def command(scheme: str, as_json: bool, reproduce: bool) -> int:
             }
         )
         return 0
-    click.echo(equations.render(found), nl=False)
+    click.echo(written.equations(found), nl=False)
     for line in [*(f"also called: {name}" for name in names), *_comments(found, certificate, facts)]:
         click.echo(f"# {visible(line)}")
     return 0

@@ -1,7 +1,5 @@
 """Counters of barriers across the programs of a launch, with a processor in place of the GPU."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,0 +1,242 @@
+"""Formats of nothing but numbers in lines: fast-matmul, Bini's table, the flip graph tools' text, PLinOpt's .sms."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...errors import SchemeFormatError
+from ..gaussian import Number
+from ..inexact import Coefficient
+from ..ring import Z2, Ring
+from ..scheme import MAX_RANK
+from ..target import Target
+from .candidates import reading_of_rows, shape_of
+from .patterns import pattern
+from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
+from .syntax import number
+
+Line = tuple[int, list[str]]
+"""The number of a line and its words."""
+
+Rows = list[list[tuple[int, Coefficient]]]
+"""The nonzero entries of every product of a factor."""
+
+_COUNT = pattern(r"(?a)\d{1,7}")
+_INTEGER = pattern(r"(?a)-?\d{1,20}")
+_BINI = r"(?m)^[^\w\n]*Bini[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,7})[ \t\r]*$"
+_MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
+_NUMBERS = pattern(r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b|#[^\n]*)*+")
+_SIZES = pattern(r"(?a)(?:\d{1,9}[ \t]*\r?\n\s*)?\d{1,18}([ \t]+\d{1,18}){3}[ \t]*\r?\n[\s\d-]+")
+_SMS = pattern(r"(?a)\s*(?:#[^\n]*\n\s*)*\d+[ \t]+\d+[ \t]+[A-Za-z][ \t]*\r?(?:\n|$)")
+
+
+@dataclass
+class TextReader:
+    """A text format that is read, with the attributes of a module of `TextFormat`."""
+
+    NAME: str
+    SUFFIX: str
+    CONVENTION: str
+    sniff: Callable[[str], bool]
+    parse: Callable[..., list[Reading]]
+
+
+@contextlib.contextmanager
+def on_line(line: int) -> Iterator[None]:
+    """Name the line of the file in faults: those of a parser know the line within its text alone."""
+    try:
+        yield
+    except SchemeFormatError as error:
+        raise SchemeFormatError(error.message, error.file, line) from None
+
+
+def _row(words: Sequence[str], size: int, line: int) -> list[tuple[int, Coefficient]]:
+    """The nonzero entries of a line of so many numbers."""
+    with on_line(line):
+        if len(words) != size:
+            raise SchemeFormatError(f"{len(words)} numbers, where {size} entries belong")
+        return [(index, number(word)) for index, word in enumerate(words) if word != "0"]
+
+
+def _transposed(rows: Sequence[list[tuple[int, Coefficient]]], rank: int) -> Rows:
+    """The entries by products, of rows that each hold one entry of all products."""
+    products: Rows = [[] for _ in range(rank)]
+    for index, row in enumerate(rows):
+        for r, value in row:
+            products[r].append((index, value))
+    return products
+
+
+def _blocks(text: str) -> list[list[Line]]:
+    """The blocks of lines that comment lines part."""
+    blocks: list[list[Line]] = [[]]
+    for at, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith("#"):
+            blocks.append([])
+        elif words := line.split():
+            blocks[-1].append((at, words))
+    return [block for block in blocks if block]
+
+
+def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read one scheme of U, V and W as dense blocks parted by `#` lines: rows are entries, columns products."""
+    blocks = _blocks(text)
+    if len(blocks) != 3:
+        raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
+    rank = len(blocks[0][0][1])
+    u, v, w = (_transposed([_row(words, rank, line) for line, words in block], rank) for block in blocks)
+    return [reading_of_rows("fast-matmul", (u, v, w), shape_of(*map(len, blocks)), C, target, ring)]
+
+
+def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read one scheme: a header `Bini m k n R`, then `product ; Gamma ; Alpha ; Beta` a line, the third factor first.
+
+    A line with `mod 2` before the table says that it holds only there.
+    """
+    header = re.search(_BINI, text)
+    if header is None:
+        raise SchemeFormatError("expected a header such as Bini 2 2 2 7")
+    m, k, n, rank = map(int, header.groups())
+    if rank > MAX_RANK:
+        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
+    if ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
+        ring = Z2
+    lines = [(at, line.split("#", 1)[0].strip().rstrip(";")) for at, line in enumerate(text.splitlines(), start=1)]
+    cells = [(at, line.split(";")) for at, line in lines if line.count(";") == 3]
+    rows = [
+        [_row(column.split(), size, at) for column, size in zip(columns[1:], (m * n, m * k, k * n), strict=True)]
+        for at, columns in cells
+    ]
+    if len(rows) != rank:
+        raise SchemeFormatError(f"{len(rows)} products, where the header says {rank}")
+    w, u, v = ([row[slot] for row in rows] for slot in range(3))
+    return [reading_of_rows("bini", (u, v, w), (m, k, n), C, target, ring)]
+
+
+def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read all schemes: `n1 n2 n3 m`, then U, V, W, C transposed, each a line of m rows, row after row.
+
+    In the fractional variant every entry is a numerator and a denominator. A file of several schemes has their
+    number on its first line.
+    """
+    lines = [
+        (line, [_integer(word, line) for word in words.split()])
+        for line, words in enumerate(text.splitlines(), start=1)
+        if words.strip()
+    ]
+    count = lines.pop(0)[1][0] if lines and len(lines[0][1]) == 1 else None
+    readings = []
+    for start in range(0, len(lines), 4):
+        (line, head), *rest = lines[start : start + 4]
+        if len(head) != 4 or not 1 <= head[3] <= MAX_RANK:
+            raise SchemeFormatError(f"expected four sizes: n1 n2 n3 m, with m from 1 to {MAX_RANK}", line=line)
+        m, k, n, rank = head
+        sizes = (m * k, k * n, m * n)
+        rest += [(line, [])] * (3 - len(rest))
+        u, v, w = (_factor(*part, rank, entries) for part, entries in zip(rest, sizes, strict=True))
+        readings.append(reading_of_rows("fmm-text", (u, v, w), (m, k, n), C_TRANSPOSED, target, ring))
+    if not readings or (count is not None and count != len(readings)):
+        raise SchemeFormatError(f"{len(readings)} schemes, where the first line says {count or 'n1 n2 n3 m'}")
+    return readings
+
+
+def _factor(line: int, words: list[int], rank: int, entries: int) -> Rows:
+    numbers: Sequence[Number] = words
+    with on_line(line):
+        if len(words) == 2 * rank * entries and entries:
+            if 0 in words[1::2]:
+                raise SchemeFormatError("a denominator is 0")
+            numbers = [Fraction(p, q) for p, q in zip(words[::2], words[1::2], strict=True)]
+        if len(numbers) != rank * entries or not entries:
+            wanted = f"{rank} rows of {entries} entries make {rank * entries}"
+            raise SchemeFormatError(f"a line of {len(words)} numbers, where {wanted}")
+    rows = (numbers[at : at + entries] for at in range(0, len(numbers), entries))
+    return [[(index, value) for index, value in enumerate(row) if value] for row in rows]
+
+
+def _integer(word: str, line: int) -> int:
+    if not _INTEGER.fullmatch(word):
+        raise SchemeFormatError(f"{word[:12]!r} is not an integer", line=line)
+    return int(word)
+
+
+def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read the schemes of a text: every three sparse matrices L (R x m k), R (R x k n) and P (m n x R) make one.
+
+    A matrix is `rows cols R`, then `row col value` lines from 1, then `0 0 0`; values are p or p/q. The three may
+    come as files ..L.sms, ..R.sms and ..P.sms.
+    """
+    words = ((at, line.partition("#")[0].split()) for at, line in enumerate(text.splitlines(), start=1))
+    lines = ((at, line) for at, line in words if line)
+    matrices = [_matrix(*head, lines) for head in lines]
+    if not matrices or len(matrices) % 3:
+        raise SchemeFormatError(
+            f"{len(matrices)} matrices, where L, R and P belong; name one of the files ..L.sms, ..R.sms, ..P.sms "
+            "that stand beside each other, or put the three into one file"
+        )
+    return [_sparse_reading(matrices[i : i + 3], target, ring) for i in range(0, len(matrices), 3)]
+
+
+def _matrix(line: int, head: list[str], lines: Iterator[Line]) -> tuple[int, int, list[tuple[int, int, Number]]]:
+    """Rows, columns, and the (row, column, value) entries, 0-based, of the matrix that begins with a head."""
+    with on_line(line):
+        rows, cols = _places(head, "a matrix header such as 7 4 R")
+        if max(rows, cols) > MAX_RANK:
+            raise SchemeFormatError(f"a matrix of {rows} x {cols}, beyond {MAX_RANK}")
+    entries: list[tuple[int, int, Number]] = []
+    for at, words in lines:
+        with on_line(at):
+            row, col = _places(words, "an entry such as 1 2 -1/2")
+            if row == col == 0:
+                return rows, cols, entries
+            if not (1 <= row <= rows and 1 <= col <= cols):
+                raise SchemeFormatError(f"entry {row} {col} is outside the {rows} x {cols} matrix")
+            entries.append((row - 1, col - 1, parse_coefficient(words[2], "the entry")))
+    raise SchemeFormatError("the matrix has no end: expected a line 0 0 0", line=line)
+
+
+def _places(words: list[str], wanted: str) -> tuple[int, int]:
+    if len(words) != 3 or not all(map(_COUNT.fullmatch, words[:2])):
+        raise SchemeFormatError(f"expected {wanted}")
+    return int(words[0]), int(words[1])
+
+
+def _sparse_reading(
+    matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], target: Target | None, ring: Ring | None
+) -> Reading:
+    (rank, a, left), (again, b, right), (c, third, outputs) = matrices
+    if not rank == again == third:
+        raise SchemeFormatError(
+            f"L has {rank} rows, R has {again} and P has {third} columns: no one number of products"
+        )
+    if rank > len(left):
+        raise SchemeFormatError(f"{rank} products, but only {len(left)} entries in L")
+    factors: list[Rows] = []
+    for entries in (left, right, [(col, row, value) for row, col, value in outputs]):
+        factors.append([[] for _ in range(rank)])
+        for r, index, value in entries:
+            factors[-1][r].append((index, value))
+    return reading_of_rows("sms", (factors[0], factors[1], factors[2]), shape_of(a, b, c), C, target, ring)
+
+
+def _sniff_fast_matmul(text: str) -> bool:
+    """Return whether there are three blocks of numbers, parted by comment lines."""
+    head = text[:1_000_000]
+    return len(_blocks(head)) == 3 and _NUMBERS.fullmatch(head) is not None
+
+
+def _sniff_bini(text: str) -> bool:
+    """Return whether a header line is there and a line of columns."""
+    return ";" in text and re.search(_BINI, text[:20_000]) is not None
+
+
+bini = TextReader("bini", ".txt", C, _sniff_bini, _bini)
+fast_matmul = TextReader("fast-matmul", ".txt", C, _sniff_fast_matmul, _fast_matmul)
+fmm_text = TextReader(
+    "fmm-text", ".txt", C_TRANSPOSED, lambda text: _SIZES.fullmatch(text.lstrip()[:4000]) is not None, _fmm_text
+)
+sms = TextReader("sms", ".sms", C, lambda text: _SMS.match(text) is not None, _sms)
