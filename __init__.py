@@ -6,6 +6,7 @@ Names are loaded when they are first used: `import lcma` costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .version import __version__ as __version__
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
     from .kernels.compression import CompressConfig as CompressConfig
+    from .kernels.einsum import einsum as einsum
     from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
     from .kernels.torch.acceleration import accelerate_ as accelerate_
     from .kernels.torch.acceleration import restore_ as restore_
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from .schemes_db.catalog import Catalog as Catalog
     from .schemes_db.evaluate import evaluate as evaluate
     from .schemes_db.formats import read_file as read_file
+    from .schemes_db.formats import write_file as write_file
     from .schemes_db.resolve import resolve as resolve
     from .schemes_db.straightline import program_of as program_of
     from .search import find as find
@@ -81,6 +84,7 @@ _MODULES = {
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.compression": ("CompressConfig",),
+    ".kernels.einsum": ("einsum",),
     ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
@@ -93,7 +97,7 @@ _MODULES = {
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),
     ".schemes_db.catalog": ("Catalog",),
     ".schemes_db.evaluate": ("evaluate",),
-    ".schemes_db.formats": ("read_file",),
+    ".schemes_db.formats": ("read_file", "write_file"),
     ".schemes_db.resolve": ("resolve",),
     ".schemes_db.straightline": ("program_of",),
     ".search": ("find", "lift"),
@@ -110,16 +114,24 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(["__version__", *_HOMES])  # built from the table above
+_TORCH = ".kernels.torch"
+_MISSING = set() if find_spec("torch") else {name for name, home in _HOMES.items() if home.startswith(_TORCH)}
+
+__all__ = sorted({"__version__", *_HOMES} - _MISSING)  # what `from lcma import *` can import
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'lcma' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name], __name__), name)
+    try:
+        value = getattr(import_module(_HOMES[name], __name__), name)
+    except ModuleNotFoundError as error:
+        if name not in _MISSING:
+            raise
+        raise ModuleNotFoundError(f"lcma.{name} needs torch; pip install 'lcma[torch]'", name=error.name) from None
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return [*__all__]

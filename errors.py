@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -9,6 +10,10 @@ class LcmaError(Exception):
     """Base of every error that lcma raises on purpose: one line with the cause and the remedy."""
 
     exit_code = 2
+
+
+class ArgumentError(LcmaError, TypeError):
+    """An argument of another type than a function takes, or out of its range."""
 
 
 class TargetError(LcmaError, ValueError):
@@ -42,6 +47,12 @@ class PlanError(LcmaError):
     exit_code = 3
 
 
+class UnknownNameError(PlanError):
+    """A name that means nothing: of a walk, a strategy, a method, a suite of benchmarks and the like."""
+
+    exit_code = 2
+
+
 class RankError(PlanError):
     """A rank that a weight cannot have: the arguments are invalid for every strategy."""
 
@@ -60,7 +71,29 @@ class CatalogError(LcmaError):
     exit_code = 3
 
 
+class UnknownSchemeError(CatalogError):
+    """A name, a target or the start of a digest that means no scheme of the catalogue, or several."""
+
+    exit_code = 2
+
+
 class DamagedRowError(CatalogError):
     """A row of the catalogue whose data are not the scheme that it is the row of."""
 
     exit_code = 1
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Return "; did you mean ...?" with the choices that resemble a name, or nothing if none does."""
+    from difflib import get_close_matches
+
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = [by_lower[match] for match in get_close_matches(name.lower(), by_lower)]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def unknown_name(what: str, name: str, choices: Iterable[str]) -> UnknownNameError:
+    """Return the error of a name that is none of `choices`, with those that resemble it; `what` is what it names."""
+    known = list(choices)
+    hint = did_you_mean(name, known) or f"; choose one of {', '.join(known)}"
+    return UnknownNameError(f"{what} {name[:60]!r} is not known{hint}")

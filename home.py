@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -70,6 +72,27 @@ def _private_folder() -> Path:
     folder = tempfile.mkdtemp(prefix="lcma-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, seconds: float = math.inf) -> Iterator[None]:
+    """Exclude other processes that use the same lock file. The system releases the lock of a killed process.
+
+    The exclusion is absent where files cannot be locked, and where another process still has the lock after `seconds`.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError, ImportError):
+            import fcntl
+
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream, deadline = held.enter_context(path.open("a")), time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.005)
+        yield
 
 
 def write_atomic(path: Path, content: str | bytes | Iterable[bytes]) -> None:

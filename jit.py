@@ -15,16 +15,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numba
 from numba.core import caching
 from numba.core.compiler_lock import global_compiler_lock
 
-from .home import cache_folder, writable
+from .home import cache_folder, exclusive, writable
 
 LONGEST_WAIT = 120.0
 """Seconds that a process waits for another one's compilation before it compiles the function itself."""
@@ -87,36 +86,13 @@ class _Cache(caching.FunctionCache):
             with contextlib.suppress(Exception):
                 self.flush()
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Exclude other processes from compiling this function.
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Exclude other processes from compiling this function, for LONGEST_WAIT at most.
 
-        The exclusion ends after LONGEST_WAIT, and is absent where files cannot be locked. The system releases
-        the lock of a killed process. A function is compiled while the locks of its callers are held; the call
-        graph is acyclic, so processes cannot deadlock.
+        A function is compiled while the locks of its callers are held; the call graph is acyclic, so processes cannot
+        deadlock.
         """
-        path = Path(self._cache_path, f"{self._impl.filename_base}.lock")
-        with contextlib.ExitStack() as held:
-            with contextlib.suppress(OSError, ImportError):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _lock(held.enter_context(path.open("a")), time.monotonic() + LONGEST_WAIT)
-            yield
-
-
-def _lock(stream: IO[str], deadline: float) -> None:
-    """Lock an open file; return without the lock at the deadline.
-
-    Raises:
-        OSError: files of this folder cannot be locked.
-        ImportError: the system has no fcntl.
-    """
-    import fcntl
-
-    while time.monotonic() < deadline:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(0.005)
+        return exclusive(Path(self._cache_path, f"{self._impl.filename_base}.lock"), LONGEST_WAIT)
 
 
 def njit(function: Callable[..., Any] | None = None, /, *, stamped: Path | None = None, **options: Any) -> Any:

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from numpy import matmul as numpy_matmul
 from numpy import ndarray
 
+from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
+from ..schemes_db.operands import array_of
 from .array_product import SMALL, multiply
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
@@ -74,8 +76,8 @@ def matmul(
     is checked, and C cannot overflow then. A scheme multiplies int8 only if it is stated, into
     int32, and only if no sum of blocks overflows int8; "auto" is the classical product then. int8 tensors on a GPU
     need it. For all else
-    that numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
-    calls `np.matmul`, with its rules for the result.
+    that numpy multiplies (vectors, mixed dtypes, float16, bool, other integers) "auto" calls `np.matmul`, with its
+    rules for the result. Operands of another byte order are converted to the machine's.
 
     `ring` requests an exact product: "Z2" (of `lcma.BitMatrix`, or of arrays of bool and integers, taken modulo
     2), "GF(p)" or "Z/n" with a modulus up to 2^62 (any entries; the result is int64, 0 <= c < n), or "Z". Over Z the
@@ -95,6 +97,8 @@ def matmul(
             no candidate meets the limits, or an entry exceeds the stated `max_abs`.
         VerificationError: the scheme does not compute its target.
     """
+    if learn is not True:
+        need(bool, learn=learn)
     if not learn:
         from .learning import paused
 
@@ -121,6 +125,12 @@ def matmul(
             from .torch import ops
 
             return cast(Matrix, cast(Any, ops.automatic)(a, b))
+    given = (levels, max_error, max_workspace, max_abs, strategy, ring, out_dtype, precision)
+    if effort is not PREDICT or any(one is not None for one in given):  # the checks take microseconds
+        _check_options(levels, max_error, max_workspace, max_abs, strategy)
+        need(str, effort=effort)
+        need(str | ExactRing | None, ring=ring)
+        need(str | None, out_dtype=out_dtype, precision=precision)
     refuse_masks(a=a, b=b)
     if ring is not None:
         from .exact.products import exact_matmul
@@ -135,7 +145,7 @@ def matmul(
     if out_dtype is not None:
         raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
     if hasattr(b, "__lcma_prepared__"):
-        return cast(Matrix, cast(Any, b).multiply(np.asarray(a), out))
+        return cast(Matrix, cast(Any, b).multiply(array_of("a", a), out))
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
         from .torch import ops
 
@@ -146,7 +156,7 @@ def matmul(
         raise PlanError("precision is for tensors; leave it out for arrays")
     limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
     return multiply(
-        np.asarray(a), np.asarray(b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)
+        array_of("a", a), array_of("b", b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)
     )
 
 
@@ -169,6 +179,7 @@ def plan(
     Raises:
         PlanError, VerificationError: as `matmul`, or tensors of a CPU are given.
     """
+    _check_options(levels, max_error, max_workspace, max_abs, strategy)
     refuse_masks(a=a, b=b)
     limits: Any = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
@@ -179,8 +190,14 @@ def plan(
             raise PlanError("plans run arrays, or tensors of a GPU; pass x.numpy() of CPU tensors")
         request = request_of(a, b, name_of(a), **limits)
     else:
-        request = Request.of(np.asarray(a), np.asarray(b), **limits)
+        request = Request.of(array_of("a", a), array_of("b", b), **limits)
     return plan_for(request, scheme, levels, strategy=strategy)
+
+
+def _check_options(levels: Any, max_error: Any, max_workspace: Any, max_abs: Any, strategy: Any) -> None:
+    need(INTEGER | None, levels=levels, max_workspace=max_workspace, max_abs=max_abs)
+    need(NUMBER | None, max_error=max_error)
+    need(str | None, strategy=strategy)
 
 
 def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
@@ -202,9 +219,8 @@ def finite(*matrices: npt.ArrayLike) -> bool:
 
     Except by overflow: sums of blocks may exceed the largest number where the product itself does not.
     """
-    for matrix in matrices:
-        refuse_masks(matrix=matrix)
-    return all(bool(np.isfinite(matrix).all()) for matrix in matrices)
+    arrays = [array_of("matrix", matrix) for matrix in matrices]
+    return all(bool(np.isfinite(array).all()) for array in arrays if array.dtype.kind in "fc")
 
 
 def prepare(
@@ -215,4 +231,11 @@ def prepare(
     Raises:
         PlanError, VerificationError: as `matmul`.
     """
-    return [planned(Request(m, k, n, dtype), scheme)[0] for m, k, n in shapes]
+    need(str, dtype=dtype)
+    need(Iterable, shapes=shapes)
+    sizes = list(shapes)
+    for one in sizes:
+        if not isinstance(one, tuple | list) or len(one) != 3:
+            raise PlanError(f"shapes are triples of sizes (M, K, N), not {shown(one)}: prepare([(1024, 1024, 1024)])")
+        need(INTEGER, least=0, **dict(zip("MKN", one, strict=True)))
+    return [planned(Request(m, k, n, dtype), scheme)[0] for m, k, n in sizes]

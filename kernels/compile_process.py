@@ -12,9 +12,10 @@ import pickle
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from .planning.machine import Machine
 from .planning.profile import Profile
@@ -29,6 +30,9 @@ LISTED = 24
 
 ALIKE = 1.06
 """Of the candidates within this ratio of the best predicted seconds the one with the least code is compiled first."""
+
+LONGEST_SILENCE = 600.0
+"""Seconds for one candidate: a compiler that hangs would end the learning of all classes."""
 
 NICENESS = 15
 """Beside products on all processors the process gets about 3% of one: so much may learning cost. A thread of the same
@@ -76,18 +80,31 @@ class CompileProcess:
             assert process.stdin is not None
             assert process.stdout is not None
             _send(process.stdin, task)
-            while (found := _receive(process.stdout)) is not None:
+            while (found := self._answer(process.stdout)) is not None:
                 yield found
         except (OSError, EOFError, pickle.UnpicklingError, subprocess.SubprocessError):
             self.close()
 
+    def _answer(self, stream: BinaryIO | Any) -> Any:
+        """Return the next message; a process that is silent for too long is ended, which ends the wait."""
+        limit = threading.Timer(LONGEST_SILENCE, self.close)
+        limit.daemon = True
+        limit.start()
+        try:
+            return _receive(stream)
+        finally:
+            limit.cancel()
+
     def close(self) -> None:
         """End the process; what it has compiled stays in the caches."""
-        if self._process is not None:
+        process, self._process = self._process, None  # the thread that waits for an answer closes it, too
+        if process is not None:
             with contextlib.suppress(OSError):
-                self._process.kill()
-            self._process.wait()
-            self._process = None
+                process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):  # what it did not read is lost
+                    cast(BinaryIO, pipe).close()
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError, RankError
+from ..arguments import INTEGER, NUMBER, need
+from ..errors import PlanError, RankError, unknown_name
+from ..schemes_db.display import line
 from .factored import product_dtype, request_of
 from .plans import decision_for
 from .request import Request
@@ -63,8 +65,13 @@ class CompressConfig:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
+        need(str, kind=self.kind)
+        need(NUMBER, budget=self.budget, tolerance=self.tolerance)
+        need(INTEGER, blocks=self.blocks, steps=self.steps)
+        need(INTEGER | None, rank=self.rank)
+        need(str | None, patterns=self.patterns)
         if self.kind not in KINDS:
-            raise PlanError(f"kind {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
+            raise unknown_name("kind", self.kind, KINDS)
         if not 0 < self.budget < 1:
             raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
         if self.blocks < 1 or self.steps < 1 or (self.rank is not None and self.rank < 1):
@@ -180,6 +187,10 @@ class LayerReport:
     output_error: float | None = None
     predicted: float | None = None
     measured: float | None = None
+
+    def __repr__(self) -> str:
+        became = f"{self.structure}, {self.bytes_before} to {self.bytes_after} bytes, error {self.error:.2g}"
+        return line(f"layer {self.name}: {self.skipped or became}")
 
 
 def compress_weight(

@@ -70,16 +70,14 @@ def _cpu() -> tuple[Strategy, ...]:
     from .dense.cpu import CpuScheme, CpuVendor
     from .dense.naive import NaiveScheme
     from .exact.cpu import CpuExactLeaf, CpuExactScheme
-    from .structured.cpu import CpuKronecker
-    from .structured.steps_cpu import CpuBlockLowRank
+    from .structured.cpu import CpuStructured
 
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
-    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "dense"))
-    kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
-    low_rank = CpuBlockLowRank("strided", baseline=True), CpuBlockLowRank("dense")
+    structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
+    structured = (CpuStructured("strided", baseline=True), *structured)
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExactLeaf(), CpuExactScheme())
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank, *exact
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *structured, *exact
 
 
 def _cuda() -> tuple[Strategy, ...]:
@@ -92,20 +90,16 @@ def _cuda() -> tuple[Strategy, ...]:
     from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
     from .structured.block_schemes import CudaBlockSchemes
-    from .structured.cuda import CudaKronecker
-    from .structured.split_strategy import CudaSplitKronecker
-    from .structured.steps_cuda import CudaBlockLowRank
+    from .structured.cuda import CudaStructured
 
     names = ("vendor", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
-    sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "dense")
-    )
-    kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = CudaBlockLowRank("tiled"), CudaBlockLowRank("dense"), CudaBlockLowRank("decode", version=3)
-    low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
+    products = ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")
+    structured: tuple[Strategy, ...] = tuple(CudaStructured(name) for name in products)
+    structured = *structured, CudaStructured("decode", version=3), CudaBlockSchemes()
+    structured = CudaStructured("strided", baseline=True), *structured
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
     eight_bits: tuple[Strategy, ...] = *fp8, CudaInt8()
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
-    return *dense, *triangular, *kronecker, CudaSplitKronecker(), CudaBlockSchemes(), *low_rank, *exact
+    return *dense, *triangular, *structured, *exact

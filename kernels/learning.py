@@ -8,6 +8,7 @@ in an initialised process group, and while a CUDA graph is captured: there what 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import os
@@ -34,8 +35,16 @@ from .planning.tune import candidates
 from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 from .request import Request
 
-MOST_CLASSES = 1024
-"""Classes that are remembered; the least recently used ones are dropped."""
+MOST_CLASSES, MOST_JOBS = 1024, 256
+"""Classes that are remembered, of which the least recently used ones are dropped, and jobs that wait: a new class is
+prepared by a later call."""
+
+LAST_SECONDS = 10.0
+"""Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
+
+SWITCH_SECONDS = 1e-4
+"""Python's switch interval while plans are built beside calls: each operation of torch that a thread calls waits for
+it, 5 ms by default, so that on an H100 a second of planning cost a second of calls."""
 
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
@@ -89,7 +98,8 @@ class Learner:
         self._waiting: list[Lesson] = []
         self._jobs: list[Callable[[], object]] = []
         self._condition = threading.Condition()
-        self._started, self._idle = False, False
+        self._threads: list[threading.Thread] = []
+        self._idle = False
         self._process = CompileProcess()
         self._generation = plan_cache.generation
         self._warned = False
@@ -108,8 +118,9 @@ class Learner:
                 self._lessons = OrderedDict((k, v) for k, v in self._lessons.items() if v and not v.trial.decided)
             lesson = self._lessons.get(key)
             if lesson is None and not wait:
-                if key not in self._lessons:
+                if key not in self._lessons and len(self._jobs) < MOST_JOBS:
                     self._lessons[key] = None
+                    self._drop_oldest()
                     self._enqueue(partial(self._prepare, key))
                 return None
             if lesson is not None:
@@ -125,6 +136,20 @@ class Learner:
         """End the process that compiles; it is started again when it is needed."""
         self._process.close()
 
+    def end(self) -> None:
+        """Store what was decided, and wait for the threads: an interpreter that ends kills them within libraries."""
+        with self._condition:
+            self._idle = True
+            decided = [job for job in self._jobs if getattr(job, "func", None) == self._keep]
+            self._jobs.clear()
+            self._waiting.clear()
+            self._condition.notify_all()
+        self._process.close()
+        for thread in self._threads:
+            thread.join(LAST_SECONDS)
+        for job in decided:
+            job()
+
     def _enqueue(self, job: Callable[[], object]) -> None:
         """Append a short job of the background; the lock is held."""
         if not self._idle:
@@ -134,11 +159,12 @@ class Learner:
     def _start(self) -> None:
         """Start the threads with the first job, and wake them; the lock is held."""
         self._condition.notify_all()
-        if not self._started:
-            self._started = True
+        if not self._threads and not self._idle:
             try:
                 for loop in (self._next_job, self._next_supply):
-                    threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True).start()
+                    thread = threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
             except RuntimeError as error:  # no thread is to be had, or the interpreter ends: products are the vendor's
                 self._idle = True
                 self._jobs.clear()
@@ -148,6 +174,8 @@ class Learner:
         while True:
             with self._condition:
                 while (job := next_one()) is None:
+                    if self._idle:
+                        return
                     self._condition.wait()
             try:
                 job()
@@ -173,7 +201,7 @@ class Learner:
 
         request, _ = key
         machine, known = machine_for(request, measure=False), strategies(request.device)
-        plans = vendor_plans(request, machine, known) + _on_views(request, machine, known)
+        plans = vendor_plans(request, machine, known)
         trial = begun(len(plans))
         if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
             plans, trial = _remembered(plans, near, request, machine, known)
@@ -182,9 +210,13 @@ class Learner:
             found = self._lessons.get(key)
             if found is None:
                 self._lessons[key] = found = lesson
-            while len(self._lessons) > MOST_CLASSES:
-                self._lessons.popitem(last=False)
+            self._drop_oldest()
         return found
+
+    def _drop_oldest(self) -> None:
+        """Drop the least recently used classes above the bound; the lock is held."""
+        while len(self._lessons) > MOST_CLASSES:
+            self._lessons.popitem(last=False)
 
     def _wanted(self, lesson: Lesson) -> None:
         with self._condition:
@@ -198,6 +230,8 @@ class Learner:
         request = lesson.request
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(usual, SWITCH_SECONDS))
         try:
             for found in self._process.candidates(request, machine):
                 if (plan := _restored(found, request, machine, known)) is not None:
@@ -205,6 +239,7 @@ class Learner:
             for plan in _registered(request, machine, known):
                 _offer(plan, lesson)
         finally:
+            sys.setswitchinterval(usual)
             lesson.add([], complete=True)
 
     def _decided(self, lesson: Lesson) -> None:
@@ -239,16 +274,6 @@ def _offer(plan: Plan, lesson: Lesson) -> None:
     with contextlib.suppress(Exception):
         _load(plan)
         lesson.add([plan], complete=False)
-
-
-def _on_views(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
-    """Return the plans by the vendor's products alone that are no baseline: nothing is to be compiled for them."""
-    plans = []
-    for strategy in strategies.values():
-        if getattr(strategy, "on_views", False) and (candidate := strategy.restore("", (), request)) is not None:
-            plan = plan_candidate(strategy, candidate, request, machine)
-            plans += [plan] if isinstance(plan, Plan) else []
-    return plans
 
 
 def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
@@ -332,10 +357,12 @@ def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
 learner = Learner()
 """The learner of the process."""
 
+atexit.register(learner.end)
+
 
 def _start_anew() -> None:
+    plan_cache.reset()
     learner.reset()
-    plan_cache.clear()
 
 
 if hasattr(os, "register_at_fork"):

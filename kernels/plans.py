@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ..arguments import shown
 from ..errors import PlanError
 from ..schemes_db.certificate import Certificate
 from ..schemes_db.scheme import Scheme
@@ -54,13 +55,13 @@ def decision_for(
     automatic = isinstance(scheme, str) and scheme == AUTO
     if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
+    if automatic and levels is not None:
+        raise PlanError('levels is for a scheme that is named; name one, or leave levels out with scheme="auto"')
     check_not_removed(strategy, request)
     check_device_of(strategy, request.device)
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)
     if automatic:
-        if levels is not None:
-            raise PlanError('levels is for a scheme that is named; leave it out with scheme="auto"')
         if effort == "measure" and strategy is None and not (machine.wisdom and machine.wisdom.near(request)):
             from .tuning import tune
 
@@ -241,7 +242,7 @@ def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) 
 def _entries(scheme: object) -> Sequence[Any]:
     if not isinstance(scheme, Sequence) or isinstance(scheme, str | bytes):
         raise PlanError(
-            f"scheme must be a name, a scheme, a pair (scheme, certificate), or a list of these, not {scheme!r}"
+            f"scheme must be a name, a scheme, a pair (scheme, certificate), or a list of these, not {shown(scheme)}"
         )
     return scheme
 

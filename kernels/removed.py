@@ -16,14 +16,11 @@ REMOVED = {
     ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
     ("cuda", "causal", "halving"): "strips",
     ("cpu", "causal", "halving"): "strips",
-    ("cuda", "block-low-rank", "fused"): "strided",
-    ("cuda", "block-low-rank", "partial"): "tiled",
-    ("cuda", "block-low-rank", "permuted"): "strided",
-    ("cuda", "block-low-rank", "compiled"): "strided",
-    ("cpu", "block-low-rank", "permuted"): "strided",
-    **{(device, "block-low-rank", "quantized"): "strided" for device in ("cpu", "cuda")},
-    **{("cuda", "kronecker", name): "strided" for name in ("einsum", "bsr", "csr")},
-    **{("cpu", "kronecker", name): "slabs" for name in ("einsum", "bsr", "csr")},
+    ("cuda", "structured", "partial"): "tiled",
+    ("cuda", "structured", "compiled"): "strided",
+    **{(device, "structured", name): "strided" for device in ("cpu", "cuda") for name in ("permuted", "quantized")},
+    **{("cuda", "structured", name): "strided" for name in ("bmm", "einsum", "bsr", "csr")},
+    **{("cpu", "structured", name): "slabs" for name in ("bmm", "einsum", "bsr", "csr")},
 }
 """The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
 
@@ -34,11 +31,7 @@ def family_of(request: Request) -> str:
         return "exact"
     if request.is_dense:
         return "dense"
-    if not is_factored(request.structures[0]):
-        return "causal"
-    from .structured.chain import KroneckerSparse
-
-    return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
+    return "structured" if is_factored(request.structures[0]) else "causal"
 
 
 def check_not_removed(strategy: str | None, request: Request) -> None:

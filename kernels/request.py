@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..schemes_db.display import line
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
@@ -325,6 +326,9 @@ class Request:
         for label, planned, given in zip("ABC", self.layouts, actual.layouts, strict=True):
             if planned is not given:
                 raise PlanError(f"the plan is for {label} stored by {planned}, not {given}; plan again")
+
+    def __repr__(self) -> str:
+        return line(f"request {self}")
 
     def __str__(self) -> str:
         batch = f"{'x'.join(map(str, self.batch))} of " if self.batch else ""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arguments import need
 from ..errors import TargetError
-from .factor import COEFFICIENT_LIMIT, Factor
+from .factor import Factor
 from .provenance import Provenance, Step, constructed
-from .ring import QI, Q, Ring, Z
+from .ring import Ring, Z
 from .scheme import MAX_RANK, Scheme
 from .target import Target
 
 
 def naive(target: Target, ring: Ring = Z) -> Scheme:
     """The classical algorithm: one product a term of the target."""
+    need(Target, target=target)
+    need(Ring, ring=ring)
     m, k, n = target.shape
     terms = target.terms
     rank = len(terms)
@@ -37,6 +40,7 @@ def rotate(scheme: Scheme) -> Scheme:
 
     In the trilinear form tr(A B D), D dual to C, the roles (A, B, D) become (B, D, A).
     """
+    need(Scheme, scheme=scheme)
     return _derived(
         scheme, scheme.target.rotated(), (scheme.v, scheme.w.transposed(), scheme.u.transposed()), "rotation"
     )
@@ -44,12 +48,14 @@ def rotate(scheme: Scheme) -> Scheme:
 
 def transpose(scheme: Scheme) -> Scheme:
     """The scheme of C^T = B^T A^T: <m,k,n> to <n,k,m>."""
+    need(Scheme, scheme=scheme)
     factors = (scheme.v.transposed(), scheme.u.transposed(), scheme.w.transposed())
     return _derived(scheme, scheme.target.transposed(), factors, "transposition")
 
 
 def reverse(scheme: Scheme) -> Scheme:
     """The scheme with every block index order reversed: lower triangular targets become upper ones."""
+    need(Scheme, scheme=scheme)
     factors = (scheme.u.reversed(), scheme.v.reversed(), scheme.w.reversed())
     return _derived(scheme, scheme.target.reversed(), factors, "reversal")
 
@@ -60,6 +66,8 @@ def permute(scheme: Scheme, order: str) -> Scheme:
     Raises:
         TargetError: `order` is not an arrangement of the letters m, k, n.
     """
+    need(Scheme, scheme=scheme)
+    need(str, order=order)
     if sorted(order) != sorted("mkn"):
         raise TargetError(f"order {order!r} must be an arrangement of m, k and n")
     names = "mkn"
@@ -79,34 +87,8 @@ def tensor(outer: Scheme, inner: Scheme) -> Scheme:
     Raises:
         TargetError: different characteristics, an outer target with half blocks, or too large a result.
     """
-    if outer.ring.characteristic != inner.ring.characteristic:
-        raise TargetError(f"schemes over {outer.ring} and {inner.ring} have no tensor product")
-    target = outer.target.tensor(inner.target)
-    if outer.rank * inner.rank > MAX_RANK:
-        raise TargetError(f"the tensor product would have rank {outer.rank * inner.rank}, beyond {MAX_RANK}")
-    factors = []
-    for x, y in zip(outer.factors, inner.factors, strict=True):
-        refuse_large(x, y)
-        factors.append(x.tensor(y))
-    ring = next((ring for ring in (QI, Q) if ring in (outer.ring, inner.ring)), outer.ring)
-    name = f"{outer.name}*{inner.name}" if outer.name and inner.name else ""
-    origin = constructed("tensor", "tensor product", *((one.digest, one.provenance) for one in (outer, inner)))
-    u, v, w = factors
-    return Scheme(target, u, v, w, ring, name, origin)
-
-
-def refuse_large(outer: Factor, inner: Factor) -> None:
-    """Refuse two factors whose tensor product int64 may not hold.
-
-    Raises:
-        TargetError: coefficients beyond 2^62.
-    """
-    if 2 * _peak(outer) * _peak(inner) >= COEFFICIENT_LIMIT:
-        raise TargetError("the tensor product has coefficients beyond 2^62")
-
-
-def _peak(factor: Factor) -> int:
-    return max(factor.peak, factor.denominator)
+    need(Scheme, outer=outer, inner=inner)
+    return outer @ inner
 
 
 def _derived(scheme: Scheme, target: Target, factors: tuple[Factor, Factor, Factor], relation: str) -> Scheme:

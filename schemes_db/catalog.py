@@ -11,11 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import CatalogError, DamagedRowError, VerifyOnlyError
+from ..errors import CatalogError, DamagedRowError, UnknownSchemeError, VerifyOnlyError, did_you_mean
 from ..home import data_folder
 from .catalog_file import connect, copy_in_memory, transaction
 from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row
 from .certificate import Certificate
+from .display import line
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import migrate
@@ -34,12 +35,19 @@ class Catalog:
         CatalogError: the file is of a newer lcma, or is no catalogue.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None, reason: str = "") -> None:
+    def __init__(
+        self, connection: sqlite3.Connection | None = None, path: Path | None = None, reason: str = ""
+    ) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise CatalogError("a catalogue is opened by Catalog.open(), Catalog.open(path) or Catalog.in_memory()")
         self._connection = connection
         self.path = path
         self._reason = reason
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._sync_shipped()
+
+    def __repr__(self) -> str:
+        return line(f"catalogue {self.path or 'in memory'}")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query.
@@ -151,14 +159,29 @@ class Catalog:
             connection.execute("DELETE FROM aliases WHERE digest NOT IN (SELECT digest FROM schemes)")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 
-    def add(self, scheme: Scheme, certificate: Certificate, overwrite: str = "never") -> bool:
+    def as_good(self, scheme: Scheme) -> CatalogueRow | None:
+        """A listed scheme of the same target and ring that a scheme adds nothing to, or None.
+
+        It has no higher rank, no more products (full + half / 2), no more nonzeros, and is ternary if the scheme is.
+        """
+        mine = entry_of(scheme, "user", 0)
+        wanted = (mine.rank, mine.products, mine.nonzeros, not mine.ternary)
+        for row in sorted(self.entries(mine.target, mine.ring, mine.rank), key=lambda row: row.digest != mine.digest):
+            if all(
+                x <= y for x, y in zip((row.rank, row.products, row.nonzeros, not row.ternary), wanted, strict=True)
+            ):
+                return row
+        return None
+
+    def add(self, scheme: Scheme, certificate: Certificate, overwrite: str = "never", *, listed: bool = True) -> bool:
         """Keep a certified scheme with its lineage; False if it is not kept because it was there already.
 
         With `overwrite="improved"` the user's schemes of a target and ring stay on their Pareto
         frontier of products (rank; full + half / 2), additions and growth factor: a scheme that
         another is at least as good as in all of these is not stored, and the schemes that it dominates
         are removed. With "distinct" the same is done only among schemes that are not distinguished up to
-        symmetry (see `alike`), and additions after sharing count, too.
+        symmetry (see `alike`), and additions after sharing count, too. A new scheme that is not `listed` is found by
+        its digest only, as what another one was made from.
 
         Raises:
             CatalogError: the certificate is of another scheme, or the catalogue cannot be written.
@@ -179,7 +202,7 @@ class Catalog:
         with self._writing() as connection:
             if overwrite != "never" and not self._make_room(connection, mine, alike, scheme.provenance.parents):
                 return False
-            return self._insert(connection, mine, scheme, document)
+            return self._insert(connection, mine, scheme, document, listed)
 
     def _stored(self, scheme: Scheme) -> bool:
         """Return whether there is nothing to write of a scheme: it is listed, and so are all its parents as such."""
@@ -270,7 +293,7 @@ class Catalog:
     def _entry_of(self, digest: str) -> CatalogueRow:
         rows = self._rows(f"SELECT {', '.join(ENTRY_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
         if not rows:
-            raise CatalogError(f"no scheme {digest[:12]} in the catalogue")
+            raise UnknownSchemeError(f"no scheme {digest[:12]} in the catalogue")
         return entry_of_row(rows[0])
 
     def _own(self, digest: str, what: str) -> CatalogueRow:
@@ -337,14 +360,17 @@ class Catalog:
             connection.execute("UPDATE schemes SET invariants = ? WHERE digest = ?", (found, digest))
         return found
 
-    def _insert(self, connection: sqlite3.Connection, entry: CatalogueRow, scheme: Scheme, document: str) -> bool:
+    def _insert(
+        self, connection: sqlite3.Connection, entry: CatalogueRow, scheme: Scheme, document: str, listed: bool = True
+    ) -> bool:
         row = (*(getattr(entry, column) for column in ENTRY_COLUMNS), *scheme.target.shape, document)
         cursor = connection.execute(
             f"INSERT OR IGNORE INTO schemes ({', '.join(ENTRY_COLUMNS)}, m, k, n, document) "
             f"VALUES ({', '.join('?' * len(row))})",
             row,
         )
-        connection.execute("UPDATE schemes SET superseded = 0 WHERE digest = ?", (entry.digest,))
+        if listed or cursor.rowcount == 1:
+            connection.execute("UPDATE schemes SET superseded = ? WHERE digest = ?", (not listed, entry.digest))
         connection.executemany(
             "INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)",
             [(scheme.digest, parent, scheme.provenance.relation) for parent in scheme.provenance.parents],
@@ -424,9 +450,11 @@ class Catalog:
                 (key,),
             )
         if not rows:
-            raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
+            names = "SELECT name FROM schemes UNION SELECT name FROM aliases UNION SELECT target FROM schemes"
+            hint = did_you_mean(key, [name for (name,) in self._rows(names)]) or "; `lcma list` shows what there is"
+            raise UnknownSchemeError(f"no scheme {key[:60]!r} in the catalogue{hint}")
         if len(rows) > 1:
-            raise CatalogError(f"{key!r} names several schemes; give more of the digest, such as {rows[0][0][:12]}")
+            raise UnknownSchemeError(f"{key!r} means several schemes; give more of the digest: {rows[0][0][:12]}")
         return str(rows[0][0]), str(rows[0][1])
 
     def parents(self, digest: str) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import SchemeFormatError
+from .display import line, table
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,21 @@ class Proof:
     full: int = 0
     half: int = 0
 
+    @property
+    def evidence(self) -> str:
+        """What was checked, in one line."""
+        parts = [f"{self.equations:,} equations, each holds"] if self.equations else []
+        parts += [f"{self.rounds:,} random instances"] if self.rounds else []
+        if self.primes:
+            more = f" and {len(self.primes) - 4} more" if len(self.primes) > 4 else ""
+            parts.append(f"modulo {', '.join(map(str, self.primes[:4]))}{more}")
+        if self.error_log2 is not None:
+            parts.append(f"a wrong scheme passes with probability below 2^{self.error_log2:.0f}")
+        return "; ".join(parts) or "passed"
+
+    def __repr__(self) -> str:
+        return line(f"proof {self.method}: {self.evidence}")
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -40,6 +56,18 @@ class Certificate:
     digest: str
     proofs: tuple[Proof, ...]
     version: str
+
+    def __repr__(self) -> str:
+        return line(f"certificate {self._subject}, {', '.join(self.methods)}, digest {self.digest[:12]}")
+
+    def _repr_html_(self) -> str:
+        """The proofs as a table, for a notebook."""
+        title = f"{self._subject}, proven by lcma {self.version}; digest {self.digest}"
+        return table(title, ("method", "what was checked"), [(one.method, one.evidence) for one in self.proofs])
+
+    @property
+    def _subject(self) -> str:
+        return f"{self.target}:{self.rank} over {self.ring}"
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import need
 from ..errors import PlanError
 from .grids import Kind
-from .masks import refuse_masks
+from .operands import array_of
 from .program import Coefficient, Lin, Load, Product, ProductKind, Program
 
 Matrix = npt.NDArray[Any]
@@ -34,7 +35,10 @@ def evaluate(program: Program, a: Matrix, b: Matrix) -> Matrix:
     Raises:
         PlanError: a size is not a multiple of the grid.
     """
-    refuse_masks(a=a, b=b)
+    need(Program, program=program)
+    a, b = array_of("a", a), array_of("b", b)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise PlanError(f"a must be (M, K) and b (K, N), not {a.shape} and {b.shape}")
     target = program.target
     for label, matrix, grid in (("A", a, (target.m, target.k)), ("B", b, (target.k, target.n))):
         if any(size % parts for size, parts in zip(matrix.shape, grid, strict=True)):

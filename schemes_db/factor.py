@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SchemeFormatError
+from ..errors import SchemeFormatError, TargetError
+from .display import line
 from .gaussian import Gaussian
 
 IntArray = npt.NDArray[np.int64]
@@ -78,6 +79,10 @@ class Factor:
                 raise SchemeFormatError("a coefficient is beyond +-2^62")
             numerators = numerators.astype(np.int64)
         return cls(rows, cols, indptr, indices[order].astype(np.int64), numerators, denominator)
+
+    def __repr__(self) -> str:
+        over = f" over {self.denominator}" if self.denominator != 1 else ""
+        return line(f"factor {self.rank} x {self.rows} x {self.cols}, {len(self.values)} nonzeros{over}")
 
     @property
     def rank(self) -> int:
@@ -276,3 +281,17 @@ def integer_array(numerators: Sequence[int], denominator: int = 1) -> IntArray:
     array = np.empty(len(numerators), dtype=object)
     array[:] = numerators
     return array
+
+
+def refuse_large(outer: Factor, inner: Factor) -> None:
+    """Refuse two factors whose tensor product int64 may not hold.
+
+    Raises:
+        TargetError: coefficients beyond 2^62.
+    """
+    if 2 * _peak(outer) * _peak(inner) >= COEFFICIENT_LIMIT:
+        raise TargetError("the tensor product has coefficients beyond 2^62")
+
+
+def _peak(factor: Factor) -> int:
+    return max(factor.peak, factor.denominator)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from . import costs
+from .display import line
 from .scheme import Scheme
 from .straightline import program_of
 
@@ -34,6 +35,9 @@ class CatalogueRow:
     ternary: bool
     origin: str
     added: str
+
+    def __repr__(self) -> str:
+        return line(f"{self.target}:{self.rank} over {self.ring} {self.name or self.digest[:12]}, {self.origin}")
 
     @property
     def products(self) -> float:

@@ -10,7 +10,9 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
+from ..arguments import need
 from ..errors import PlanError, SchemeFormatError
+from .display import line
 from .grids import Kind
 from .ring import Ring
 from .target import Target
@@ -149,6 +151,9 @@ class Program:
     inner: tuple[tuple[ProductKind, Program], ...] = ()
 
     def __post_init__(self) -> None:
+        need(Target, target=self.target)
+        need(Ring, ring=self.ring)
+        need(tuple, ops=self.ops, inner=self.inner)
         known: set[int] = set()
         grids = {"A": (self.target.m, self.target.k), "B": (self.target.k, self.target.n)}
         for position, op in enumerate(self.ops):
@@ -162,6 +167,10 @@ class Program:
                 if op.dst in known:
                     raise SchemeFormatError(f"op {position} sets value {op.dst} a second time")
                 known.add(op.dst)
+
+    def __repr__(self) -> str:
+        depth = f", {self.levels} levels" if self.inner else ""
+        return line(f"program {self.target}:{self.rank} over {self.ring}, {self.additions} additions{depth}")
 
     @property
     def levels(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import SchemeFormatError
+from .display import line
 
 KINDS = ("", "paper", "textbook", "search", "composition", "import")
 
@@ -125,6 +126,10 @@ class Provenance:
     file_sha256: str = ""
     steps: tuple[Step, ...] = ()
     not_kept: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        what = (self.source, self.command, self.remark, self.file_sha256[:12])
+        return line(f"provenance {self.kind or 'unknown'} {next(filter(None, what), '')}")
 
     @property
     def history(self) -> tuple[Step, ...]:

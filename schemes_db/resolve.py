@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
-from ..errors import CatalogError
+from ..arguments import need
+from ..errors import UnknownSchemeError
 from .algebra import naive, permute, tensor
 from .catalog import Catalog
 from .certificate import Certificate
@@ -33,6 +34,8 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
         CatalogError: nothing has that name.
         TargetError: a target in it is not understood, or the composition is not possible.
     """
+    need(str, name=name)
+    need(Catalog | None, catalog=catalog)
     parts = [part.strip() for part in name.split("*")]
     if len(parts) > 1:
         scheme, certificate = resolve(parts[0], catalog)
@@ -65,7 +68,7 @@ def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
             scheme, certificate = catalog.find(entry.digest)
             return (scheme, certificate) if order == ORDERS[0] else (permute(scheme, order), None)
     what = f"{target.name} of rank {wanted}" if wanted is not None else target.name
-    raise CatalogError(
+    raise UnknownSchemeError(
         f"no scheme for {what} in the catalogue; try `lcma search {target.name}`, or use naive:{target.name}"
     )
 

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from ..arguments import need
 from ..errors import TargetError
 
 
@@ -44,6 +45,7 @@ def parse_ring(name: str) -> Ring:
     Raises:
         TargetError: there is no such ring.
     """
+    need(str, name=name)
     if ring := _NAMED.get(name.strip().lower()):
         return ring
     if match := re.fullmatch(r"[zZ](\d{1,7})", name.strip()):

@@ -14,13 +14,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SchemeFormatError
-from .factor import COEFFICIENT_LIMIT, Factor, IntArray, integer_array
+from ..arguments import need
+from ..errors import SchemeFormatError, TargetError
+from .display import line
+from .drawing import picture
+from .factor import COEFFICIENT_LIMIT, Factor, IntArray, integer_array, refuse_large
 from .gaussian import Gaussian, gaussian, simplest
 from .grids import Kind
 from .masks import mask_reason
-from .provenance import Provenance
-from .ring import Z2, Q, Ring, Z
+from .provenance import Provenance, constructed
+from .ring import QI, Z2, Q, Ring, Z
 from .target import Target
 
 MAX_RANK = 1 << 20
@@ -49,6 +52,11 @@ class Scheme:
     provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:
+        need(Target, target=self.target)
+        need(Factor, u=self.u, v=self.v, w=self.w)
+        need(Ring, ring=self.ring)
+        need(str, name=self.name)
+        need(Provenance, provenance=self.provenance)
         m, k, n = self.target.shape
         rank = self.u.rank
         if not 1 <= rank <= MAX_RANK:
@@ -199,8 +207,40 @@ class Scheme:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def __matmul__(self, inner: Scheme) -> Scheme:
+        """The composition: every block product of this scheme computed by `inner`; rank is the product of the ranks.
+
+        Raises:
+            TargetError: different characteristics, an outer target with half blocks, or too large a result.
+        """
+        if not isinstance(inner, Scheme):
+            return NotImplemented
+        if self.ring.characteristic != inner.ring.characteristic:
+            raise TargetError(f"schemes over {self.ring} and {inner.ring} have no tensor product")
+        target = self.target.tensor(inner.target)
+        if self.rank * inner.rank > MAX_RANK:
+            raise TargetError(f"the tensor product would have rank {self.rank * inner.rank}, beyond {MAX_RANK}")
+        factors = []
+        for x, y in zip(self.factors, inner.factors, strict=True):
+            refuse_large(x, y)
+            factors.append(x.tensor(y))
+        ring = next((ring for ring in (QI, Q) if ring in (self.ring, inner.ring)), self.ring)
+        name = f"{self.name}*{inner.name}" if self.name and inner.name else ""
+        origin = constructed("tensor", "tensor product", *((one.digest, one.provenance) for one in (self, inner)))
+        u, v, w = factors
+        return Scheme(target, u, v, w, ring, name, origin)
+
+    @property
+    def label(self) -> str:
+        """Target, rank and ring in a few words."""
+        return f"{self.target}:{self.rank} over {self.ring}"
+
     def __repr__(self) -> str:
-        return f"<{self.target}:{self.rank} over {self.ring}>"
+        return line(self.label)
+
+    def _repr_html_(self) -> str:
+        """The products as pictures and equations, for a notebook."""
+        return picture(f"{self.label} {self.name}", self.target, self.factors)
 
 
 def _distinct(factor: Factor) -> list[list[int]]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from heapq import heappop, heappush
 
+from ..arguments import need
 from ..errors import PlanError
 from .costs import product_kinds
 from .factor import Factor
@@ -30,6 +31,8 @@ def program_of(scheme: Scheme, cse: bool = True) -> Program:
     Raises:
         PlanError: a coefficient is not real.
     """
+    need(Scheme, scheme=scheme)
+    need(bool, cse=cse)
     if scheme.gaussian:
         raise PlanError(f"{scheme!r} has coefficients that are not real: it has no program")
     _, k, n = scheme.target.shape

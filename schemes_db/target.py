@@ -10,7 +10,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import TargetError
+from ..arguments import INTEGER, need
+from ..errors import TargetError, did_you_mean
+from .display import line
 from .grids import (
     KINDS,
     LETTERS,
@@ -65,6 +67,9 @@ class Target:
     entries: Entries | None = None
 
     def __post_init__(self) -> None:
+        need(INTEGER, m=self.m, k=self.k, n=self.n)
+        need(tuple, a=self.a, b=self.b, c=self.c)
+        need(bool, block_recursive=self.block_recursive, shared=self.shared)
         for size in (self.m, self.k, self.n):
             if not 1 <= size <= MAX_DIMENSION:
                 raise TargetError(f"grid {self.m}x{self.k}x{self.n}: each of m, k, n must be 1 to {MAX_DIMENSION}")
@@ -146,6 +151,9 @@ class Target:
             return f"{base}:{pair.name}"
         written = ",".join("/".join("".join(LETTERS[kind] for kind in row) for row in grid) for grid in grids)
         return f"{base}:blocks({written})"
+
+    def __repr__(self) -> str:
+        return line(f"target {self}")
 
     def __str__(self) -> str:
         """The name for people: that of a map given term by term says how many there are, and not which."""
@@ -369,7 +377,8 @@ def _placed(shape: tuple[int, int, int], form: str) -> tuple[int, Kinds] | None:
         rows, cols = ((m, k), (k, n), (m, n))[role]
         return (role, triangular_grid(rows, side == "upper")) if rows == cols else None
     raise TargetError(
-        f"target form {form!r} is not known; choose one of {', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
+        f"target form {form!r} is not known{did_you_mean(form, (*_TRIANGULAR, GRAM))}; choose one of "
+        f"{', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
         "band(w), prefix(p), window(w), mask(FILE), tensor(FILE), a pair such as ul, ss or gt, or several of "
         "different matrices with + between"
     )
@@ -413,6 +422,7 @@ def parse_target(name: str, files: bool = True) -> Target:
     Raises:
         TargetError: the name is none of these, or its parts do not fit together.
     """
+    need(str, name=name)
     if from_file := re.fullmatch(r"(?:(\d{1,3})x(\d{1,3})x(\d{1,3}):)?tensor\((.+)\)", name.strip()):
         if not files:
             raise TargetError(f"target {name[:60]!r} names a tensor file; write the terms themselves as terms(...)")
@@ -426,8 +436,9 @@ def parse_target(name: str, files: bool = True) -> Target:
         return Target(m, m, n, full_grid(m, m), full_grid(m, n), c)
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())
     if not match:
+        sizes = re.findall(r"[1-9]\d{0,5}", name) or ["3"]
         raise TargetError(
-            f"target {name[:60]!r} is not understood; write MxKxN, such as 3x3x3, "
+            f"target {name[:60]!r} is not understood; write MxKxN, such as {'x'.join([*sizes, *sizes[-1:] * 2][:3])}, "
             "or MxKxN:tri-left|tri-right|tri-out|gram[:upper]"
         )
     shape = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))

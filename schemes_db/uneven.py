@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import TargetError
-from .algebra import refuse_large
 from .constructions import AXES, FACTOR_AXES, need_general, wider, without_zeros
-from .factor import COEFFICIENT_LIMIT, Factor, IntArray
+from .factor import COEFFICIENT_LIMIT, Factor, IntArray, refuse_large
 from .provenance import constructed
 from .scheme import MAX_RANK, Scheme
 from .shared_factors import COMMON, Group, check_groups, scalar

@@ -1,7 +1,5 @@
 """Fixtures that every test has: a home of its own, and a few schemes built by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Compiled code on disk: one process compiles a function, whoever else needs it waits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """One name, one meaning: no two public classes of schemes, proofs, searches and kernels share a name."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path

@@ -75,9 +75,21 @@ def test_lazy_names_are_mirrored_for_type_checkers():
         assert getattr(lcma, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         lcma.nothing  # noqa: B018
-    assert set(lcma.__all__) <= set(dir(lcma))
+    assert dir(lcma) == lcma.__all__ == sorted({"__version__", *lcma._HOMES})
     # These are packages; a function of the same name would hide one of them.
     assert not {"verify", "search", "kernels", "schemes_db", "workbench"} & set(lcma.__all__)
+
+
+def test_all_names_but_those_of_torch_are_imported_without_it():
+    code = (
+        "import sys\nsys.modules['torch'] = None\nfrom lcma import *\nimport lcma\n"
+        "assert matmul([[2]], [[3]]) == 6 and 'FastLinear' not in globals()\n"
+        "assert 'FastLinear' not in dir(lcma) and set(dir(lcma)) <= set(globals())\n"
+        "lcma.FastLinear"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = run.stderr.splitlines()[-1]
+    assert last == "ModuleNotFoundError: lcma.FastLinear needs torch; pip install 'lcma[torch]'"
 
 
 def modules_after(code, *arguments):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import LcmaError, SchemeFormatError
 from ..schemes_db import Certificate, Scheme
+from ..schemes_db.display import line
 from ..schemes_db.formats.reading import factor_of, ring_of
 from ..schemes_db.gaussian import Gaussian, Number
 from ..schemes_db.inexact import Approximation, Inexact, Row
@@ -61,6 +62,9 @@ class ApproximateReport:
     ok = False
     certificate: Certificate | None = None
     outcomes: tuple[Outcome, ...] = ()
+
+    def __repr__(self) -> str:
+        return line(f"report {self.headline()}")
 
     def headline(self) -> str:
         """Return the verdict in one line."""

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from ..errors import LcmaError, VerificationError, VerifyOnlyError
+from ..arguments import need
+from ..errors import LcmaError, VerificationError, VerifyOnlyError, unknown_name
 from ..schemes_db import Certificate, Proof, Scheme
 from ..version import __version__
 from .exact import check_exact
@@ -27,10 +28,12 @@ def check(scheme: Scheme, method: str = "exact") -> Outcome:
     Raises:
         LcmaError: the method is not known, or is not "exact" where a coefficient exceeds int64.
     """
+    need(Scheme, scheme=scheme)
+    need(str, method=method)
     try:
         checker = METHODS[method]
     except KeyError:
-        raise LcmaError(f"method {method!r} is not known; choose one of {', '.join(METHODS)}") from None
+        raise unknown_name("method", method, METHODS) from None
     if scheme.large and method != "exact":
         raise LcmaError(f"{scheme!r} has coefficients beyond int64, which are verified by exact, not by {method}")
     return checker(scheme)
@@ -60,6 +63,8 @@ def certify(scheme: Scheme, methods: Sequence[str] = ("exact",)) -> Certificate:
         VerificationError: it does not; the message names the first wrong equation.
         VerifyOnlyError: it does, but a coefficient exceeds int64.
     """
+    need(Scheme, scheme=scheme)
+    need(tuple | list, methods=methods)
     return certificate_of(scheme, [check(scheme, method) for method in methods])
 
 
@@ -77,6 +82,8 @@ def recheck(scheme: Scheme, certificate: Certificate) -> Certificate:
         VerificationError: the certificate is of another scheme, a proof fails, a result differs from
             the certificate's claim, or the proof cannot be repeated.
     """
+    need(Scheme, scheme=scheme)
+    need(Certificate, certificate=certificate)
     return certificate_of(scheme, recheck_outcomes(scheme, certificate))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import SchemeFormatError
 from ..schemes_db import Certificate, Proof, Q, Ring, Z
+from ..schemes_db.display import line
 from ..schemes_db.formats import Reading
 from ..schemes_db.formats.linear_program import BilinearPrograms
 from ..schemes_db.formats.reading import C_TRANSPOSED, C
@@ -36,6 +37,9 @@ class ProgramReport:
     @property
     def ok(self) -> bool:
         return all(outcome.ok for outcome in self.outcomes)
+
+    def __repr__(self) -> str:
+        return line(f"report {self.headline()}")
 
     def headline(self) -> str:
         """Return the verdict in one line."""

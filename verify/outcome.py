@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..schemes_db import Proof, Scheme
+from ..schemes_db.display import line
 from ..schemes_db.factor import Factor
 from ..schemes_db.gaussian import Gaussian, Number, bits, gaussian, simplest
 
@@ -49,6 +50,9 @@ class Outcome:
     first: Mismatch | None = None
     holds_mod_2: bool | None = None
     reason: str = ""
+
+    def __repr__(self) -> str:
+        return line(f"outcome {self.method}: {self.explain()}")
 
     @property
     def ok(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 
+from ..arguments import need
 from ..errors import SchemeFormatError, VerificationError
 from ..schemes_db import Kind, Program, Proof, Scheme
 from ..schemes_db.formats.reading import factor_of
@@ -30,6 +31,7 @@ def check_program(program: Program) -> Outcome:
     A product declared half must satisfy the rule for half products: its outputs, or the blocks of that
     operand, are all the same half. `wrong` and `first` are those of the level that fails first.
     """
+    need(Program, program=program)
     start = time.perf_counter()
     outcome = _check(program, {})
     proof = outcome.proof and dataclasses.replace(outcome.proof, method="program")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..arguments import PATH, need
 from ..errors import SchemeFormatError, VerificationError, VerifyOnlyError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
+from ..schemes_db.display import line
 from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
@@ -47,6 +50,11 @@ class Report:
     hint: str = ""
     """Of a scheme that is not valid: what it is nearest to."""
 
+    def _repr_html_(self) -> str:
+        """The verdict, the certificate and the pictures of the scheme, for a notebook."""
+        certificate = self.certificate._repr_html_() if self.certificate else ""
+        return f"<p>{escape(self.headline())}</p>{certificate}{self.scheme._repr_html_()}"
+
     @property
     def ok(self) -> bool:
         return all(outcome.ok for outcome in self.outcomes)
@@ -60,6 +68,9 @@ class Report:
     def known(self) -> KnownRank | None:
         """The best known rank of the target over the ring that was proven."""
         return best_known(self.scheme.target, self.scheme.ring)
+
+    def __repr__(self) -> str:
+        return line(f"report {self.headline()}")
 
     def headline(self) -> str:
         """Return the first line: the verdict, the scheme, the method with its numbers."""
@@ -277,6 +288,7 @@ def verify_file(
     Raises:
         SchemeFormatError: the file cannot be read as schemes.
     """
+    need(tuple | list, methods=methods)
     readings = read_file(path, format, target, ring, allow_pickle)
     return [
         judge(reading, label, methods, ring) for reading, label in zip(readings, _labels(path, readings), strict=True)
@@ -290,6 +302,7 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
         SchemeFormatError: the file cannot be read as schemes.
         VerificationError: a scheme has no certificate, or one with a false claim.
     """
+    need(PATH, path=path)
     readings = read_file(path, allow_pickle=allow_pickle)
     reports: list[AnyReport] = []
     for reading, label in zip(readings, _labels(path, readings), strict=True):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import INTEGER, NUMBER, need
 from ..errors import LcmaError
 from ..schemes_db import Kind, Proof, Target
 from ..schemes_db.grids import Kinds
@@ -59,9 +60,21 @@ def check_traced(
     Raises:
         LcmaError: another dtype, a modulus that is not for it, or half blocks that would not be square.
     """
+    need(Callable, call=call)
+    need(Target, target=target)
+    need(tuple | list | None, sizes=sizes)
+    need(str, dtype=dtype)
+    need(INTEGER, least=0, modulus=modulus)
+    need(NUMBER, error_log2=error_log2)
+    need(INTEGER | None, least=0, seed=seed)
     start = time.perf_counter()
+    if dtype not in (known := (*INTEGER_BITS, *FLOATS, "object")):
+        raise LcmaError(f"dtype {dtype!r} is not traced; choose one of {', '.join(known)}")
     values = _Values(np.dtype(dtype), modulus)
+    if sizes is not None and len(sizes) != 3:
+        raise LcmaError(f"sizes are three numbers (M, K, N), not {len(sizes)}")
     m, k, n = sizes or _default_sizes(target)
+    need(INTEGER, least=0, M=m, K=k, N=n)
     masks = [present(grid, (rows, cols)) for grid, rows, cols in ((target.a, m, k), (target.b, k, n), (target.c, m, n))]
     generator = fresh_generator(seed)
     rounds = math.ceil(error_log2 / values.per_round)

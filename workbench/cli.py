@@ -10,49 +10,18 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
-from ..errors import LcmaError
+from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
+from .destination import FORCE
 from .environment import prepare
+from .help import GROUPS
 from .interrupts import insist
+from .output import WIDE
 
-COMMANDS = {
-    "add": "Verify schemes from files and store them in the catalogue.",
-    "additions": "Find a program with few additions.",
-    "analyse": "Count the savings and costs of schemes in causal attention.",
-    "bench": "Run a suite of benchmarks: interleaved, checked first, stored as rows.",
-    "cache": "Show or clear the compiled code that lcma keeps.",
-    "compose": "Compose the best scheme for a size from those of the catalogue.",
-    "compress": "Replace the linear weights of a stored model by structured ones, and report every layer.",
-    "convert": "Verify a scheme file and write it in another format.",
-    "demo": "Find, prove, store and run a scheme, in about a minute.",
-    "doctor": "Show processor, libraries and folders of this machine, and prove the shipped schemes again.",
-    "explore": "Show the flip graph around schemes, modulo 2.",
-    "export": "Write schemes of the catalogue as text.",
-    "improve": "Improve the catalogue: ranks behind the best known ones, fronts of structured targets.",
-    "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
-    "list": "List the schemes of the catalogue.",
-    "merge": "Merge the finds of several searches.",
-    "plan": "Show how a product would be run, and why.",
-    "recombine": "Combine the products of several schemes into the cheapest scheme.",
-    "remove": "Remove your own schemes from the catalogue, by name or by the start of their digest.",
-    "rename": "Give one of your schemes, or an added name of any scheme, another name.",
-    "report": "Write schemes, benchmarks and figures as pages and pictures.",
-    "resume": "Continue a search or an improvement from its folder.",
-    "run": "Multiply the matrices of two files by a certified scheme, or by the fastest plan.",
-    "same": "Compare two schemes up to change of basis and permutation of roles.",
-    "search": "Search for schemes of low rank; finds are certified and stored in the catalogue.",
-    "show": "Show a scheme: equations, costs, certificate, provenance.",
-    "site": "Write the catalogue as static pages into the folder OUT.",
-    "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
-    "status": "Show the progress of searches and improvements.",
-    "structure": "Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.",
-    "suggest": "List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.",
-    "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
-    "tune": "Measure the best candidates for a product, and use the measured times in later plans.",
-    "verify": "Prove or refute the schemes in files.",
-}
+COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
 COMPUTING = {"bench", "compress", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
 """The commands that multiply matrices or plan products."""
@@ -71,6 +40,10 @@ NO_FAULT_OF_OURS = frozenset(
 class _LazyGroup(click.Group):
     """A group that imports a command's module only when that command is asked for."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta.update({WIDE: "--wide" in args, FORCE: "--force" in args})  # wherever they stand
+        return super().parse_args(ctx, [one for one in args if one not in ("--wide", "--force")])
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -82,21 +55,36 @@ class _LazyGroup(click.Group):
         command: click.Command = import_module(f".commands.{name}", __package__).command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help":
+            args = [*args[1:2], "--help"]
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise unknown_name("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="lcma")
+@click.option("--wide", is_flag=True, expose_value=False, help="Show all columns of tables. May stand anywhere.")
+@click.option("--force", is_flag=True, expose_value=False, help="Replace files without a question. May stand anywhere.")
+@click.version_option(__version__, "-V", "--version", prog_name="lcma")
 def cli() -> None:
     """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
 
     A SCHEME is a name (strassen), a target (3x3x3: the best one shipped; 4x4x4:47: one of rank 47), the
     start of a digest, naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
 
+    Every COMMAND has --help, or `lcma help COMMAND`, with its options and two examples.
+
     A file that exists is replaced with --force, or after a question at a terminal; an input never is.
-    With --json stdout is the result for scripts; the same --seed gives the same random choices.
+    Tables fit the terminal; --wide shows all columns. With --json stdout is the result for scripts; the
+    same --seed gives the same random choices.
 
     Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
     error, 130 interrupted.
@@ -115,8 +103,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         result = cli.main(args=arguments, prog_name="lcma", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.ClickException as error:
+    except NoArgsIsHelpError as error:
         error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        see = f" (see `{context.command_path} --help`)" if context else ""
+        click.echo(f"lcma: {visible(' '.join(error.format_message().split()))}{see}", err=True)
         return error.exit_code
     except LcmaError as error:
         click.echo(f"lcma: {visible(str(error))}", err=True)

@@ -7,45 +7,33 @@ from typing import Any
 
 import click
 
-from ..search.cluster.connection import LOCAL
-
-ENGINES = ("process", "ray")
-
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --engine, --address and --workers to a command."""
+    """Add --ray and --workers to a command."""
     for option in (
         click.option(
             "--workers",
             type=click.IntRange(1),
-            help="With --engine ray, so many workers. Default: one a core, or one a GPU.",
+            help="With --ray, so many workers. Default: one a core, or one a GPU.",
         ),
         click.option(
-            "--address",
+            "--ray",
+            "address",
             metavar="auto|local|HOST:PORT",
-            help="With --engine ray, the cluster: that of this machine's node, one of its own (the default), or by "
-            "its head.",
-        ),
-        click.option(
-            "--engine",
-            type=click.Choice(ENGINES),
-            default="process",
-            show_default=True,
-            help="Where walks are: in this process, or on the workers of a Ray cluster, each with a --device.",
+            help="Walk on the workers of a Ray cluster, each with a --device: that of this machine's node, one of its "
+            "own, or by its head.",
         ),
     ):
         command = option(command)
     return command
 
 
-def cluster_settings(engine: str, address: str | None, workers: int | None) -> dict[str, Any]:
+def cluster_settings(address: str | None, workers: int | None) -> dict[str, Any]:
     """The settings `address` and `workers` of a configuration.
 
     Raises:
-        click.UsageError: they are given without --engine ray.
+        click.UsageError: --workers is given without --ray.
     """
-    if engine != "ray":
-        if address or workers:
-            raise click.UsageError("--address and --workers are of a cluster: give --engine ray, too")
-        return {}
-    return {"address": address or LOCAL, "workers": workers or 0}
+    if address is None and workers:
+        raise click.UsageError("--workers are of a cluster: give --ray auto, local or HOST:PORT, too")
+    return {"address": address, "workers": workers or 0} if address else {}

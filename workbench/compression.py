@@ -344,4 +344,4 @@ def show_layers(reports: Sequence[LayerReport]) -> None:
     before, after = (sum(getattr(one, f"bytes_{when}") for one in reports) for when in ("before", "after"))
     count = f"{sum(one.skipped is None for one in reports)} of {len(reports)} layers"
     rows.append((count, "", before, after, *("" for _ in shown), f"{after / before:.1%}"))
-    print_table(columns, rows)
+    print_table(columns, rows, stay=("structure", "after", "error", ""), prose=("structure", ""))

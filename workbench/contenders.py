@@ -26,7 +26,7 @@ BASELINES = {
     "kronecker": ("bmm", "einsum", "bsr", "csr", "dense"),
     "block-low-rank": ("strided", "permuted", "dense"),
 }
-"""The strategies and other people's methods that ratios are taken to, by family; the fastest of them counts. Of
+"""The strategies and other people's methods that ratios are taken to, by kind; the fastest of them counts. Of
 Kronecker-sparse ones those that can run; the dense matrix is built before the timing starts. In fp8 the vendor's
 product of the operands as they are, and `fp8-vendor` where it can run."""
 
@@ -202,9 +202,9 @@ def contest_of(
         PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
     """
     from ..kernels import decision_for, plan_for
-    from ..kernels.removed import family_of
+    from .bench.baselines import kind_of
 
-    family = family_of(request)
+    family = kind_of(request)
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")

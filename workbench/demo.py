@@ -6,6 +6,7 @@ import importlib.util
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import click
 import numpy as np
@@ -47,11 +48,11 @@ def find_and_keep() -> None:
             )
         if not result.finds:
             raise RuntimeError(f"the search for {name} rank {rank} found nothing in {result.seconds:.0f} s")
-        keep(result)
+        said = keep(result)[0]
         scheme = result.finds[0].scheme
         click.echo(
             f"  {name}: from {len(scheme.target.terms)} products to {scheme.rank} in {result.flips} flips, lifted from "
-            f"Z2 to {scheme.ring}, certified ({scheme.target.equations} equations), kept as {scheme.digest[:12]}"
+            f"Z2 to {scheme.ring}, certified ({scheme.target.equations} equations): {scheme.digest[:12]}, {said}"
         )
 
 
@@ -161,8 +162,8 @@ def _timed(
     return timings
 
 
-def demo(size: int = 4096, rounds: int = 5) -> None:
-    """All steps in order, with the time that each took."""
+def demo(size: int = 4096, rounds: int = 5) -> dict[str, Any]:
+    """All steps in order, with the time that each took; returns the times, the speeds and the picture's path."""
     began = time.perf_counter()
     steps: tuple[tuple[str, Callable[[], Panel | None]], ...] = (
         ("Find: flip walks from the naive schemes, lifted to the integers", find_and_keep),
@@ -174,12 +175,14 @@ def demo(size: int = 4096, rounds: int = 5) -> None:
         ),
     )
     panels: list[Panel] = []
+    seconds = {}
     for title, step in steps:
         start = time.perf_counter()
         click.echo(title)
         if panel := step():
             panels.append(panel)
-        click.echo(f"  ({time.perf_counter() - start:.1f} s)")
+        seconds[title] = time.perf_counter() - start
+        click.echo(f"  ({seconds[title]:.1f} s)")
     click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
     picture = data_folder() / "demo.svg"
     try:
@@ -190,3 +193,4 @@ def demo(size: int = 4096, rounds: int = 5) -> None:
     click.echo("Next, try:")
     for what, line in NEXT:
         click.echo(f"  {what + ':':<16}{line}")
+    return {"seconds": seconds, "speeds": dict(panels), "picture": str(picture)}

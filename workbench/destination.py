@@ -13,7 +13,8 @@ import click
 from ..errors import LcmaError
 from ..home import data_folder, standard_stream, write_atomic
 
-force_option = click.option("--force", is_flag=True, help="Replace files that exist, without a question.")
+FORCE = "lcma.force"
+"""The key of --force in the context of a command line."""
 
 
 class DestinationError(LcmaError):
@@ -22,11 +23,17 @@ class DestinationError(LcmaError):
     exit_code = 3
 
 
-def claim(path: str | Path, force: bool, inputs: Iterable[str | Path] = ()) -> None:
+def forced() -> bool:
+    """Return whether the command line has --force."""
+    return bool(getattr(click.get_current_context(silent=True), "meta", {}).get(FORCE))
+
+
+def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | None = None) -> None:
     """Check that a result may be written to `path`; a link means the file that it points to.
 
     stdout, stderr, a FIFO and a device are written to without a question. Another file that exists is replaced with
-    `force`, or where the user at the terminal agrees; an input and the catalogue are never replaced.
+    `force` (default: that of the command line), or where the user at the terminal agrees; an input and the catalogue
+    are never replaced.
 
     Raises:
         DestinationError: the file must not be written.
@@ -45,7 +52,7 @@ def claim(path: str | Path, force: bool, inputs: Iterable[str | Path] = ()) -> N
                 raise DestinationError(f"{path} is the same file as {source}, and would lose it; name another file")
     if stat.S_ISDIR(found.st_mode):
         raise DestinationError(f"{path} is a folder; name a file")
-    if force or not stat.S_ISREG(found.st_mode) or standard_stream(found) is not None:
+    if (forced() if force is None else force) or not stat.S_ISREG(found.st_mode) or standard_stream(found) is not None:
         return
     terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     if not (terminal and click.confirm(f"{path} exists. Replace it?", err=True)):

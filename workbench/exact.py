@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from .destination import unwritable
 from .matrix_files import Operand, read_operand, write_product
 from .output import visible
 from .products import Device, within_memory
-from .timing import gflops
+from .timing import Told, ran
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
@@ -74,8 +75,8 @@ def run_exact(
     out: str | None,
     check: bool,
     device: Device,
-) -> int:
-    """Multiply two files, print what was done, and write the product; 1 where --check finds a wrong entry.
+) -> Iterator[Told]:
+    """Multiply two files and write the product; yields lines with the facts that each tells.
 
     Raises:
         PlanError, SchemeFormatError: the operands cannot be read or do not fit.
@@ -106,21 +107,19 @@ def run_exact(
             product = _computed(plan, left, right)
         seconds = time.perf_counter() - began
     where = "" if device.kind == "cpu" else f" on {device}, transfers included"
-    click.echo(
-        f"{plan.candidate}: {request}{where}: {seconds:.3f} s, "
-        f"{request.items * gflops(*request.shape, seconds):.1f} effective Gop/s (first call, compiling included)"
-    )
+    yield ran(plan, where, device, seconds, "Gop/s")
     if out is not None:
         if ring.modulus == 2 and bits:
             try:
                 product.save(out)
             except OSError as error:
                 raise unwritable(out, error) from None
-            click.echo(f"wrote {out}")
+            yield f"wrote {out}", {"out": out}
         else:
             array = product.to_array("uint8") if ring.modulus == 2 else product
-            click.echo(write_product(out, array, array.dtype.name))
-    return _checked(request, left, right, product) if check else 0
+            yield write_product(out, array, array.dtype.name), {"out": out}
+    if check:
+        yield _checked(request, left, right, product)
 
 
 def _computed(plan: Plan, a: Any, b: Any) -> Any:
@@ -152,9 +151,9 @@ def _check_out(out: str | None, bits: bool) -> None:
         raise PlanError(f"{out}: a product of arrays is written to a .npy file")
 
 
-def _checked(request: Request, a: Any, b: Any, product: Any) -> int:
+def _checked(request: Request, a: Any, b: Any, product: Any) -> Told:
     from ..kernels.exact.bench import ExactBench
 
     wrong = ExactBench().errors(request, a, b)(product)
-    click.echo("check: exact in the rows compared with Python integers" if not wrong else f"check: {wrong:.2%} wrong")
-    return int(wrong > 0)
+    line = "check: exact in the rows compared with Python integers" if not wrong else f"check: {wrong:.2%} wrong"
+    return line, {"correct": not wrong}

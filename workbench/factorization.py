@@ -56,7 +56,8 @@ def _say(say: Callable[[str], None], by: str, line: str) -> None:
 def show_factorized(rows: Sequence[dict[str, Any]]) -> None:
     """Print rows of `factorized`."""
     names = ("by", "error", "bound", "least", "seconds", "refused")
-    print_table(names, [[_cell(row[name]) for name in names] for row in rows])
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    print_table(names, cells, stay=("error", "refused"), prose=("refused",))
 
 
 def _cell(value: object) -> str:

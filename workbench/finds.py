@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 import click
@@ -11,20 +12,25 @@ from ..schemes_db import Scheme
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import best_composition
-from ..schemes_db.costs import additions, full_and_half
+from ..schemes_db.costs import additions, full_and_half, nonzeros
 from ..search import Find, Result
 from ..search.flipgraph.gpu.kernel_cache import KERNELS
 from ..search.improve.events import Kept
 
 
-def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:
+def best_finds(result: Result, count: int) -> Result:
+    """Return the result with the best `count` finds: the last round may have found more."""
+    if len(result.finds) <= count:
+        return result
+    best = sorted(result.finds, key=lambda found: (found.scheme.rank, sum(nonzeros(found.scheme))))
+    return replace(result, finds=tuple(best[:count]))
+
+
+def print_finds(finds: Iterable[Find], kept: Iterable[str]) -> None:
     """One line a find."""
-    for found, fresh in zip(finds, kept, strict=True):
+    for found, said in zip(finds, kept, strict=False):
         ternary = ", ternary" if found.scheme.ternary and not found.scheme.ring.characteristic else ""
-        click.echo(
-            f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, "
-            f"{'kept' if fresh else 'known already'}"
-        )
+        click.echo(f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, {said}")
 
 
 def kept_line(event: Kept) -> str:
@@ -79,13 +85,14 @@ def _cost(scheme: Scheme) -> Fraction:
     return full + Fraction(half, 2)
 
 
-def print_result(result: Result, kept: Iterable[bool], start: Scheme | None = None) -> None:
+def print_result(result: Result, kept: Iterable[str], start: Scheme | None = None) -> None:
     """The finds of a run, and what they and a composed start cost."""
     for step in result.lineage:
         click.echo(f"by way of {step.scheme!r} {step.scheme.digest[:12]}")
     print_finds(result.finds, kept)
     if isinstance(result.nearest, Find):
-        click.echo(f"the lowest was {result.nearest.scheme!r} {result.nearest.scheme.digest[:12]}, certified, kept")
+        near = result.nearest.scheme
+        click.echo(f"the lowest was {near!r} {near.digest[:12]}, certified, {next(iter(kept))}")
     elif result.nearest is not None:
         click.echo(f"the lowest was {result.nearest.origin!r}, not lifted: {result.nearest.reason}")
     for lost in result.unlifted:

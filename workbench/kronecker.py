@@ -15,9 +15,10 @@ from ..kernels.bfloat16 import converted, float32_of
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
 from .matrix_files import Operand, read_operand, write_product
+from .options import Choice
 from .output import print_table
 from .products import Device, machine_of, within_memory
-from .timing import gflops
+from .timing import Told, ran
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
 
-LAYOUT = click.Choice(["bsf", "bsl"])
+LAYOUT = Choice(["bsf", "bsl"])
 
 
 def operand_matrix(text: str) -> FactoredMatrix | None:
@@ -75,8 +76,8 @@ def run_product(
     out: str | None = None,
     check: bool = False,
     max_extra_bytes: int = 0,
-) -> Iterator[str]:
-    """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
+) -> Iterator[Told]:
+    """Multiply a stored matrix and X of a file on a device; yields lines with the facts that each tells.
 
     Raises:
         PlanError, SchemeFormatError: X does not fit, or cannot be read.
@@ -108,12 +109,10 @@ def run_product(
             wait_for(device)
         seconds = time.perf_counter() - began
         product = as_numpy(found)
-    rate = gflops(*request.shape, seconds)
-    tells = f"{plan.candidate}: {request}, {layout} on {device}: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
-    yield f"{tells} (first call, compiling included)"
+    yield ran(plan, f", {layout} on {device}", device, seconds)
     if out is not None:
         stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
-        yield write_product(out, stored, kept)
+        yield write_product(out, stored, kept), {"out": out}
     if check:
         if matrix.dtype == "bfloat16":
             matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
@@ -121,7 +120,7 @@ def run_product(
         error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
         if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
-        yield f"check: relative error {error:.2e} against float64"
+        yield f"check: relative error {error:.2e} against float64", {"relative_error": error}
 
 
 def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) -> tuple[FactoredMatrix, Any]:
@@ -217,7 +216,7 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
         cell = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
         cells.append([*cell, *([f"{row['error']:.4f}"] if with_error else [])])
-    print_table(columns, cells)
+    print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 
 
 def approximated(

@@ -38,6 +38,9 @@ DTYPES = (
 )
 """The dtypes that operands can be converted to; the planner decides which of them a device multiplies."""
 
+MADE = (*DTYPES, "fp8-float16", "fp8-float32")
+"""The dtypes of products of random matrices."""
+
 _NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
 _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
 AS_FLOAT32 = ("tf32", "tf32x3", "fp32-accurate")

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import click
+
+from ..errors import did_you_mean
+
+
+class Choice(click.Choice[str]):
+    """One of some words; the error of another word names those that resemble it."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        hint = did_you_mean(str(value), self.choices)
+        return f"{value!r} is not known{hint}" if hint else super().get_invalid_choice_message(value, ctx)
+
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 

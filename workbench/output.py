@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import click
 
+from ..schemes_db import Scheme
 from ..schemes_db.names import visible
+
+GAP = 2
+"""Blanks between the columns of a table."""
+
+LEAST = 20
+"""Characters of a sentence that a table leaves at least."""
+
+NUMBER = re.compile(r"([-+]?\d[\d.,]*(e[-+]?\d+)?( ms| s|%)?)?")
+"""The text of a cell that stands to the right."""
+
+WIDE = "lcma.wide"
+"""The key of --wide in the context of a command line."""
 
 
 def print_json(data: Any) -> None:
@@ -19,21 +34,62 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on stdout; numbers to the right; no colour off a terminal or with NO_COLOR."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, column in enumerate(columns):
-        numeric = all(isinstance(row[position], int | float) for row in rows) and rows
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))  # no markup is read
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width).print(table)
+
+def tell(steps: Iterable[tuple[str, dict[str, Any]]], as_json: bool) -> int:
+    """Print the lines of steps as they come, or all their facts as JSON; 1 where a fact is that it is not correct."""
+    facts: dict[str, Any] = {}
+    for line, more in steps:
+        facts |= more
+        if not as_json:
+            click.echo(line)
+    if as_json:
+        print_json(facts)
+    return int(not facts.get("correct", True))
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], stay: Sequence[str] = (), prose: Sequence[str] = ()
+) -> None:
+    """A table on stdout, one line a row; numbers to the right.
+
+    At a terminal that is too narrow, empty columns leave, then others from the right; of `stay`, the most important
+    first, only when nothing else is left, and the first column never. The columns of `prose` hold sentences, which may
+    be cut. No other cell is cut or folded. With --wide, or off a terminal, everything is shown.
+    """
+    table = [list(columns), *(["" if cell is None else visible(str(cell)) for cell in row] for row in rows)]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    shown = list(range(len(columns)))
+    if sys.stdout.isatty() and not getattr(click.get_current_context(silent=True), "meta", {}).get(WIDE):
+        room = shutil.get_terminal_size().columns
+        full = widths
+        widths = [min(width, LEAST) if name in prose else width for name, width in zip(columns, full, strict=True)]
+
+        def importance(place: int) -> tuple[bool, int]:
+            empty = not any(row[place] for row in table[1:])
+            return empty, stay.index(columns[place]) - len(stay) if columns[place] in stay else place
+
+        leaving = sorted(shown[1:], key=importance)
+        while leaving and sum(widths[place] + GAP for place in shown) - GAP > room:
+            shown.remove(leaving.pop())
+        for place in shown:
+            spare = room + GAP - sum(widths[one] + GAP for one in shown)
+            widths[place] = min(full[place], widths[place] + max(0, spare))
+    numeric = [all(NUMBER.fullmatch(row[place]) for row in table[1:]) for place in range(len(columns))]
+    for number, row in enumerate(table):
+        cells = []
+        for place in shown:
+            text, width = row[place], widths[place]
+            text = text if len(text) <= width else f"{text[: width - 1]}\u2026"
+            cells.append(text.rjust(width) if numeric[place] else text.ljust(width))
+        click.echo((" " * GAP).join(cells).rstrip())
+        if not number:
+            click.echo((" " * GAP).join("\u2500" * widths[place] for place in shown))
+    if hidden := [
+        name for place, name in enumerate(columns) if place not in shown and any(row[place] for row in table[1:])
+    ]:
+        click.echo(f"left out, shown by --wide: {', '.join(hidden)}", err=True)
 
 
 def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -41,6 +97,16 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
     writer.writerows([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+
+
+def scheme_facts(scheme: Scheme) -> dict[str, Any]:
+    """What JSON says of a scheme in a list."""
+    return {
+        "digest": scheme.digest,
+        "target": scheme.target.name,
+        "ring": scheme.ring.name,
+        "rank": scheme.rank,
+    }
 
 
 def ratio(value: Fraction) -> str:

@@ -11,6 +11,8 @@ import click
 
 from .exact import exact_request_of, ring_option
 from .kronecker import LAYOUT, operand_matrix, product_request
+from .matrix_files import MADE
+from .options import Choice
 from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, request_of
 
 if TYPE_CHECKING:
@@ -110,9 +112,9 @@ def product_options(
     abs_help = "Largest magnitude of an entry of integer operands; int8 needs it."
     options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
         click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Where the product is computed."),
-        click.option("--dtype", type=click.Choice(dtypes), help="Convert the operands first. Default: as they are.")
+        click.option("--dtype", type=Choice(dtypes), help="Convert the operands first. Default: as they are.")
         if dtypes
-        else click.option("--dtype", help=dtype_help),
+        else click.option("--dtype", type=Choice(MADE), metavar="DTYPE", help=dtype_help),
         click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk."),
         click.option("--max-abs", type=click.IntRange(min=0), help=abs_help),
         ring_option(ring),

@@ -12,6 +12,7 @@ import click
 
 from ..errors import PlanError, TargetError
 from ..schemes_db.symmetry import ATTENTION_PRODUCTS
+from .options import Choice
 
 if TYPE_CHECKING:
     from ..kernels import Machine, Profile, Request
@@ -68,8 +69,11 @@ class Device:
         if self.kind == "cuda":
             from ..kernels.cuda.machine import require_device
 
-            with self.current():
-                require_device(self.index)
+            try:
+                with self.current():
+                    require_device(self.index)
+            except PlanError as error:
+                raise PlanError(f"{error}; without --device the processor is taken") from None
 
 
 class DeviceType(click.ParamType[Device]):
@@ -88,7 +92,7 @@ class DeviceType(click.ParamType[Device]):
 
 DEVICE = DeviceType()
 
-CAUSAL = click.Choice([name.lower() for name in ATTENTION_PRODUCTS])
+CAUSAL = Choice([name.lower() for name in ATTENTION_PRODUCTS])
 
 DTYPE = "float32"
 """The dtype of products of matrices that a command makes up by itself, where none is given."""
@@ -100,11 +104,13 @@ def causal_name(text: str | None) -> str | None:
 
 
 def sizes_given(arguments: Sequence[str], least: int) -> Sizes:
-    """(m, k, n) of three arguments, each at least `least`.
+    """(m, k, n) of three arguments, each at least `least`; one argument is all three.
 
     Raises:
         UsageError: they are not three such numbers.
     """
+    if len(arguments) == 1 and arguments[0].isdigit():
+        arguments = (*arguments,) * 3
     if len(arguments) != 3:
         raise click.UsageError("give three sizes M K N, or one file with a factored matrix")
     size = click.IntRange(least, 1 << 24)

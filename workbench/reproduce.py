@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ..errors import CatalogError
 from ..schemes_db import Ring, Scheme, parse_target
-from ..schemes_db.catalog import Catalog
 from ..schemes_db.provenance import Step
+from ..search import status
 
 _NUMBER, _WORDS = r"\d{1,12}", r"[a-z][a-z0-9,:-]*"
 _NUMBERS = [
@@ -51,9 +51,6 @@ A digest names no file, as searches run in an empty folder."""
 FLAGS = {"-v", "--verbose", "--json"}
 """Options without a value that change nothing in what is found."""
 
-FOUND = re.compile(r"^found <.*> ([0-9a-f]{12}),", re.MULTILINE)
-"""What `lcma search` prints of a find; the start of its digest."""
-
 
 def lifted_again(scheme: Scheme, ring: Ring, seed: int) -> Scheme:
     """The lift of a scheme over Z2 or Z3.
@@ -73,7 +70,7 @@ def lifted_again(scheme: Scheme, ring: Ring, seed: int) -> Scheme:
 def searched_again(step: Step, digest: str) -> Scheme:
     """The scheme that the step makes, else that with the digest, among what `lcma search ... --seed N` finds now.
 
-    The search runs in a process of its own with an empty catalogue; what it says goes to stderr.
+    The search runs in a process of its own with an empty catalogue, into a folder; what it says goes to stderr.
 
     Raises:
         CatalogError: the command is no search on this processor with a seed, fails, or finds other schemes.
@@ -82,14 +79,14 @@ def searched_again(step: Step, digest: str) -> Scheme:
     digest = step.makes or digest
     with tempfile.TemporaryDirectory(prefix="lcma-reproduce-") as folder:
         environment = {**os.environ, "LCMA_HOME": folder}
-        command = [sys.executable, "-P", "-m", "lcma", "search", *arguments]
+        command = [sys.executable, "-P", "-m", "lcma", "search", *arguments, "--out=run"]
         ended = subprocess.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
         sys.stderr.write(ended.stdout)
-        with Catalog.open(Path(folder, "data", "catalog.db")) as catalog:
-            found = [entry.digest for entry in catalog.entries(origin="user")]
-            # A shipped scheme that is found is known already, and only printed.
-            if digest in found or digest[:12] in FOUND.findall(ended.stdout):
-                return catalog.find(digest)[0]
+        run = Path(folder, "run")
+        finds = status(run).finds if run.is_dir() else ()
+        found = {scheme.digest: scheme for find in finds for scheme in (find.origin, find.scheme)}
+        if digest in found:
+            return found[digest]
     if ended.returncode:
         raise CatalogError(f"the search ended with exit code {ended.returncode}")
     raise CatalogError(f"the search found {len(found)} other schemes")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import CatalogError, DamagedRowError, LcmaError, VerificationError
+from ..errors import DamagedRowError, LcmaError, SchemeFormatError, UnknownSchemeError, VerificationError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.resolve import resolve
@@ -30,7 +30,9 @@ def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
         return load(text)
     try:
         scheme, certificate = resolve(text)
-    except CatalogError as error:
+    except UnknownSchemeError as error:
+        if Path(text).suffix:
+            raise SchemeFormatError("there is no such file, and no scheme of that name", text) from None
         raise _levels_given(text) or error from None
     proven = certify(scheme)
     return scheme, certificate or proven
@@ -50,7 +52,7 @@ def stored_scheme(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:
     return scheme, certificate
 
 
-def _levels_given(text: str) -> CatalogError | None:
+def _levels_given(text: str) -> UnknownSchemeError | None:
     """The refusal of SCHEME/SCHEME where one scheme is wanted; None if the parts are no schemes."""
     parts = text.split("/")
     try:
@@ -58,7 +60,9 @@ def _levels_given(text: str) -> CatalogError | None:
             resolve(part)
     except LcmaError:
         return None
-    return CatalogError(f"{text} names a scheme for each level; write {'*'.join(parts)} for one scheme of all levels")
+    return UnknownSchemeError(
+        f"{text} names a scheme for each level; write {'*'.join(parts)} for one scheme of all levels"
+    )
 
 
 def chosen_scheme(argument: str, option: str | None) -> str:

@@ -6,12 +6,18 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from ..kernels import Plan
+
 Matrix = npt.NDArray[Any]
+
+Told = tuple[str, dict[str, Any]]
+"""A line for people, and what it tells as JSON."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +180,15 @@ def paired_interval(baseline: Timing, timing: Timing, seed: int = 0, draws: int 
 def gflops(m: int, k: int, n: int, seconds: float) -> float:
     """Effective GFLOP/s: those of the classical product, 2 m k n / seconds."""
     return 2e-9 * m * k * n / seconds
+
+
+def ran(plan: Plan, where: str, device: object, seconds: float, unit: str = "GFLOP/s") -> Told:
+    """Return the line and the facts of a product that was run once; `where` follows the request in the line."""
+    request = plan.request
+    rate = request.items * gflops(*request.shape, seconds)
+    line = f"{plan.candidate}: {request}{where}: {seconds:.3f} s, {rate:.1f} effective {unit}"
+    facts = {"candidate": str(plan.candidate), "product": str(request), "device": str(device)}
+    return f"{line} (first call, compiling included)", facts | {"seconds": seconds, "effective_gflops": rate}
 
 
 class FrobeniusTruth:

@@ -7,6 +7,7 @@ import re
 import click
 
 from lcma.workbench.cli import COMMANDS, cli
+from lcma.workbench.help import EXAMPLES, GROUPS
 
 
 def cli_pages() -> dict[str, str]:
@@ -15,12 +16,16 @@ def cli_pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    rows = "\n".join(f"| [lcma {name}]({name}.md) | {help_} |" for name, help_ in COMMANDS.items())
+    rows = "\n".join(
+        f"| {title} | [lcma {name}]({name}.md) | {line} |"
+        for title, commands in GROUPS.items()
+        for name, line in commands.items()
+    )
     tree = "\n".join(COMMANDS)
     return (
         f"# Command line\n\n{_text(cli.help or '')}\n\n"
-        "Every command has `--help`. Options of `lcma` itself: `--version`, `--help`.\n\n"
-        f"| command | what it does |\n| --- | --- |\n{rows}\n\n"
+        "Options of `lcma` itself: `-V`, `--version`, `-h`, `--help`.\n\n"
+        f"| to | command | what it does |\n| --- | --- | --- |\n{rows}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     )
 
@@ -33,8 +38,10 @@ def _page(name: str) -> str:
     context = click.Context(command, info_name=f"lcma {name}")
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     parts = [f"# lcma {name}", f"```text\n{usage}\n```", _text(command.help or "")]
-    records = [param.get_help_record(context) for param in command.get_params(context)]
-    options = [record for record in records if record]
+    params = [param for param in command.get_params(context) if isinstance(param, click.Option)]
+    options = [record for param in params if (record := param.get_help_record(context))]
+    lines = "\n".join(f"lcma {name} {arguments}".rstrip() for arguments in EXAMPLES[name])
+    parts.append(f"## Examples\n\n```text\n{lines}\n```")
     parts.append("## Options")
     parts.append("\n\n".join(f"`{names}`\n: {_line(text) or 'No argument.'}" for names, text in options))
     return "\n\n".join(parts) + "\n"

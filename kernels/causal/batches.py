@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..removed import removal_of
@@ -22,6 +23,7 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
     Raises:
         PlanError: the strategy is unknown, or takes no scheme.
     """
+    need(str | None, strategy=strategy, scheme=scheme)
     if strategy is not None and strategy not in STRATEGIES:
         if reason := removal_of(strategy, "causal", "cpu"):
             raise PlanError(reason)

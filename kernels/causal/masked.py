@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...schemes_db.masks import refuse_masks
+from ...schemes_db.operands import array_of
 from ..codegen.certified import SchemeLike
 from .arrays import Array, all_tensors
 from .block_masks import Mask, kinds_of
@@ -29,4 +28,4 @@ def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None =
         from ..torch.masked import masked_matmul as of_tensors
 
         return of_tensors(a, b, mask, scheme)
-    return masked(np.asarray(a), np.asarray(b), kinds_of(mask), scheme)
+    return masked(array_of("a", a), array_of("b", b), kinds_of(mask), scheme)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
+from ...schemes_db.operands import array_of
 from ...schemes_db.symmetry import Triangle
 from ..request import Request
 from .arrays import Array, all_tensors
@@ -46,7 +48,7 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
         from ..torch.causal import causal_qk as of_tensors
 
         return of_tensors(q, k, text)
-    return _qk(np.asarray(q), np.asarray(k), text)
+    return _qk(array_of("q", q), array_of("k", k), text)
 
 
 def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
@@ -63,7 +65,7 @@ def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | 
         from ..torch.causal import causal_pv as of_tensors
 
         return of_tensors(p, v, text)
-    return _pv(np.asarray(p), np.asarray(v), text)
+    return _pv(array_of("p", p), array_of("v", v), text)
 
 
 def trmm(
@@ -86,6 +88,8 @@ def trmm(
     Raises:
         PlanError: the operands do not fit each other, or `side` is neither left nor right.
     """
+    need(str, side=side)
+    need(bool, lower=lower, transposed=transposed, unit=unit)
     if side not in ("left", "right"):
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
@@ -95,7 +99,7 @@ def trmm(
         from ..torch.causal import trmm as of_tensors
 
         return of_tensors(a, b, triangle, transposed, unit, text)
-    a, b = np.asarray(a), np.asarray(b)
+    a, b = array_of("a", a), array_of("b", b)
     need_matrices(a=a, b=b)
     factor = with_unit_diagonal(a) if unit else a
     factor = factor.swapaxes(-1, -2) if transposed else factor
@@ -112,6 +116,7 @@ def syrk(
     Raises:
         PlanError: a is not a matrix.
     """
+    need(bool, lower=lower, transposed=transposed)
     triangle = Triangle("out", not lower, shared=True)
     text = strategy_text(strategy, scheme)
     refuse_masks(a=a)
@@ -119,7 +124,7 @@ def syrk(
         from ..torch.causal import syrk as of_tensors
 
         return of_tensors(a, triangle, transposed, text)
-    a = np.asarray(a)
+    a = array_of("a", a)
     need_matrices(a=a)
     left = a.swapaxes(-1, -2) if transposed else a
     return triangular(left, left.swapaxes(-1, -2), triangle, text)

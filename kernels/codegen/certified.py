@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 
+from ...arguments import shown
 from ...errors import PlanError
 from ...schemes_db.certificate import Certificate
 from ...schemes_db.scheme import Scheme
@@ -36,7 +37,7 @@ def certified(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
     if isinstance(scheme, Scheme):
         scheme = scheme, None
     if not (isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[0], Scheme)):
-        raise PlanError(f"scheme must be a name, a scheme or a pair (scheme, certificate), not {scheme!r}")
+        raise PlanError(f"scheme must be a name, a scheme or a pair (scheme, certificate), not {shown(scheme)}")
     scheme, _ = scheme
     if not scheme.target.is_product:
         raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")

@@ -1,27 +1,34 @@
-"""The clock of calls on a GPU: events that nobody waits for."""
+"""The clock of calls on a GPU: events that nobody waits for, and the host's time."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 
 class EventClock:
-    """A `planning.trials.clock.Clock` of the current stream: two events a call, read once they have passed."""
+    """A `planning.trials.clock.Clock` of the current stream: two events a call, read once they have passed.
+
+    The time of a call is the GPU's, or the host's if that is longer: a loop of such calls takes the longer one. Where
+    the GPU has not come to a call before its host part ends, the host may have waited for room in the queue.
+    """
 
     watched = 8
 
     def begin(self) -> Any:
         """See `Clock`."""
-        return _recorded()
+        return _recorded(), time.perf_counter()
 
-    def end(self, began: Any) -> tuple[Any, Any]:
+    def end(self, began: tuple[Any, float]) -> tuple[Any, Any, float]:
         """See `Clock`."""
-        return began, _recorded()
+        event, before = began
+        host = time.perf_counter() - before if event.query() else 0.0
+        return event, _recorded(), host
 
-    def seconds(self, reading: tuple[Any, Any]) -> float | None:
+    def seconds(self, reading: tuple[Any, Any, float]) -> float | None:
         """See `Clock`."""
-        began, ended = reading
-        return float(began.elapsed_time(ended)) / 1e3 if ended.query() else None
+        began, ended, host = reading
+        return max(float(began.elapsed_time(ended)) / 1e3, host) if ended.query() else None
 
 
 def _recorded() -> Any:

@@ -1,4 +1,4 @@
-"""Counters of barriers across the programs of a launch."""
+"""Counters of barriers across the programs of a launch, and the memory by which its stages hand over."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _lock = threading.Lock()
 _slabs: dict[Any, Tensor] = {}
 _taken: dict[Any, dict[Any, int]] = {}
 _of_stream: dict[tuple[Any, int], Tensor] = {}
+_buffers: dict[tuple[Any, int, Any], Tensor] = {}
 
 
 def counter_for(device: Any) -> Tensor:
@@ -51,3 +52,20 @@ def counter_for(device: Any) -> Tensor:
         if not capturing:
             _of_stream[device, stream] = found
         return found
+
+
+def buffer_for(like: Tensor, size: int) -> Tensor:
+    """Return memory of at least `size` elements, of the dtype and device of a tensor, for the stages of one launch.
+
+    Launches of one stream share it: each is done with it before the next one begins. A captured launch has its own.
+    """
+    import torch
+
+    device = like.device
+    if device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+        return like.new_empty(size)
+    key = device, torch._C._cuda_getCurrentRawStream(device.index), like.dtype
+    found = _buffers.get(key)
+    if found is None or found.numel() < size:
+        found = _buffers[key] = like.new_empty(size)
+    return found

@@ -23,6 +23,7 @@ from queue import Empty, PriorityQueue
 from typing import Any
 
 from ...errors import LcmaError
+from ...schemes_db.display import line
 
 Tensor = Any
 
@@ -61,6 +62,9 @@ class PrecompileReport:
 
     kernels: int
     failed: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return line(f"{self.kernels} kernels compiled, {len(self.failed)} failed: {', '.join(self.failed)}")
 
 
 def kernels_of(calls: Iterable[Callable[[], object]]) -> list[Kernel]:

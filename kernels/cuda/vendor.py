@@ -40,5 +40,7 @@ class VendorExecutor:
             return torch.matmul(a, b, out=out)
 
     def again(self, a: Tensor, b: Tensor) -> Tensor:
-        """Compute C = A B in a new tensor."""
-        return self.run(a, b)
+        """Compute C = A B in a new tensor, where torch's current setting of tf32 is that of the request."""
+        import torch
+
+        return torch.matmul(a, b)

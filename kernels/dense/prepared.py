@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
-from ...schemes_db.masks import refuse_masks
+from ...schemes_db.display import line
+from ...schemes_db.operands import array_of
 from ..codegen.certified import SchemeLike
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
@@ -46,8 +48,9 @@ class Prepared:
     __lcma_prepared__ = True
 
     def __init__(self, b: npt.ArrayLike, rows: int, scheme: SchemeLike | Any = AUTO, levels: int | None = None) -> None:
-        refuse_masks(b=b)
-        array = np.asarray(b)
+        need(INTEGER, least=0, rows=rows)
+        need(INTEGER | None, levels=levels)
+        array = array_of("b", b)
         if array.ndim != 2:
             raise PlanError(f"a prepared operand is one matrix; this has {array.ndim} dimensions")
         self._b = np.array(array, order="C" if layout_of(array) is Layout.SCATTERED else "K")
@@ -68,6 +71,10 @@ class Prepared:
         self._operand: PreparedOperand | None = None
         if self.plan.candidate.method in (BATCHED, TASKS) and 0 not in request.shape:
             self._operand = self._executor(rows, False).prepare(self._b)
+
+    def __repr__(self) -> str:
+        k, n = self._b.shape
+        return line(f"prepared {k}x{n} {self._b.dtype.name} by {self.plan.candidate}, {self.nbytes} bytes of sums")
 
     @property
     def nbytes(self) -> int:
@@ -122,5 +129,4 @@ class Prepared:
         return self._executor(rows, request.layouts[0] is Layout.COLUMNS).run(a, self._operand, out)
 
     def __rmatmul__(self, a: npt.ArrayLike) -> Matrix:
-        refuse_masks(a=a)
-        return self.multiply(np.asarray(a))
+        return self.multiply(array_of("a", a))

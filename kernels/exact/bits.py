@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError, SchemeFormatError
 from ...home import write_atomic
 from ...schemes_db.masks import refuse_masks
@@ -45,6 +46,7 @@ class BitMatrix:
     __array_ufunc__ = None  # so that numpy leaves ^ and @ with an array to this class
 
     def __init__(self, words: Words, cols: int) -> None:
+        need(INTEGER, cols=cols)
         refuse_masks(words=words)
         if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim < 2:
             raise PlanError("a bit matrix is made of an array of uint64 words with two or more dimensions")

@@ -34,6 +34,12 @@ class PlanCache:
         self.generation = 0
         """Counts how often all entries were dropped."""
 
+    def reset(self) -> None:
+        """Drop all plans in a forked child: a thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
+        self._entries = OrderedDict()
+        self.generation += 1
+
     def __len__(self) -> int:
         return len(self._entries)
 

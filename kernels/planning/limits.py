@@ -83,18 +83,11 @@ MARGINS: tuple[Margin, ...] = (
     ),
     Margin(
         "cpu",
-        ("kronecker",),
+        ("structured",),
         0.97,
         _always,
         "3%",
-        "lcma bench ks, four rows on two busy cores: slabs take 0.28 to 0.56 of the time of the fastest baseline",
-    ),
-    Margin(
-        "cpu",
-        ("block-low-rank",),
-        0.97,
-        _always,
-        "3%",
+        "lcma bench ks, four rows on two busy cores: slabs take 0.28 to 0.56 of the time of the fastest of the others; "
         "lcma time of a Monarch, a low-rank and a BLAST matrix, batch 4096: GEMMs on views take 0.18 to 0.67 of others",
     ),
     Margin(
@@ -142,20 +135,13 @@ MARGINS: tuple[Margin, ...] = (
     ),
     Margin(
         "cuda",
-        ("kronecker",),
+        ("structured",),
         0.99,
         _always,
         "1%",
         "every candidate of 64 patterns batch-first, 43 batch-last, H200: the least is 1.000 to 1.020 of the best "
-        "time, geometric means by dtype; a margin of 5% loses GEMMs on views where d = 1",
-    ),
-    Margin(
-        "cuda",
-        ("block-low-rank",),
-        0.99,
-        _always,
-        "1%",
-        "lcma bench blr on an H200, 135 layers: the form of the least price is the fastest one or within 1% in 131",
+        "time, geometric means by dtype; lcma bench blr, 135 layers: the form of the least price is the fastest one or "
+        "within 1% in 131",
     ),
     Margin(
         "cuda",

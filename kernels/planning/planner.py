@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ..request import Request
 from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal, smallness
 from .machine import Machine
@@ -202,8 +202,7 @@ def _named(strategies: Strategies, name: str | None) -> Strategies:
         return strategies
     found = {key: strategy for key, strategy in strategies.items() if strategy.name == name}
     if not found:
-        known = ", ".join(sorted({strategy.name for strategy in strategies.values()}))
-        raise PlanError(f"strategy {name!r} is not known; choose one of {known}")
+        raise unknown_name("strategy", name, sorted({strategy.name for strategy in strategies.values()}))
     return found
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from ...errors import LcmaError, PlanError, SchemeFormatError
+from ...errors import LcmaError, SchemeFormatError, unknown_name
 from ...home import home, write_atomic
 from .cache import plan_cache
 from .profile import Profile
@@ -87,5 +87,6 @@ def find_profile(name: str) -> Profile:
     try:
         return read_profile(Path(name))
     except OSError as error:
-        known = ", ".join(published())
-        raise PlanError(f"profile {name}: {error.strerror or error}; name a file, or one of {known}") from None
+        if not isinstance(error, FileNotFoundError):
+            raise SchemeFormatError(f"can't be read: {error.strerror or error}", name) from None
+        raise unknown_name("profile", name, [*published(), "a file"]) from None

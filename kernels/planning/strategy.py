@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ...errors import PlanError
+from ...schemes_db.display import line, table
 from ...schemes_db.program import Program
 from ..request import Request
 from .parameters import CandidateKey, Parameters
@@ -109,6 +110,9 @@ class Candidate:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def __repr__(self) -> str:
+        return line(f"candidate {self}")
 
     def __str__(self) -> str:
         if self.source is None:
@@ -272,4 +276,17 @@ class Plan:
         return self.executor.run(a, b, out)
 
     def __repr__(self) -> str:
-        return f"<plan {self.request} by {self.candidate}, workspace {self.workspace} bytes>"
+        return line(self._title)
+
+    def _repr_html_(self) -> str:
+        """The predicted stages as a table, for a notebook."""
+        times = ["unknown" if one.seconds is None else f"{one.seconds:.3g}" for one in self.stages]
+        rows = [
+            (one.level, one.name, f"{one.flops:.3g}", f"{one.bytes:.3g}", time)
+            for one, time in zip(self.stages, times, strict=True)
+        ]
+        return table(self._title, ("level", "stage", "operations", "bytes", "predicted seconds"), rows)
+
+    @property
+    def _title(self) -> str:
+        return f"plan {self.request} by {self.candidate}, workspace {self.workspace} bytes"

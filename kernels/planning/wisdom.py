@@ -14,14 +14,14 @@ import contextlib
 import json
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ...errors import PlanError
-from ...home import home, write_atomic
+from ...home import exclusive, home, write_atomic
 from ..request import Request
 from .cache import plan_cache
 from .parameters import CandidateKey, Parameters
@@ -41,6 +41,9 @@ LEAST, LONGEST = 1e-9, 1e9
 """Bounds of the seconds of a product: what is beyond was not measured, and ratios of it overflow."""
 
 FORMAT = 1
+
+FORMER_FAMILIES = {"kronecker": "structured", "block-low-rank": "structured"}
+"""The families of candidates by the names that stored records may have."""
 
 SEGMENT = 16
 """Bytes: a GPU's vendor products are several times as slow if rows are no multiples of them."""
@@ -194,7 +197,7 @@ def keep_record(profile: str, record: WisdomRecord, drop_plans: bool = True) -> 
         OSError: the folder cannot be written.
     """
     path = _path(profile)
-    with _alone(path):
+    with exclusive(path.with_suffix(".lock")):  # so that no process loses another's record
         _write(path, profile, record)
     _read.cache_clear()
     if drop_plans:
@@ -202,20 +205,6 @@ def keep_record(profile: str, record: WisdomRecord, drop_plans: bool = True) -> 
     else:
         plan_cache.accept()
     return path
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Exclude other processes from changing a file, where files can be locked: none loses another's record."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as held:
-        with contextlib.suppress(ImportError):
-            import fcntl
-
-            lock = held.enter_context(path.with_suffix(".lock").open("a"))
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _write(path: Path, profile: str, record: WisdomRecord) -> None:
@@ -270,7 +259,7 @@ def _entry(data: Mapping[str, Any]) -> TimedCandidate:
         raise ValueError(f"seconds must be numbers from {LEAST} to {LONGEST}")
     parameters = tuple(sorted((str(k), v if isinstance(v, int) else str(v)) for k, v in data["parameters"].items()))
     return TimedCandidate(
-        str(data["family"]),
+        FORMER_FAMILIES.get(family := str(data["family"]), family),
         str(data["strategy"]),
         str(data["source"]),
         parameters,

@@ -6,9 +6,6 @@ from dataclasses import astuple, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from ...errors import PlanError
 from .chain import FactorChain, Shape
 from .pattern import MAX_SIDE, Pattern
@@ -141,13 +138,8 @@ class Monarch(_Blocked):
         return Pattern(1, self.q, b1 * r, b2), Pattern(b1, b2 * r, self.p, 1)
 
     @property
-    def block_order(self) -> npt.NDArray[np.int64]:
-        """For every output k q + i in the order of blocks the corresponding interleaved output i b2 + k."""
-        return np.arange(self.rows).reshape(self.q, self.b2).T.reshape(-1)
-
-    @cached_property
-    def row_order(self) -> npt.NDArray[np.int64] | None:
-        return None if self.interleaved else self.block_order
+    def is_blocked(self) -> bool:
+        return not self.interleaved
 
     @property
     def factor_shapes(self) -> tuple[Shape, ...]:

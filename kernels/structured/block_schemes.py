@@ -19,11 +19,12 @@ from ..cuda.shape import MAX_PIECES, Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
 from ..request import CUDA_DTYPES, Layout, Request
-from .blocks import as_blocks, empty_result
+from .chain import FactorChain
 from .executor import StructuredExecutor
 from .pattern import Pattern
 from .strategy import FAMILY, StructuredStrategy, chain_in
 from .tensors import block_batches
+from .views import buffer_rows, copied_ends, padded, steps_of, tensors_like
 
 Tensor = Any
 
@@ -76,21 +77,19 @@ class BlockSchemeProduct:
     The batch is the row dimension, so that pieces of a large batch share the sums of the weights.
     """
 
-    patterns: tuple[Pattern, ...]
+    structure: FactorChain
     level: CudaLevel
     pieces: tuple[int, ...]
 
     def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """Compute out (rows, n) = K1 ... KL x (cols, n); both are batch-last or have d = 1."""
-        for place in reversed(range(len(factors))):
-            pattern = self.patterns[place]
-            a, b, c, d = pattern.sizes
-            target = out if place == 0 else empty_result(x, pattern.rows, first=False)
-            views = as_blocks(x, a, c, d), as_blocks(target, a, b, d)
-            for weights, given, wanted in block_batches(factors[place], *views):
-                for i in range(len(weights)):
-                    some = slice(i, i + 1)
-                    self.level.run(given[some].mT, weights[some].mT, wanted[some].mT, self.pieces[place])
+        """Compute out (rows, n) = W x (cols, n), whose blocks can be read in place."""
+        steps, empty = steps_of(self.structure), tensors_like(x)
+        given = zip(steps, reversed(self.structure.canonical(factors)), reversed(self.pieces), strict=True)
+        for step, weights, pieces in given:
+            target = out if step is steps[-1] else empty(step.pattern.rows, x.shape[1], False)
+            for operands in block_batches(weights, step.source.view(x), step.target.view(target)):
+                for left, right, product in zip(*operands, strict=True):
+                    self.level.run(right.mT[None], left.mT[None], product.mT[None], pieces)
             x = target
 
 
@@ -101,9 +100,6 @@ class CudaBlockSchemes(StructuredStrategy):
     """
 
     name: str = SCHEME
-    baseline: bool = False
-    family: str = FAMILY
-    version: int = 1
     device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
@@ -128,8 +124,7 @@ class CudaBlockSchemes(StructuredStrategy):
         if request.dtype not in CUDA_DTYPES:
             return f"sums of blocks are not computed in {request.dtype}; choose the strategy strided"
         patterns = chain_in(request).patterns
-        ends = (request.layouts[1], patterns[-1]), (request.layouts[2], patterns[0])
-        if any(layout is Layout.COLUMNS and pattern.d > 1 for layout, pattern in ends):
+        if any(copied_ends(chain_in(request), *(layout is Layout.COLUMNS for layout in request.layouts[1:]))):
             return "blocks of a batch-first operand with d > 1 cannot be read as they are; store the batch last"
         program = candidate.program
         assert program is not None  # every candidate has a source
@@ -160,14 +155,14 @@ class CudaBlockSchemes(StructuredStrategy):
             _shape(one, request).stack_bytes(level.target, level.slabs, _pieces(candidate, request, one) or MAX_PIECES)
             for one in patterns
         ]
-        between = [one.rows * request.n * itemsize(request.dtype) for one in patterns[1:]]
-        return max(stacks) + 2 * max(between, default=0)
+        between = sum(buffer_rows(chain_in(request), False, False)) * padded(request.n) * itemsize(request.dtype)
+        return max(stacks) + between
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         structure, level = chain_in(request), _level(candidate)
         pieces = tuple(_pieces(candidate, request, one) or MAX_PIECES for one in structure.patterns)
-        product = BlockSchemeProduct(structure.patterns, level, pieces)
+        product = BlockSchemeProduct(structure, level, pieces)
         held = self.workspace(candidate, request, machine)
         return StructuredExecutor(request, structure, product.run, held)
 

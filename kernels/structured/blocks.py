@@ -53,3 +53,13 @@ def empty_result(x: Array, rows: int, first: bool) -> Array:
     size = (x.shape[1], rows) if first else (rows, x.shape[1])
     result = np.empty(size, x.dtype) if isinstance(x, np.ndarray) else x.new_empty(size)
     return result.T if first else result
+
+
+def permuted(x: Array, axes: Sequence[int]) -> Array:
+    """Return the view with permuted axes."""
+    return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(*axes)
+
+
+def contiguous(x: Array) -> Array:
+    """Return a C-ordered array or tensor, copied if need be."""
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()

@@ -46,9 +46,20 @@ class FactorChain:
             """Number of inputs."""
 
     @property
+    def is_blocked(self) -> bool:
+        """True if the rows of W are those of the product in the order (i, j, p) of the left-most factor's blocks."""
+        return False
+
+    @property
+    def block_order(self) -> npt.NDArray[np.int64]:
+        """For every row (i, j, p) in the order of blocks the row (i, p, j) of the product."""
+        a, b, _, d = self.patterns[0].sizes
+        return np.arange(a * b * d).reshape(a, b, d).swapaxes(1, 2).reshape(-1)
+
+    @property
     def row_order(self) -> npt.NDArray[np.int64] | None:
         """For every row of W the row of the product of the factors; None if they are the same."""
-        return None
+        return self.block_order if self.is_blocked else None
 
     @property
     def name(self) -> str:

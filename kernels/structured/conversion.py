@@ -44,14 +44,10 @@ def monarch_of(patterns: Sequence[Pattern]) -> Monarch | None:
 
     Its factors are theirs, reshaped. A low-rank chain is a Monarch matrix of one block.
     """
-    if len(patterns) != 2:
-        return None
-    left, right = patterns
-    try:
-        found = Monarch(left.rows, right.cols, right.a, left.d, left.c // right.a, interleaved=True)
-    except PlanError:
-        return None
-    return found if found.patterns == tuple(patterns) else None
+    found = block_low_rank_of(patterns)
+    if isinstance(found, LowRank):
+        return Monarch(found.rows, found.cols, 1, 1, found.rank, interleaved=True)
+    return found if isinstance(found, Monarch) else None
 
 
 def from_kronecker(matrix: FactoredMatrix) -> FactoredMatrix:

@@ -1,7 +1,11 @@
-"""Predicted seconds of Kronecker-sparse products on a GPU: permutations, Triton tiles, widened GEMMs, launches.
+"""Predicted seconds of products by factors on a GPU: GEMMs, permutations, Triton tiles, launches, few columns.
 
-Constants are those of an H200 with torch 2.11 and Triton 3.6 at batch 25088: every candidate of 53 patterns of the
-paper's list and of 11 others, batch-first, and of 43 batch-last. The cost model has the rates of plain GEMMs and sums.
+Constants are those of an H200 with torch 2.11 and Triton 3.6. Those of Kronecker-sparse products are of calls at batch
+25088: every candidate of 53 patterns of the paper's list and of 11 others, batch-first, and of 43 batch-last; the cost
+model has the rates of plain GEMMs and sums. Those of low-rank, Monarch and BLAST products in half precision are of CUDA
+graphs, fitted to `docs/results/blr-cuda.jsonl`: 16 layers in bfloat16 by `lcma bench blr`;
+tests/kernels/block_low_rank/test_replay.py compares predicted and measured seconds. Rates, bandwidth, multiprocessors
+and cache are the profile's.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..cuda.cost_model import CudaCostModel
+from ..cuda.cost_model import UNALIGNED, CudaCostModel, row_multiple
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
 from .pattern import Pattern
@@ -26,9 +30,6 @@ COPY_SHARES: Mapping[int, tuple[tuple[int, float], ...]] = {
 the features within each column. Medians of bmm's time beyond its GEMM; 8 bytes: one pattern; 16 bytes
 were not measured and are assumed equal to 8, as contiguous runs are longer.
 """
-
-ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82, 16: 0.82}
-"""The same for permutations of whole rows of the batch: batch-last, for any d; 16 bytes assumed equal to 8."""
 
 TRANSPOSITION_SHARES: dict[int, float] = {2: 0.9, 4: 0.95, 8: 0.97}
 """Fraction of the rate of sums, by bytes of an element, at which our kernel transposes: measured on matrices of 0.2
@@ -86,11 +87,49 @@ this, and were fastest only below 50 us."""
 CALL, LAUNCH = 22e-6, 8e-6
 """Host seconds of a call and of each kernel launch, hidden if the device takes longer."""
 
-VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "bmm": 11e-6, "split": 160e-6}
+VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "split": 160e-6}
 """Host seconds per factor for creating views; of split for its memory and two descriptors too, from (1,192,192,2)."""
 
-SHOWN = 2e-6
-"""Seconds per factor of the baseline's views that remain visible: it takes 1 to 10 us longer than its GEMM."""
+FEW_COLUMNS = 16
+"""Up to so many columns a step is a read of its weights, which were not in the cache."""
+
+LARGE_TILES = (128, 256), (256, 128), (128, 192), (192, 128), (128, 128)
+VENDOR_TILES = *LARGE_TILES, (64, 256), (256, 64), (64, 128), (128, 64), (64, 64)
+"""Rows and columns of the vendor's tiles; K_TILE is their step over the sum."""
+
+K_TILE = 64
+
+START, SPLIT_SUM = 3.4e-6, 1.3e-6
+"""Seconds of a launch beside its work, and of adding the parts of a sum over k that several programs share."""
+
+MOST_WAVES, LEAST_PART = 4, 512
+"""Sums over k are split into parts of at least LEAST_PART if there are fewer waves of tiles than this."""
+
+OVER_BEST = 1.2
+"""Rate inside a full wave over the best rate of the profile, which includes launches and the last wave."""
+
+EXPOSED = 0.5
+"""The part of the shorter of multiplying and moving that the longer one does not hide."""
+
+IN_CACHE = 2.0
+"""Bandwidth over that of memory if all operands and results of a product fit in the last cache."""
+
+REPLAY, SPLIT_READ = 2.9e-6, 2.5e-6
+"""Few columns: seconds of a replay beside its launches, and of the second launch that matrices with more columns than
+rows need, whose sums several programs share."""
+
+READ_SHARE, BATCHED_READ_SHARE = 0.76, 0.38
+"""Few columns: fractions of the bandwidth at which one matrix of weights and a batch of them are read."""
+
+SMALL_PRODUCT = 23e-9
+"""Few columns: seconds of one product of a batch, which bounds BLAST's middle step."""
+
+HANDOVER_COLUMNS = 2
+"""Up to so many columns Monarch's tiled products have a price: measured at one column, which takes as long as two."""
+
+HANDOVER_K_TILE, HANDOVER_SECOND = 0.68e-6, 1e-6
+"""Monarch's tiled products of few columns: seconds of a step over p in the first kernel, of which few programs wait for
+each, and of the second product beside the reads of its weights."""
 
 
 def strict(dtype: str) -> str:
@@ -110,11 +149,9 @@ def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCo
     return float(costs.gemm(name, kind.parts * b, kind.parts * c, n, blocks, "batched"))
 
 
-def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: CudaCostModel, rows: bool) -> float:
-    """Return the seconds in which torch permutes so many elements, by rows of the batch or within columns."""
-    share = ROW_COPY_SHARES[item]
-    if not rows:
-        share = [part for least, part in COPY_SHARES[item] if least <= pattern.d][-1]
+def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: CudaCostModel) -> float:
+    """Return the seconds in which torch permutes so many elements within columns."""
+    share = [part for least, part in COPY_SHARES[item] if least <= pattern.d][-1]
     return float(costs.combine(2 * elements * item)) / share
 
 
@@ -159,3 +196,70 @@ def scalar_seconds(
 def host_seconds(strategy: str, factors: int, launches: int) -> float:
     """Return the host seconds of a product of so many factors by so many kernels."""
     return CALL + factors * VIEWS.get(strategy, 0.0) + launches * LAUNCH
+
+
+def is_calibrated(dtype: str, costs: CudaCostModel) -> bool:
+    """Return whether these prices apply: half precision, on a GPU whose multiprocessors and rates are known."""
+    return dtype in ("bfloat16", "float16") and costs.units > 1 and costs.knows(dtype) and bool(costs.profile.bandwidth)
+
+
+def working_set(factors: Sequence[Pattern], n: int, item: int) -> int:
+    """Return the bytes that the steps of a product read and write."""
+    return item * sum(one.moved_elements(n) for one in factors)
+
+
+def moving_seconds(moved: float, in_cache: bool, costs: CudaCostModel) -> float:
+    """Return the seconds in which so many bytes are moved."""
+    return moved / ((costs.profile.bandwidth or math.inf) * (IN_CACHE if in_cache else 1.0))
+
+
+def gemm_seconds(
+    factor: Pattern, n: int, dtype: str, item: int, in_cache: bool, launches: int, costs: CudaCostModel
+) -> float:
+    """Return the seconds of one of the `launches` of a product by the vendor, single or batched."""
+    if n <= FEW_COLUMNS:
+        return REPLAY / launches + _few_seconds(factor, item, costs)
+    computing = _computing_seconds(factor, n, dtype, costs)
+    moving = moving_seconds(factor.moved_elements(n) * item, in_cache, costs)
+    return START + max(computing, moving) + EXPOSED * min(computing, moving)
+
+
+def copy_seconds(factor: Pattern, n: int, item: int, in_cache: bool, costs: CudaCostModel) -> float:
+    """Return the seconds of a step that is bound by memory."""
+    return START + moving_seconds(factor.moved_elements(n) * item, in_cache, costs)
+
+
+def handover_seconds(factor: Pattern, first: bool, item: int, costs: CudaCostModel) -> float:
+    """Return the seconds of the first or the second product of a Monarch matrix by the tiled strategy, few columns."""
+    reading = factor.nonzeros * item / (READ_SHARE * (costs.profile.bandwidth or math.inf))
+    waiting = HANDOVER_K_TILE * math.ceil(factor.c / K_TILE)
+    return REPLAY / 2 + START + (max(reading, waiting) if first else HANDOVER_SECOND + reading)
+
+
+def fits_cache(factors: Sequence[Pattern], n: int, item: int, costs: CudaCostModel) -> bool:
+    """Return whether all that a product of many columns reads and writes fits in the last cache."""
+    return n > FEW_COLUMNS and working_set(factors, n, item) <= max(costs.profile.caches, default=0)
+
+
+def _few_seconds(factor: Pattern, item: int, costs: CudaCostModel) -> float:
+    share = READ_SHARE if factor.blocks == 1 else BATCHED_READ_SHARE
+    reading = factor.nonzeros * item / (share * (costs.profile.bandwidth or math.inf))
+    if factor.blocks > 1:
+        return START + max(reading, factor.blocks * SMALL_PRODUCT)
+    return START + reading + (SPLIT_READ if factor.b <= factor.c else 0.0)
+
+
+def _computing_seconds(factor: Pattern, n: int, dtype: str, costs: CudaCostModel) -> float:
+    """Return the seconds of whole waves of whole tiles, the sum over k split or not, whichever is faster."""
+    units, k = costs.units, -(-factor.c // K_TILE) * K_TILE
+    rate = OVER_BEST * costs.best_rate(dtype) * UNALIGNED[dtype].get(int(row_multiple(dtype, factor.c, K_TILE)), 1.0)
+    best = math.inf
+    for rows, cols in VENDOR_TILES:
+        tiles = factor.blocks * math.ceil(factor.b / rows) * math.ceil(n / cols)
+        each = 2.0 * rows * cols * k * units / rate  # seconds of a wave: units tiles at once
+        best = min(best, each * math.ceil(tiles / units))
+        parts = 2
+        while tiles < MOST_WAVES * units and factor.c >= parts * LEAST_PART:
+            best = min(best, SPLIT_SUM + each / parts * math.ceil(tiles * parts / units))
+            parts *= 2
+    return best

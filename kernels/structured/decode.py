@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..cuda.grid_barrier import counter_for
+from ..cuda.grid_barrier import buffer_for, counter_for
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
-from .steps import FactorStep, steps_of
+from .chain import FactorChain
+from .pattern import Pattern
 from .tensors import strides_of
 
 Tensor = Any
@@ -90,11 +91,12 @@ def multiply_few(
 
     For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
     """
-    n, last = x.shape[1], steps_of(structure)[-1]
-    handed = x.new_empty((last.count, n, last.k))
+    n, last = x.shape[1], structure.patterns[0]
     launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
+    one = len(launches) == 1
+    handed = buffer_for(x, last.blocks * n * last.c) if one else x.new_empty((last.blocks, n, last.c))
     for launch in launches:
-        counter = counter_for(x.device) if len(launches) == 1 else handed
+        counter = counter_for(x.device) if one else handed
         launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
 
 
@@ -111,11 +113,11 @@ def _launches(
     """Return the launches of `multiply_few`: one of both stages, or one a stage."""
     from .decode_kernel import multiply_few_columns
 
-    last = steps_of(structure)[-1]
+    last = structure.patterns[0]
     launch = launch_of(structure, n, dtype.itemsize == 2, programs_of(device), tile)
     row, col = out_strides
     interleaved = isinstance(structure, Monarch) and structure.interleaved
-    block, row = (row, last.count * row) if interleaved else (last.m * row, row)
+    block, row = (row, last.blocks * row) if interleaved else (last.b * row, row)
     joined = tile.joined and launch.programs > 1 and device.type != "cpu"
     return [
         Repeated(
@@ -140,7 +142,7 @@ def _launches(
     ]
 
 
-def decode_seconds(structure: BlockLowRank, n: int, itemsize: int, bandwidth: float | None) -> float:
+def decode_seconds(structure: FactorChain, n: int, itemsize: int, bandwidth: float | None) -> float:
     """Predicted seconds of `multiply_few` on a GPU of so many bytes a second; NaN where that was not measured."""
     if bandwidth is None or n not in READ or itemsize != 2:
         return math.nan
@@ -149,17 +151,21 @@ def decode_seconds(structure: BlockLowRank, n: int, itemsize: int, bandwidth: fl
 
 def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile) -> DecodeLaunch:
     """Return the launch for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
-    first, last = steps_of(structure)[0], steps_of(structure)[-1]
+    first, last = structure.patterns[-1], structure.patterns[0]
     resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
     programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
     if mixing:
-        (b1, b2), rows1, inner1 = (first.count, last.count), 1, inner_tile(first.k, tile.weights // power(first.count))
+        (b1, b2), rows1, inner1 = (
+            (first.blocks, last.blocks),
+            1,
+            inner_tile(first.c, tile.weights // power(first.blocks)),
+        )
     else:
         (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
     rows2, inner2 = few_tile(last, programs, tile.weights, dot)
-    sizes = {"count1": first.count, "m1": first.m, "k1": first.k, "count2": last.count, "m2": last.m, "k2": last.k}
-    block, minor, group = (structure.rank, n * last.k, last.count) if isinstance(structure, Monarch) else (0, 0, 1)
-    sizes |= {"z_block": block, "z_minor": minor, "z_col": last.k}
+    sizes = {"count1": first.blocks, "m1": first.b, "k1": first.c, "count2": last.blocks, "m2": last.b, "k2": last.c}
+    block, minor, group = (structure.rank, n * last.c, last.blocks) if isinstance(structure, Monarch) else (0, 0, 1)
+    sizes |= {"z_block": block, "z_minor": minor, "z_col": last.c}
     constants = {"GROUP": group, "MIX": mixing, "N": power(n), "DOT": dot, "AHEAD": tile.ahead}
     constants |= {"B1": b1, "B2": b2, "L": power(b1), "M": power(b2)}
     constants |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
@@ -167,21 +173,21 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
     return DecodeLaunch(programs, sizes, constants, {"num_warps": tile.warps, "maxnreg": most})
 
 
-def few_tile(step: FactorStep, programs: int, weights: int, dot: bool) -> tuple[int, int]:
+def few_tile(factor: Pattern, programs: int, weights: int, dot: bool) -> tuple[int, int]:
     """Return the rows and inner elements of a tile of about `weights` elements.
 
     The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as `ROUND` more
     weights. Tensor cores take 16 rows or more.
     """
     if dot:
-        return 16, max(16, inner_tile(step.k, weights // 16))
+        return 16, max(16, inner_tile(factor.c, weights // 16))
 
     def weights_read(rows: int) -> int:
-        items = step.count * -(-step.m // rows)
-        return -(-items // programs) * (ROUND + rows * step.k)
+        items = factor.blocks * -(-factor.b // rows)
+        return -(-items // programs) * (ROUND + rows * factor.c)
 
     rows = min((rows for rows in (8, 4, 2, 1) if rows <= weights // 16), key=weights_read)
-    return rows, inner_tile(step.k, weights // rows)
+    return rows, inner_tile(factor.c, weights // rows)
 
 
 def inner_tile(k: int, most: int) -> int:

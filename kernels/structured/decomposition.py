@@ -15,6 +15,8 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .blocks import contiguous
+from .hierarchical import factors_of_blocks, rank_blocks
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -66,12 +68,9 @@ def decompose(
     wide = _wide(weight)
     if not np.isfinite(_number((wide * wide).sum())):
         raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
-    if isinstance(structure, LowRank):
-        return _with_error(wide, structure, _low_rank(wide, structure.rank))
-    if isinstance(structure, Monarch):
-        return _with_error(wide, structure, _monarch(wide, structure))
-    assert isinstance(structure, Blast)
-    return _descend(wide, structure, steps, seed, on_step, tolerance)
+    if isinstance(structure, Blast):
+        return _descend(wide, structure, steps, seed, on_step, tolerance)
+    return _truncated(wide, structure)
 
 
 def _wide(weight: Array) -> Array:
@@ -96,7 +95,7 @@ def least_error(weight: Array, structure: LowRank | Monarch) -> float:
 
     For tensors on a GPU from eigenvalues of Gram matrices in float64.
     """
-    blocks = weight[None, None] if isinstance(structure, LowRank) else _monarch_blocks(weight, structure)
+    blocks, _ = _blocks(weight, structure)
     squares = _number((weight * weight).sum())
     if isinstance(blocks, np.ndarray) or not blocks.is_cuda:
         values = _singular_values(blocks)[..., structure.rank :]
@@ -125,30 +124,33 @@ def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array]:
 
     if matrix.shape[-2] < matrix.shape[-1]:
         left, right = truncated_by_gram(matrix.mT, rank)
-        return _contiguous(right.mT), _contiguous(left.mT)
+        return contiguous(right.mT), contiguous(left.mT)
     wide = matrix.double()
     values, vectors = torch.linalg.eigh(wide.mT @ wide)  # ascending
     root = values[..., -rank:].clamp_min(0.0) ** 0.25  # of singular values
     right = vectors[..., -rank:]
     scale = torch.where(root > 0, 1 / root, 0.0)
     left = (wide @ right) * scale[..., None, :]
-    return left.to(matrix.dtype), _contiguous((root[..., None, :] * right).mT).to(matrix.dtype)
+    return left.to(matrix.dtype), contiguous((root[..., None, :] * right).mT).to(matrix.dtype)
 
 
-def _monarch(weight: Array, structure: Monarch) -> tuple[Array, Array]:
+def _truncated(weight: Array, structure: BlockLowRank) -> Decomposition:
     """Compute the truncated SVDs of all blocks at once."""
-    left, right = _low_rank(_monarch_blocks(weight, structure), structure.rank)  # (b2, b1, q, r), (b2, b1, r, p)
-    u = left.swapaxes(1, 2)  # (b2, q, b1, r)
-    v = right.swapaxes(0, 1).swapaxes(1, 2)  # (b1, r, b2, p)
-    return _contiguous(u), _contiguous(v)
+    blocks, rank = _blocks(weight, structure)
+    u, v = _low_rank(blocks, rank)
+    rest = blocks - u @ v
+    norm, error = (_number((one * one).sum()) ** 0.5 for one in (blocks, rest))
+    factors = zip(factors_of_blocks(u, v, *structure.patterns), structure.factor_shapes, strict=True)
+    shaped = tuple(one.reshape(shape) for one, shape in factors)
+    return Decomposition(structure, shaped, error / norm if norm else error)
 
 
-def _monarch_blocks(weight: Array, structure: Monarch) -> Array:
-    """Return the blocks (b2, b1, q, p) of a weight (rows, cols)."""
-    b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
-    shape = (q, b2, b1, p) if structure.interleaved else (b2, q, b1, p)
-    blocks = weight.reshape(shape).swapaxes(0, 1) if structure.interleaved else weight.reshape(shape)
-    return blocks.swapaxes(1, 2)
+def _blocks(weight: Array, structure: BlockLowRank) -> tuple[Array, int]:
+    """Return the blocks (count, q, p) of a weight (rows, cols) that have the rank of the structure, and this rank."""
+    if structure.is_blocked:
+        _, b, _, d = structure.patterns[0].sizes
+        weight = weight.reshape(d, b, structure.cols).swapaxes(0, 1)
+    return rank_blocks(weight.reshape(1, 1, structure.rows, structure.cols), *structure.patterns)
 
 
 def _descend(
@@ -167,7 +169,7 @@ def _descend(
     Source: based on the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); momentum and damping are ours.
     """
     b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
-    blocks = _contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
+    blocks = contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
     norm = _number((blocks * blocks).sum()) ** 0.5
     if norm == 0:
         return Decomposition(structure, tuple(map(_zeros(weight), structure.factor_shapes)), 0.0)
@@ -199,7 +201,7 @@ def _descend(
         on_step(step, error)
         if last:
             break
-    return Decomposition(structure, tuple(map(_contiguous, _balanced(*best))), least)
+    return Decomposition(structure, tuple(map(contiguous, _balanced(*best))), least)
 
 
 def _swept(
@@ -265,23 +267,6 @@ def _stepped(x: Array, gram: Array, target: Array, damping: float) -> Array:
     return x - solved
 
 
-def _with_error(weight: Array, structure: BlockLowRank, factors: tuple[Array, ...]) -> Decomposition:
-    """Return the decomposition with its error, from the norm of the difference of the dense matrices."""
-    if isinstance(structure, LowRank):
-        full = factors[0] @ factors[1]
-        difference = weight - full
-    else:
-        assert isinstance(structure, Monarch)
-        left, right = factors
-        blocks = left.swapaxes(1, 2) @ right.swapaxes(1, 2).swapaxes(0, 1)  # (b2, b1, q, p)
-        full = blocks.swapaxes(1, 2)
-        full = full.swapaxes(0, 1) if structure.interleaved else full
-        difference = weight - full.reshape(structure.rows, structure.cols)
-    norm = _number((weight * weight).sum()) ** 0.5
-    error = _number((difference * difference).sum()) ** 0.5
-    return Decomposition(structure, factors, error / norm if norm else error)
-
-
 def _svd(matrix: Array) -> tuple[Array, Array, Array]:
     if isinstance(matrix, np.ndarray):
         return np.linalg.svd(matrix, full_matrices=False)
@@ -324,10 +309,6 @@ def _eye(like: Array, size: int) -> Array:
 
 def _zeros(like: Array) -> Callable[[tuple[int, ...]], Array]:
     return (lambda shape: np.zeros(shape)) if isinstance(like, np.ndarray) else like.new_zeros
-
-
-def _contiguous(x: Array) -> Array:
-    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()
 
 
 def _number(x: Array) -> float:

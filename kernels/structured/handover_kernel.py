@@ -1,6 +1,6 @@
-"""The Triton kernel of Monarch's first products, stored in the layout that the second ones read, without permutation.
+"""The Triton kernels of Monarch's first products, stored as the second ones read them, and of BLAST's middle products.
 
-Imports triton: imported only to launch the kernel.
+Imports triton: imported only to launch the kernels.
 """
 
 from __future__ import annotations
@@ -44,3 +44,43 @@ def multiply_and_place(
         feature = (c // RANK).to(tl.int64) * n * (B1 * RANK) + i * RANK + c % RANK
         place = z + feature[None, :] + s.to(tl.int64)[:, None] * (B1 * RANK)
         tl.store(place, total.to(z.dtype.element_ty), (s < n)[:, None] & (c < rows)[None, :])  # [N, C]
+
+
+@triton.jit
+def mix_blocks(
+    inner,
+    scales,
+    mixed,
+    n,
+    rank,
+    width,
+    B1: tl.constexpr,
+    B2: tl.constexpr,
+    K: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    R: tl.constexpr,
+):
+    """Compute mixed[r, k, s] = sum_l scales[r, k, l] inner[r, l, s]; inner (rank, B1, width), mixed (rank, B2, width).
+
+    One program computes N columns s of R independent ranks. K and M are B1 and B2 rounded up
+    to powers of two from 16 on.
+    """
+    s = tl.program_id(0) * N + tl.arange(0, N)
+    b1, b2 = tl.arange(0, K), tl.arange(0, M)
+    here = s < n
+    for step in range(R):
+        r = (tl.program_id(1) * R + step).to(tl.int64)
+        left = tl.load(
+            scales + r * (B1 * B2) + b2[:, None] * B1 + b1[None, :],
+            (b2 < B2)[:, None] & (b1 < B1)[None, :] & (r < rank),
+            0.0,
+        )  # [M, K]
+        right = tl.load(
+            inner + (r * B1 + b1)[:, None] * width + s[None, :],
+            (b1 < B1)[:, None] & here[None, :] & (r < rank),
+            0.0,
+        )  # [K, N]
+        total = tl.dot(left, right)
+        place = mixed + (r * B2 + b2)[:, None] * width + s[None, :]
+        tl.store(place, total.to(mixed.dtype.element_ty), (b2 < B2)[:, None] & here[None, :] & (r < rank))  # [M, N]

@@ -21,12 +21,15 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ..ranges import ranges
+from .blocks import contiguous, permuted
 from .chainability import chain_pattern, chain_rank, chain_reason
 from .matrix import FactoredMatrix
 from .naive import dense_factor, factor_parameters
 from .pattern import Pattern, check_composes
 
 Matrix = npt.NDArray[Any]
+Array = Any
+"""A numpy array or a torch tensor."""
 
 SVDS_AT_ONCE = 256
 """Number of blocks whose SVDs are computed by one call."""
@@ -89,12 +92,10 @@ def split(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matri
     weights (a1, d2, b1 d1 / d2, a2 c2 / a1). The blocks of the product, one for each block row of the right factor and
     each diagonal place of the left one, are b1 x c2 and of rank r: their truncated SVDs are the factors.
     """
-    blocks, rank = _rank_blocks(weights, left, right)
-    groups, folds = right.a // left.a, left.d // right.d
-    a, d, b, c = left.a, right.d, left.b, right.c
-    kept = min(rank, b, c)
-    u = np.zeros((len(blocks), b, rank), weights.dtype)
-    v = np.zeros((len(blocks), rank, c), weights.dtype)
+    blocks, rank = rank_blocks(weights, left, right)
+    kept = min(rank, left.b, right.c)
+    u = np.zeros((len(blocks), left.b, rank), weights.dtype)
+    v = np.zeros((len(blocks), rank, right.c), weights.dtype)
 
     def one(some: slice) -> float:
         first, values, second = np.linalg.svd(blocks[some], full_matrices=False)
@@ -103,23 +104,29 @@ def split(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matri
         return float((values[:, kept:].astype(np.float64) ** 2).sum())
 
     dropped = _sum_over_pieces(one, len(blocks))
-    u = u.reshape(a, groups, folds, d, b, rank).transpose(0, 2, 3, 4, 1, 5).reshape(left.parameter_shape)
-    v = v.reshape(a, groups, folds, d, rank, c).transpose(0, 1, 3, 4, 2, 5).reshape(right.parameter_shape)
-    return np.ascontiguousarray(u), np.ascontiguousarray(v), dropped
+    return *factors_of_blocks(u, v, left, right), dropped
 
 
-def _rank_blocks(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, int]:
+def rank_blocks(weights: Array, left: Pattern, right: Pattern) -> tuple[Array, int]:
     """Return the blocks (count, b1, c2) of a matrix of a product's pattern, and their rank in a product."""
     rank = chain_rank(left, right)
     assert rank is not None  # the list was checked before
     shape = left.a, right.d, left.b, left.d // right.d, right.a // left.a, right.c
-    return weights.reshape(shape).transpose(0, 4, 3, 1, 2, 5).reshape(-1, left.b, right.c), rank
+    return permuted(weights.reshape(shape), (0, 4, 3, 1, 2, 5)).reshape(-1, left.b, right.c), rank
+
+
+def factors_of_blocks(u: Array, v: Array, left: Pattern, right: Pattern) -> tuple[Array, Array]:
+    """Return the parameters (a, d, b, c) of two factors whose product has the `rank_blocks` u v."""
+    outer = left.a, right.a // left.a, left.d // right.d, right.d
+    first = permuted(u.reshape(*outer, *u.shape[1:]), (0, 2, 3, 4, 1, 5)).reshape(left.parameter_shape)
+    second = permuted(v.reshape(*outer, *v.shape[1:]), (0, 1, 3, 4, 2, 5)).reshape(right.parameter_shape)
+    return contiguous(first), contiguous(second)
 
 
 def _split_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
     """Return the least squared error of two factors of the patterns of the first `place` and of the remaining ones."""
     left, right = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
-    blocks, rank = _rank_blocks(factor_parameters(_workable(dense), chain_pattern(patterns)), left, right)
+    blocks, rank = rank_blocks(factor_parameters(_workable(dense), chain_pattern(patterns)), left, right)
 
     def one(some: slice) -> float:
         values = np.linalg.svd(blocks[some], compute_uv=False)

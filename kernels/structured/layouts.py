@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import float32_of
 from .naive import dense_factor, factor_parameters
@@ -39,7 +39,7 @@ def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
         "dense": (pattern.rows, pattern.cols),
     }
     if layout not in shapes:
-        raise PlanError(f"layout {layout!r} is not known; choose one of {', '.join(LAYOUTS)}")
+        raise unknown_name("layout", layout, LAYOUTS)
     return shapes[layout]
 
 

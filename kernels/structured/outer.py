@@ -12,7 +12,7 @@ from ..cuda.launch import starter
 from ..request import Layout, layout_of
 from .blocks import as_blocks, is_batch_first
 from .pattern import Pattern
-from .tensors import is_readable
+from .tensors import is_readable, multiply_blocks
 from .tiles import LEAST_SIDE, power_above
 from .transposition import batch_last, gathered_blocks
 
@@ -149,18 +149,10 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
 
 
 def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-    """Compute the sums of the whole batch by min(a, d) batched GEMMs on views, without copies."""
-    import torch
-
+    """Compute the sums of the whole batch by batched GEMMs on views, without copies."""
     a, b, c, d = pattern.sizes
-    left, right = grad.unflatten(0, (a, b, d)), x.unflatten(0, (a, c, d))
     total = grad.new_empty(pattern.parameter_shape)
-    if d <= a:
-        for j in range(d):
-            torch.bmm(left[:, :, j], right[:, :, j].mT, out=total[:, j])
-        return total
-    for i in range(a):
-        torch.bmm(left[i].transpose(0, 1), right[i].permute(1, 2, 0), out=total[i])
+    multiply_blocks(as_blocks(grad, a, b, d), as_blocks(x, a, c, d).mT, total)
     return total
 
 

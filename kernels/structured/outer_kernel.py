@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .rounding_kernel import rounded
+from .tiled_kernel import rounded
 
 
 @triton.jit

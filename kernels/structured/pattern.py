@@ -65,6 +65,16 @@ class Pattern:
         return self.a * self.c * self.d
 
     @property
+    def blocks(self) -> int:
+        """Number of dense blocks (i, j)."""
+        return self.a * self.d
+
+    @property
+    def label(self) -> str:
+        """The number of blocks, if there are several, and their sizes."""
+        return f"{self.blocks} blocks {self.b}x{self.c}" if self.blocks > 1 else f"{self.b}x{self.c}"
+
+    @property
     def nonzeros(self) -> int:
         """Number of entries inside the support: parameters of a matrix."""
         return self.a * self.b * self.c * self.d
@@ -88,6 +98,10 @@ class Pattern:
     def transposed(self) -> Pattern:
         """The pattern of K^T."""
         return Pattern(self.a, self.c, self.b, self.d)
+
+    def moved_elements(self, n: int) -> int:
+        """Return the elements that a product of n columns reads and writes: parameters, input and result."""
+        return self.nonzeros + (self.rows + self.cols) * n
 
     def __str__(self) -> str:
         return f"({self.a},{self.b},{self.c},{self.d})"

@@ -32,11 +32,11 @@ def matmul(
 ) -> Matrix:
     """Compute Y = X W^T for x (..., cols) of layout "bsf" (batch first), W X for x (cols, batch) of "bsl" (batch last).
 
-    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("slabs", "widened", "dense",
-    "bmm" of a Kronecker-sparse matrix, "strided" or "dense" of a block low-rank one); `effort="measure"` times the best
-    candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result, `max_extra_bytes`
-    those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An x whose rows or
-    columns are not contiguous is copied first. float16 is computed in float32.
+    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("strided", "slabs",
+    "widened", "dense"); `effort="measure"` times the best candidates once (see `lcma tune`). `max_workspace` bounds the
+    bytes besides operands and result, `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them,
+    and expands it at every call). An x whose rows or columns are not contiguous is copied first. float16 is computed in
+    float32.
 
     Raises:
         PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.

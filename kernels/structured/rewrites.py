@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .chain import KroneckerSparse
+from .chain import FactorChain, KroneckerSparse
 from .naive import zeros
 from .pattern import Pattern
 from .split import split_factor, split_factor_bytes
@@ -19,30 +19,29 @@ REWRITES = (WIDENED, DENSE, BY_HALVES)
 """The strategies that multiply by rewritten factors."""
 
 
-def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
-    """Return the rewritten patterns.
+def rewritten_chain(structure: FactorChain, rewrite: str) -> FactorChain:
+    """Return the rewritten structure.
 
     WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BY_HALVES:
     unchanged.
     """
     if rewrite == BY_HALVES:
-        return tuple(patterns)
+        return structure
     if rewrite == WIDENED:
-        return tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in patterns)
-    return (Pattern(1, patterns[0].rows, patterns[-1].cols, 1),)
+        return KroneckerSparse(tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in structure.patterns))
+    return KroneckerSparse((Pattern(1, structure.rows, structure.cols, 1),))
 
 
-def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
-    """Return the parameters of the rewritten patterns, newly allocated.
+def rewritten(factors: Sequence[Array], structure: FactorChain, rewrite: str) -> tuple[Array, ...]:
+    """Return the parameters of the rewritten structure, newly allocated.
 
     For BY_HALVES they are `SplitFactor`s.
     """
-    if rewrite == BY_HALVES:
-        return tuple(map(split_factor, factors, patterns))
-    if rewrite == WIDENED:
-        return tuple(map(_widened, factors, patterns))
-    product = KroneckerSparse(tuple(patterns)).dense(factors)
-    return (product.reshape(1, 1, *product.shape),)
+    if rewrite == DENSE:
+        product = structure.dense(factors)
+        return (product.reshape(1, 1, *product.shape),)
+    factors = structure.canonical(factors)
+    return tuple(map(split_factor if rewrite == BY_HALVES else _widened, factors, structure.patterns))
 
 
 def _widened(weights: Array, pattern: Pattern) -> Array:
@@ -53,8 +52,8 @@ def _widened(weights: Array, pattern: Pattern) -> Array:
     return out.reshape(a, 1, b * d, c * d)
 
 
-def rewritten_bytes(rewrite: str, patterns: Sequence[Pattern], itemsize: int) -> int:
+def rewritten_bytes(rewrite: str, structure: FactorChain, itemsize: int) -> int:
     """Return the bytes of the rewritten factors."""
     if rewrite == BY_HALVES:
-        return sum(map(split_factor_bytes, patterns))
-    return sum(one.nonzeros for one in rewritten_patterns(patterns, rewrite)) * itemsize
+        return sum(map(split_factor_bytes, structure.patterns))
+    return rewritten_chain(structure, rewrite).parameters * itemsize

@@ -5,40 +5,41 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
-from .chain import FactorChain, KroneckerSparse
+from .chain import FactorChain
 from .rewrites import DENSE, WIDENED
 
-FAMILY = "kronecker"
-"""The family of strategies by Kronecker-sparse factors, one after the other."""
+FAMILY = "structured"
+
+STRIDED, TILED, GATHER, FUSED, TRANSPOSED, DECODE = "strided", "tiled", "gather", "fused", "transposed", "decode"
+"""Strategies; strided is the baseline of every device, the vendor's batched products on views."""
+
+NATURAL_ONLY = "the outputs of this matrix are in block order; choose the strategy strided"
 
 
-def known(seconds: float) -> float | None:
+def seconds_or_none(seconds: float) -> float | None:
     """Return the seconds, or None for NaN."""
     return None if math.isnan(seconds) else seconds
 
 
+@dataclass(frozen=True)
 class StructuredStrategy(ABC):
     """Proposals, refusals common to every device, and candidates without sources.
 
-    Its requests have an A of the class `structures`, and plain B and C.
+    Its requests have a factored A, and plain B and C.
     """
 
     name: str
-    baseline: bool
+    device: str
+    baseline: bool = False
     family: str = FAMILY
-    structures: ClassVar[type[FactorChain]] = KroneckerSparse
-    adjective: ClassVar[str] = "Kronecker-sparse"
-
-    @abstractmethod
-    def candidates(self, request: Request) -> Iterator[Candidate]:
-        """Yield the candidates of a request, the preferred ones first, whether they can run or not."""
+    version: int = 1
 
     @abstractmethod
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
@@ -48,10 +49,18 @@ class StructuredStrategy(ABC):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`."""
 
+    def settings(self, request: Request) -> Iterable[Parameters]:
+        """Return the parameters of the candidates, the preferred ones first."""
+        return ((),)
+
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """Yield the candidates of a request, the preferred ones first, whether they can run or not."""
+        return (Candidate(self.family, self.name, None, parameters) for parameters in self.settings(request))
+
     def multiplies(self, request: Request) -> bool:
         """Return whether the operands are those of this strategy."""
         first, second, third = request.structures
-        return isinstance(first, self.structures) and second is third is PLAIN
+        return isinstance(first, FactorChain) and second is third is PLAIN
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`: none."""
@@ -83,10 +92,10 @@ class StructuredStrategy(ABC):
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
         if not self.multiplies(request):
-            return f"no operand is {self.adjective}"
+            return "no operand is a factored matrix"
         structure = chain_in(request)
         if request.batch:
-            return f"{self.adjective} products take one matrix X; join the leading sizes of a batch"
+            return "products by factors take one matrix X; join the leading sizes of a batch"
         if Layout.SCATTERED in request.layouts:
             return "X must be stored with contiguous rows or columns; pass a contiguous copy of X"
         if reason := self.device_reason(candidate, request, machine):

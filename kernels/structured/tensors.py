@@ -1,17 +1,20 @@
-"""Products by one Kronecker-sparse factor of tensors: batched GEMMs on views, and our Triton kernel."""
+"""Products of tensors by one factor: batched GEMMs of blocks, and our Triton kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ..cuda.launch import Repeated
-from .blocks import as_blocks
+from .blocks import empty_result
 from .pattern import Pattern
 from .tiles import FactorTile
 
 Tensor = Any
+
+FactorProduct = Callable[[Any, Pattern, Tensor, Tensor], None]
+"""multiply(weights, pattern, x, out): out (rows, n) = K x for x (cols, n)."""
 
 
 def is_readable(matrix: Tensor, d: int) -> bool:
@@ -28,52 +31,20 @@ def strides_of(matrix: Tensor) -> tuple[int, int]:
     return (feature, column) if matrix.shape[1] != 1 else (feature, matrix.shape[0] * feature)
 
 
-def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
-    """Compute out (rows, n) = K x (cols, n) by batched GEMMs on views of x and out.
-
-    Nothing is copied if both are batch-last, or d = 1. Else the features of a batch-first operand are permuted
-    within each column, so that its blocks can be read.
-    """
+def multiply_batch(weights: Tensor, x: Tensor, out: Tensor) -> None:
+    """Compute out (count, b, n) = weights (count, b, c) x (count, c, n) by the vendor's product."""
     import torch
 
-    a, b, c, d = pattern.sizes
-    readable = is_readable(x, d) and is_readable(out, d)
-    if readable and a == d == 1:
-        torch.mm(weights.view(b, c), x, out=out)
-        return
-    if readable and 1 in (a, d):
-        torch.bmm(weights.view(a * d, b, c), _one_batch(x, a, c, d), out=_one_batch(out, a, b, d))
-        return
-    given, wanted = as_blocks(x, a, c, d), as_blocks(out, a, b, d)
-    if not is_readable(x, d):
-        given = given.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0)
-    if is_readable(out, d):
-        multiply_blocks(weights, given, wanted)
-        return
-    product = out.new_empty((out.shape[1], a, d, b)).permute(1, 2, 3, 0)
-    multiply_blocks(weights, given, product)
-    wanted.copy_(product)
-
-
-def _one_batch(matrix: Tensor, outer: int, inner: int, d: int) -> Tensor:
-    """Return the blocks (outer d, inner, n) of a matrix (outer inner d, n) with outer = 1 or d = 1, by one view.
-
-    The host bounds small products: every view takes about a microsecond.
-    """
-    feature, column = matrix.stride()
-    step = feature if outer == 1 else inner * feature
-    return matrix.as_strided((outer * d, inner, matrix.shape[1]), (step, d * feature, column))
+    if len(weights) == 1:
+        torch.mm(weights[0], x[0], out=out[0])
+    else:
+        torch.bmm(weights, x, out=out)
 
 
 def multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
-    """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one GEMM, one batch, or min(a, d) batches."""
-    import torch
-
-    if weights.shape[:2] == (1, 1):
-        torch.mm(weights[0, 0], x[0, 0], out=out[0, 0])
-        return
-    for left, right, product in block_batches(weights, x, out):
-        torch.bmm(left, right, out=product)
+    """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one batch, or by min(a, d) batches."""
+    for batch in block_batches(weights, x, out):
+        multiply_batch(*batch)
 
 
 def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -95,13 +66,9 @@ def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Ten
 
 def kernel_of(tile: FactorTile) -> Any:
     """Return the Triton kernel that runs a tile."""
-    if tile.j > 1:
-        from .neighbour_kernel import multiply_neighbours
+    from .tiled_kernel import multiply_factor, multiply_neighbours
 
-        return multiply_neighbours
-    from .tiled_kernel import multiply_factor
-
-    return multiply_factor
+    return multiply_neighbours if tile.j > 1 else multiply_factor
 
 
 def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile) -> None:
@@ -149,3 +116,13 @@ def _tiled_launch(
         num_warps=tile.warps,
         num_stages=tile.stages,
     )
+
+
+def factor_by_factor(
+    multiply: FactorProduct, patterns: Sequence[Pattern], factors: Sequence[Any], x: Tensor, out: Tensor
+) -> None:
+    """Compute out (rows, n) = K1 ... KL x, right-most factor first; results between factors are batch-last."""
+    for place in reversed(range(len(patterns))):
+        target = empty_result(x, patterns[place].rows, first=False) if place else out
+        multiply(factors[place], patterns[place], x, target)
+        x = target

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ..cuda.launch import starter
-from .blocks import alternating_rows, as_blocks, empty_result
-from .pattern import Pattern
-from .tensors import multiply_blocks
+from .blocks import alternating_rows, empty_result
+from .chain import FactorChain
 from .tiles import triton_reason
+from .views import Ends, FactorStep, ViewChain, copied_ends, steps_of, tensors_like, view_chain
 
 Tensor = Any
 
@@ -104,76 +105,51 @@ def _is_ours(matrix: Tensor) -> bool:
     return matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES and triton_reason() is None
 
 
+def _gather(x: Tensor, packed: Tensor, outer: int, inner: int, d: int) -> None:
+    gather_transposed(x.mT, packed, inner, d)
+
+
+def _scatter(packed: Tensor, y: Tensor, outer: int, inner: int, d: int) -> None:
+    scatter_transposed(packed, y.mT, inner, d)
+
+
+TRANSPOSED_ENDS = Ends(_gather, _scatter, first=False)
+"""Batch-first ends are transposed, with the rows of every block (i, j) gathered: a factor between two transpositions is
+one batched GEMM of contiguous blocks."""
+
+
 @dataclass(frozen=True)
 class TransposedProduct:
-    """K1 ... KL X by slabs of the batch: the slab is transposed first (`first`), multiplied by all factors batch-last
-    by GEMMs on views, and the result is transposed at the end (`last`).
+    """W X between transpositions of the ends that no GEMM reads (`first`, `last`), by slabs of the batch."""
 
-    Transpositions gather the rows of every block (i, j), so that a factor between two of them is one batched GEMM of
-    contiguous blocks. A slab has `slab` columns of the batch. The results between the steps are in two buffers.
-    """
-
-    patterns: tuple[Pattern, ...]
+    structure: FactorChain
     first: bool
     last: bool
     slab: int
 
     @property
-    def buffer_rows(self) -> tuple[int, int]:
-        """Rows of the two buffers that a slab alternates between."""
-        return alternating_rows(self.patterns, self.first, self.last)
+    def steps(self) -> tuple[FactorStep, ...]:
+        """The steps between the transpositions."""
+        return steps_of(self.structure, self.first, self.last)
+
+    @cached_property
+    def _chain(self) -> ViewChain:
+        return view_chain(self.structure, self.first, self.last)
 
     @property
-    def calls(self) -> list[int]:
-        """Batched GEMMs of every factor for a slab: one if the blocks of its input and its result are contiguous."""
-        found = [min(one.a, one.d) for one in self.patterns]
-        if len(found) == 1 and self.first and self.last:
-            found = [1]
-        return found
+    def buffer_rows(self) -> tuple[int, int]:
+        """Rows of the two buffers that a slab alternates between."""
+        return alternating_rows(self.structure.patterns, self.first, self.last)
 
     def workspace(self, n: int, item: int) -> int:
         """Return the bytes of the buffers."""
         return sum(self.buffer_rows) * min(self.slab, n) * item
 
     def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """Compute out (rows, n) = K1 ... KL x (cols, n). A call allocates the buffers once."""
-        n = x.shape[1]
-        memory = [x.new_empty(rows * min(self.slab, n)) for rows in self.buffer_rows]
-        for start in range(0, n, self.slab):
+        """Compute out (rows, n) = W x (cols, n)."""
+        for start in range(0, x.shape[1], self.slab):
             some = slice(start, start + self.slab)
-            self._one(factors, x[:, some], out[:, some], memory)
-
-    def _one(self, factors: Sequence[Tensor], x: Tensor, out: Tensor, memory: Sequence[Tensor]) -> None:
-        width, turn = x.shape[1], 0
-
-        def buffer(rows: int) -> Tensor:
-            nonlocal turn
-            held = memory[turn % 2][: rows * width].view(rows, width)
-            turn += 1
-            return held
-
-        a, _, c, d = self.patterns[-1].sizes
-        if self.first:
-            held = buffer(len(x))
-            gather_transposed(x.mT, held, c, d)
-            blocks = held.view(a, d, c, width)
-        else:
-            blocks = as_blocks(x, a, c, d)
-        for place in reversed(range(1, len(factors))):
-            held, after = buffer(self.patterns[place].rows), self.patterns[place - 1]
-            self._multiply(factors, place, blocks, held)
-            blocks = as_blocks(held, after.a, after.c, after.d)
-        if not self.last:
-            self._multiply(factors, 0, blocks, out)
-            return
-        a, b, _, d = self.patterns[0].sizes
-        held = buffer(len(out))
-        multiply_blocks(factors[0], blocks, held.view(a, d, b, width))
-        scatter_transposed(held, out.mT, b, d)
-
-    def _multiply(self, factors: Sequence[Tensor], place: int, blocks: Tensor, out: Tensor) -> None:
-        a, b, _, d = self.patterns[place].sizes
-        multiply_blocks(factors[place], blocks, as_blocks(out, a, b, d))
+            self._chain.run(factors, x[:, some], out[:, some], TRANSPOSED_ENDS, tensors_like(x, int))
 
 
 WHOLE, BOUNDED = 0, 1
@@ -183,15 +159,13 @@ H200 took 1.9 to 8 times as long as the whole batch, for 50 of 51 patterns: thei
 
 
 def transposed_product(
-    patterns: Sequence[Pattern], n: int, first: bool, last: bool, choice: int, item: int, most: int | None
+    structure: FactorChain, n: int, first: bool, last: bool, choice: int, item: int, most: int | None
 ) -> TransposedProduct | None:
     """Return the product by one of the choices for a slab; None if BOUNDED has no slab, or one of the whole batch.
 
-    `first`, `last`: X and the result are batch-first. If d = 1 GEMMs read and write them in place. `most` is
-    in bytes.
+    `first`, `last`: X and the result are batch-first. `most` is in bytes.
     """
-    turned = first and patterns[-1].d > 1, last and patterns[0].d > 1
-    whole = TransposedProduct(tuple(patterns), *turned, max(n, 1))
+    whole = TransposedProduct(structure, *copied_ends(structure, first, last), max(n, 1))
     if choice == WHOLE:
         return whole
     width = 0 if choice != BOUNDED or most is None else most // (max(1, sum(whole.buffer_rows)) * item)

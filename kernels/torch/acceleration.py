@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...arguments import INTEGER, need, shown
 from ...errors import PlanError
+from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
 from ..plans import decision_for
 from ..request import Layout, Request
@@ -42,9 +44,12 @@ class AccelerateConfig:
     measure: bool = False
 
     def __post_init__(self) -> None:
+        need(INTEGER, max_extra_bytes=self.max_extra_bytes)
+        need(str | None, device=self.device)
+        need(bool, measure=self.measure)
         rows = self.rows if isinstance(self.rows, Sequence) else ()
         if not rows or not all(isinstance(one, int) and one >= 1 for one in rows):
-            raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {self.rows}")
+            raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {shown(self.rows)}")
         if self.max_extra_bytes < 0:
             raise PlanError(f"max_extra_bytes must be at least 0, not {self.max_extra_bytes}")
         if self.device not in (None, "cpu", "cuda"):
@@ -84,6 +89,9 @@ class AcceleratedLayer:
     packed_bytes: int = 0
     refused: str | None = None
 
+    def __repr__(self) -> str:
+        return line(f"layer {self.name} {self.inputs}->{self.outputs}: {self.refused or 'accelerated'}")
+
 
 def accelerate_(
     model: nn.Module,
@@ -104,6 +112,9 @@ def accelerate_(
     Raises:
         PlanError: the model is no module, is itself a linear layer, or has none that `filter_fn` accepts.
     """
+    need(AccelerateConfig | None, config=config)
+    need(Callable | None, filter_fn=filter_fn)
+    need(Callable, on_layer=on_layer)
     config = config or AccelerateConfig()
     places = linear_places(model, filter_fn, new_weight=False)
     if not places:
@@ -122,6 +133,7 @@ def accelerate_(
 
 def restore_(model: nn.Module) -> int:
     """Convert the layers of `accelerate_` back to plain linear layers in place; return their number."""
+    need(nn.Module, model=model)
     layers = [module for module in model.modules() if isinstance(module, FastModule)]
     for layer in layers:
         layer.revert_()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...arguments import NUMBER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..causal.batches import strategy_text
@@ -64,6 +66,13 @@ def causal_attention(
     """
     import torch
 
+    need(torch.Tensor, query=query, key=key, value=value)
+    need(torch.Tensor | None, attn_mask=attn_mask, sinks=sinks)
+    need(NUMBER, dropout_p=dropout_p)
+    need(NUMBER | None, scale=scale)
+    need(str | None, strategy=strategy, scheme=scheme)
+    need(bool, is_causal=is_causal, enable_gqa=enable_gqa, need_weights=need_weights)
+
     refuse_masks(query=query, key=key, value=value, attn_mask=attn_mask, sinks=sinks)
     _check(query, key, value, dropout_p, is_causal, enable_gqa)
     text = strategy_text(None if strategy in ("products", "sdpa") else strategy, scheme)
@@ -81,6 +90,9 @@ def causal_attention(
             query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa
         )
         return output
+    logits = (*query.shape[:-1], key.shape[-2])
+    if attn_mask is not None and not _broadcasts(attn_mask.shape, logits):
+        raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if query.shape[-1] == 0 and scale is None:
         factor = 1.0
@@ -131,6 +143,11 @@ def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causa
         raise PlanError(f"query and key have leading sizes {tuple(query.shape[:-2])} and {tuple(key.shape[:-2])}")
     if heads != shared and not (enable_gqa and shared and heads % shared == 0):
         raise PlanError(f"{heads} heads of query and {shared} of key; set enable_gqa if each of key's serves several")
+
+
+def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(size in (1, whole) for size, whole in pairs)
 
 
 def _dropout(query: Tensor, key: Tensor, dropout_p: float) -> Tensor:

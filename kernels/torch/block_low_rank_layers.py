@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from ..structured.matrix import FactoredMatrix
@@ -120,6 +121,7 @@ class LowRankLinear(BlockLowRankLinear):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        _need_sizes(in_features, out_features, 1, rank, bias)
         super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype)
 
 
@@ -145,7 +147,8 @@ class MonarchLinear(BlockLowRankLinear):
         *,
         interleaved: bool = False,
     ) -> None:
-        b1, b2 = (blocks, blocks) if isinstance(blocks, int) else blocks
+        _need_sizes(in_features, out_features, blocks, rank, bias)
+        b1, b2 = (blocks, blocks) if not isinstance(blocks, tuple) else blocks
         structure = Monarch(out_features, in_features, b1, b2, rank, interleaved)
         super().__init__(structure, bias, device, dtype)
 
@@ -171,9 +174,18 @@ class BlastLinear(BlockLowRankLinear):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        b1, b2 = (blocks, blocks) if isinstance(blocks, int) else blocks
+        _need_sizes(in_features, out_features, blocks, rank, bias)
+        b1, b2 = (blocks, blocks) if not isinstance(blocks, tuple) else blocks
         structure = Blast(out_features, in_features, b1, b2, rank)
         super().__init__(structure, bias, device, dtype)
+
+
+def _need_sizes(inputs: int, outputs: int, blocks: int | tuple[int, int], rank: int, bias: bool) -> None:
+    need(INTEGER | tuple, blocks=blocks)
+    if isinstance(blocks, tuple) and len(blocks) != 2:
+        raise PlanError(f"blocks must be one number, or (b1, b2), not {blocks}")
+    need(INTEGER, in_features=inputs, out_features=outputs, rank=rank)
+    need(bool, bias=bias)
 
 
 def layer_of(
@@ -205,6 +217,9 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
         PlanError: a layer is not interleaved, or is given twice, blocks differ, or sizes do not fit; nothing was
             changed.
     """
+    need(tuple | list, layers=layers)
+    need(nn.Module, following=following)
+    need(nn.Module | None, norm=norm)
     structures = [getattr(layer, "structure", None) for layer in layers]
     if not structures or not all(isinstance(one, Monarch) and one.interleaved for one in structures):
         raise PlanError("only interleaved Monarch layers have a permutation to move")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...arguments import INTEGER, PATH, need
 from ...errors import PlanError, RankError, SchemeFormatError
 from .. import safetensors
 from ..compressed_files import FinishedLayers, structures_in
@@ -48,7 +49,7 @@ class _Task:
 
 def compress_(
     model: nn.Module,
-    config: Configs,
+    config: Configs | str,
     filter_fn: Filter | None = None,
     on_layer: Callable[[LayerReport], None] = lambda _: None,
     *,
@@ -59,13 +60,13 @@ def compress_(
 ) -> list[LayerReport]:
     """Convert the linear layers of a model in place to structured ones; report on all that `filter_fn` accepts.
 
-    `config` is one configuration, or a mapping from patterns of names ("blocks.*.down") to configurations, of which the
-    first match applies and None leaves a layer unchanged. Biases, names, references, the training mode and
-    requires_grad stay. Layers remain unchanged, and their report gives the reason, if the structure does not fit or
-    something else depends on the weight: a tied parameter, hooks, pruning, a parametrization, or a method that reads
-    it, as the fast path of nn.TransformerEncoderLayer does. Weights are decomposed on their device, in float64 on the
-    CPU and in float32 on a GPU; factors get the dtype of the weight. Nothing is replaced if a weight contains NaN or
-    infinity.
+    `config` is one configuration, its text as for `lcma compress` ("monarch:budget=0.25"), or a mapping from patterns
+    of names ("blocks.*.down") to configurations, of which the first match applies and None leaves a layer unchanged.
+    Biases, names, references, the training mode and requires_grad stay. Layers remain unchanged, and their report gives
+    the reason, if the structure does not fit or something else depends on the weight: a tied parameter, hooks, pruning,
+    a parametrization, or a method that reads it, as the fast path of nn.TransformerEncoderLayer does. Weights are
+    decomposed on their device, in float64 on the CPU and in float32 on a GPU; factors get the dtype of the weight.
+    Nothing is replaced if a weight contains NaN or infinity.
 
     `calibration` is an input of the model, or a tuple of its arguments: the model is run on it once, and reports have
     the error of each layer's outputs. With `batch` they have the predicted speed at so many inputs. With `folder`
@@ -75,6 +76,13 @@ def compress_(
         RankError: a rank exceeds that of a weight.
         PlanError: a weight contains NaN or infinity, or no layer is selected.
     """
+    if isinstance(config, str):
+        config = {"*": CompressConfig.parse(config)}
+    need(CompressConfig | Mapping, config=config)
+    need(Callable | None, filter_fn=filter_fn)
+    need(Callable, on_layer=on_layer, on_event=on_event)
+    need(INTEGER | None, least=1, batch=batch)
+    need(PATH | None, folder=folder)
 
     def selected(name: str, module: nn.Module) -> bool:
         return config_for(name, config) is not None and (filter_fn is None or filter_fn(name, module))
@@ -207,6 +215,8 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
         SchemeFormatError: the file contains no compressed model.
         PlanError: the model has no such layer or tensor, or another shape of it; nothing was changed.
     """
+    need(nn.Module, model=model)
+    need(PATH, path=path)
     path = Path(path)
     try:
         structures, entries = structures_in(path), safetensors.entries(path)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...errors import PlanError
-from ..cuda.dtypes import dense_dtype
+from ..cuda.dtypes import allows_tf32, dense_dtype
 from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
 from ..cuda.vendor import VendorExecutor
@@ -72,7 +72,7 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
 
     if a.dim() > 2 and b.dim() == 2:
         return automatic(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[1])
-    tf32 = torch.backends.cuda.matmul.allow_tf32 if a.dtype is torch.float32 else None
+    tf32 = allows_tf32() if a.dtype is torch.float32 else None
     key = a.shape, b.shape, a.stride(), b.stride(), a.dtype, a.device, tf32
     learning: LearningExecutor | None = plan_cache.get(key)
     repeated = None if learning is None else learning.repeats() or (learning if allowed() else None)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...arguments import need
 from ...errors import PlanError
 from ..cuda.dtypes import check_precision
 from ..factored import BATCH_FIRST, BATCH_LAST, check_order
@@ -51,6 +52,9 @@ class KSLinear(FactoredLinear):
         strategy: str | None = None,
         precision: str | None = None,
     ) -> None:
+        need(bool, bias=bias)
+        need(str, layout=layout)
+        need(str | None, strategy=strategy, precision=precision)
         super().__init__()
         check_order(layout)
         check_precision(precision)
@@ -160,7 +164,7 @@ class KSLinear(FactoredLinear):
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
         return self._biased(
-            kronecker_chain(x, list(self.factors), self._singles, last, self.strategy, self.precision), last
+            kronecker_chain(x, self.weights(), self._singles, last, self.strategy, self.precision), last
         )
 
     def _biased(self, y: Tensor, last: bool) -> Tensor:
@@ -193,6 +197,7 @@ class KSLinear(FactoredLinear):
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:
+    need(Pattern | tuple | list, patterns=given)
     if isinstance(given, Pattern):
         return (given,)
     listed: Sequence[Any] = given

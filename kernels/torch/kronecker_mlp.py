@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...arguments import need
 from ...errors import PlanError
 from ..factored import BATCH_FIRST
 from .kronecker_layers import KSLinear, PatternLike
@@ -40,6 +41,8 @@ class KSFeedForward(nn.Module):
         approximate: str = "none",
         precision: str | None = None,
     ) -> None:
+        need(bool, norm=norm, residual=residual)
+        need(str, approximate=approximate)
         super().__init__()
         first, second = (
             KSLinear(patterns, bias, layout, device, dtype, precision=precision) for patterns in (up, down)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import check_dense_precision, dense_dtype
@@ -215,6 +216,10 @@ class FastLinear(FastModule, nn.Linear):
         levels: int | None = None,
         precision: str | None = None,
     ) -> None:
+        need(INTEGER, least=0, in_features=in_features, out_features=out_features)
+        need(bool, bias=bias)
+        need(INTEGER | None, least=0, levels=levels)
+        need(str | None, precision=precision)
         super().__init__(in_features, out_features, bias, device, dtype)
         self._set_recipe(scheme, levels, precision)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.machine import require_device
@@ -29,6 +30,8 @@ def compile_products(
     Raises:
         PlanError: there is no GPU, or a tensor has data.
     """
+    need(Iterable, pairs=pairs)
+    need(Callable, progress=progress)
     require_device()
     recipe, calls = ProductRecipe.parse(recipe_of(scheme, None)), []
     for a, b in pairs:

@@ -99,7 +99,8 @@ def _run(
     strategy: str | None,
     precision: str | None = None,
 ) -> Tensor:
-    return run(x, factors, parse_structure(structure), last, strategy, precision)
+    plain = [one.resolve_conj() for one in factors]
+    return run(x.resolve_conj(), plain, parse_structure(structure), last, strategy, precision)
 
 
 def _fake(

@@ -16,9 +16,9 @@ from ..request import Layout
 from ..structured.backward import transposed_gradients
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from ..structured.chain import FactorChain, KroneckerSparse
-from ..structured.factor_products import TILED, TRANSPOSED
 from ..structured.outer import outer_blocks, outer_tensors
 from ..structured.pattern import Pattern
+from ..structured.strategy import TILED, TRANSPOSED
 from ..structured.transposed import transposed
 from ..structured.transposition import batch_last
 from .bilinear import Options, define_bilinear, is_eager, is_plain

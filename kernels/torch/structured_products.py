@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...errors import PlanError
-from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
+from ..cuda.dtypes import PRECISIONS, allows_tf32, check_precision, name_of, vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
 from ..learning import allowed
@@ -43,6 +43,8 @@ def run(
     precision: str | None,
 ) -> Tensor:
     """Compute W X (rows, n) for x (cols, n) and the factors of W, of tensors that nothing records or transforms.
+
+    Complex tensors are no lazy conjugates (`resolve_conj`).
 
     The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows).
 
@@ -93,9 +95,7 @@ class _Repeat:
         if len(factors) != len(self.shapes):
             return False
         for one, shape in zip(factors, self.shapes, strict=True):
-            if one.shape != shape or one.dtype is not dtype or one.device != device or one.is_conj():
-                return False
-            if not one.is_contiguous():
+            if one.shape != shape or one.dtype is not dtype or one.device != device or not one.is_contiguous():
                 return False
         return True
 
@@ -112,7 +112,7 @@ def _on_gpu(
         with torch.cuda.device(x.device):
             return _on_gpu(x, factors, structure, last, strategy, precision)
     dtype, device = x.dtype, x.device
-    tf32 = torch.backends.cuda.matmul.allow_tf32 if dtype is torch.float32 else None
+    tf32 = allows_tf32() if dtype is torch.float32 else None
     # All that the checks of x depend on: a product that was run with them is a lookup.
     key = structure, x.shape, x.stride(), dtype, device, last, strategy, precision, tf32
     known: _Repeat | None = plan_cache.get(key)
@@ -120,7 +120,7 @@ def _on_gpu(
     if executor is None and not allowed():
         known = plan_cache.get((_SETTLED, key))
         executor = None if known is None else known.executor
-    if known is None or executor is None or x.is_conj() or not known.fits(factors, dtype, device):
+    if known is None or executor is None or not known.fits(factors, dtype, device):
         return _checked_on_gpu(x, factors, structure, last, strategy, precision, key)
     if tf32 is None:
         product: Tensor = executor.again(factors, x)
@@ -144,10 +144,10 @@ def _checked_on_gpu(
 ) -> Tensor:
     """Plan and run with all checks, and store under the key what may be repeated without them."""
     check_precision(precision)
-    x, given = x.resolve_conj(), x
+    given = x
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
-    factors = [one.resolve_conj().contiguous() for one in factors]
+    factors = [one.contiguous() for one in factors]
     _checked(x, factors, structure)
     request = gpu_request(structure, x, last, strategy, precision)
     executor: Any = planned(request, AUTO, None, strategy)[1]

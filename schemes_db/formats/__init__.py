@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ...errors import LcmaError, SchemeFormatError
+from ...arguments import PATH, need
+from ...errors import LcmaError, SchemeFormatError, unknown_name
+from ...home import write_atomic
+from ..certificate import Certificate
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
@@ -119,11 +122,11 @@ def format_named(name: str) -> Format:
     try:
         return FORMATS[name]
     except KeyError:
-        raise LcmaError(f"format {name!r} is not known; choose one of {', '.join(FORMATS)}") from None
+        raise unknown_name("format", name, FORMATS) from None
 
 
-def render(scheme: Scheme, format: str) -> bytes:
-    """A file of the scheme in a format.
+def render(scheme: Scheme, format: str, certificate: Certificate | None = None) -> bytes:
+    """A file of the scheme in a format, with its certificate where the format can hold one.
 
     Raises:
         LcmaError: the format is not written.
@@ -131,8 +134,53 @@ def render(scheme: Scheme, format: str) -> bytes:
     """
     if format not in WRITERS:
         raise LcmaError(f"format {format!r} is not written; choose one of {', '.join(WRITERS)}")
-    content = WRITERS[format].render(scheme)
+    if format == lcma_npz.NAME:
+        return lcma_npz.render(scheme, certificate)
+    content = lcma_json.render(scheme, certificate) if format == lcma_json.NAME else WRITERS[format].render(scheme)
     return content.encode() if isinstance(content, str) else content
+
+
+def format_for(path: str | Path) -> str:
+    """The first written format whose files end as a path does.
+
+    Raises:
+        LcmaError: there is none.
+    """
+    for name, format_ in WRITERS.items():
+        if Path(path).suffix == format_.SUFFIX:
+            return name
+    raise LcmaError(f"can't tell the format of {str(path)!r}; name one of {', '.join(WRITERS)}")
+
+
+def write_file(
+    path: str | Path,
+    scheme: Scheme,
+    certificate: Certificate | None = None,
+    format: str | None = None,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a scheme to a file that `read_file` and `load` read, in a format or in that of the path's suffix.
+
+    The certificate is stored where the format can hold one (lcma-json and lcma-npz).
+
+    Raises:
+        LcmaError: the file exists and `overwrite` is False, it can't be written, or its format is not known.
+        SchemeFormatError: the format can't say what the scheme is.
+    """
+    need(PATH, path=path)
+    need(Scheme, scheme=scheme)
+    need(Certificate | None, certificate=certificate)
+    need(str | None, format=format)
+    need(bool, overwrite=overwrite)
+    path = Path(path)
+    content = render(scheme, format or format_for(path), certificate)
+    if not overwrite and path.exists():
+        raise LcmaError(f"{path} exists; pass overwrite=True to replace it")
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
 
 
 def parse_text(
@@ -274,6 +322,11 @@ def read_file(
     Raises:
         SchemeFormatError: the file is missing, too large, or not a scheme.
     """
+    need(PATH, path=path)
+    need(str | None, format=format)
+    need(Target | None, target=target)
+    need(Ring | None, ring=ring)
+    need(bool, allow_pickle=allow_pickle)
     path = Path(path)
     try:
         parts = companions(path)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
+from ..display import line
 from ..factor import Factor, IntArray, integer_array
 from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
@@ -57,6 +58,10 @@ class Reading:
     notes: tuple[str, ...] = field(default=())
     alternatives: tuple[tuple[str, Scheme], ...] = field(default=(), kw_only=True)
     doubt: str = field(default="", kw_only=True)
+
+    def __repr__(self) -> str:
+        what = [scheme.label for _, scheme in self.candidates[:1]] or ["coefficients that are not exact, or programs"]
+        return line(f"reading {self.format} {what[0]}")
 
     @property
     def scheme(self) -> Scheme:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.grids import Kind
 from ..terms.involution import Swaps, parse_swaps
@@ -166,7 +166,7 @@ def walk_kind(name: str) -> tuple[str, Swaps | None]:
 def _walk(name: str) -> _Walk:
     kind, swaps = walk_kind(name)
     if kind not in _WALKS:
-        raise PlanError(f"walk {name!r} is not known; choose one of {', '.join(walk_names())}")
+        raise unknown_name("walk", name, walk_names())
     walk = _WALKS[kind]
     if swaps is None:
         return walk

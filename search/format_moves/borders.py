@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme
 from ...schemes_db.ring import Z2
 from .meta_moves import AXES
@@ -73,7 +73,7 @@ def products_at_border(scheme: Scheme, axis: str) -> int:
 
 def _shared(axis: str) -> int:
     if axis not in AXES:
-        raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
+        raise unknown_name("axis", axis, "mkn")
     return _MET[axis]
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Target
 from ..terms.packed import PackedTerms, Words
 from ..terms.ternary import TernaryTerms
@@ -71,7 +71,7 @@ def project(terms: Packed, axis: str, index: int) -> Packed:
 
 def _axis(axis: str) -> int:
     if axis not in AXES:
-        raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
+        raise unknown_name("axis", axis, "mkn")
     return AXES[axis]
 
 

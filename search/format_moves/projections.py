@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.ring import Z2
 from .meta_moves import AXES
@@ -34,7 +34,7 @@ def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, 
         PlanError: the scheme is not a full product over Z2 with 2 to 8 blocks along the axis, or the axis is unknown.
     """
     if axis not in AXES:
-        raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
+        raise unknown_name("axis", axis, "mkn")
     length = scheme.target.shape[AXES[axis]]
     if not scheme.target.is_general or scheme.ring != Z2 or not 2 <= length <= MAX_LENGTH:
         raise PlanError(

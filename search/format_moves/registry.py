@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Target
 from ...schemes_db.algebra import tensor
 from ..terms.packed import PackedTerms
@@ -106,7 +106,7 @@ def refuse_moves(moves: Sequence[str]) -> None:
     """Raise a PlanError if a move is not known."""
     for name in moves:
         if name not in _FORMAT_MOVES:
-            raise PlanError(f"move {name!r} is not known; choose from {', '.join(_FORMAT_MOVES)}")
+            raise unknown_name("move", name, _FORMAT_MOVES)
 
 
 def change_format(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES) -> list[MoveResult[Packed]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme, Target
 from ...schemes_db.algebra import tensor
 from ...schemes_db.composition import oriented
@@ -61,7 +61,7 @@ def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
         TargetError: formats that differ in another axis, or products that are not full.
     """
     if axis not in AXES:
-        raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
+        raise unknown_name("axis", axis, "mkn")
     if outer.ring != Z2 or inner.ring != Z2:
         raise PlanError("a nested sum is of schemes over Z2: take them modulo 2")
     length, between = (scheme.target.shape[AXES[axis]] for scheme in (outer, inner))

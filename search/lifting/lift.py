@@ -19,9 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError, VerificationError
 from ...schemes_db import Certificate, Kind, ProductKind, Q, Ring, Scheme, Z
 from ...schemes_db.costs import product_kinds
+from ...schemes_db.display import line
 from ...schemes_db.factor import Factor
 from ...schemes_db.provenance import Step
 from ...verify import certify
@@ -43,6 +45,9 @@ class Lift:
     scheme: Scheme | None
     certificate: Certificate | None
     reason: str = ""
+
+    def __repr__(self) -> str:
+        return line(f"lift {self.reason if self.scheme is None else self.scheme.label}")
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,10 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
     Raises:
         PlanError: the scheme is neither over Z2 nor over Z3, or the ring is neither Z nor Q.
     """
+    need(Scheme, scheme=scheme)
+    need(Ring, ring=ring)
+    need(INTEGER, least=0, seed=seed)
+    need(INTEGER, least=1, tries=tries, orders=orders)
     prime = scheme.ring.characteristic
     if prime not in DEPTHS:
         raise PlanError(f"{scheme!r} can't be lifted: only a scheme over Z2 or Z3 can")

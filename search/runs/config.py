@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ...errors import LcmaError, PlanError
+from ...errors import LcmaError, PlanError, unknown_name
 from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
 from ..cluster.connection import Cluster
 from ..cluster.engine import engine_on
@@ -116,13 +116,13 @@ class RunConfig:
             raise PlanError(f"a round has at most {most} walks of {MAX_STEPS} steps; ask for more rounds")
         refuse_moves(self.moves)
         if self.method not in METHODS:
-            raise PlanError(f"method {self.method!r} is not known; choose one of {', '.join(METHODS)}")
+            raise unknown_name("method", self.method, METHODS)
         if self.method == "lns":
             self._be_lns()
         if self.method == "triples":
             self._be_triples()
         if self.objective not in objective_names():
-            raise PlanError(f"objective {self.objective!r} is not known; choose one of {', '.join(objective_names())}")
+            raise unknown_name("objective", self.objective, objective_names())
         if self.objective != "rank" and self.rounds is None and self.seconds is None:
             raise PlanError(f"nothing limits a search for better {self.objective}: give rounds or seconds")
         if not len(self.final_target.terms):

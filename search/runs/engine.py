@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Target
 from ..flipgraph.policy import Policy
 from ..flipgraph.vector import Vector
@@ -244,5 +244,5 @@ def engine_of(device: str) -> tuple[Engine, str]:
     """
     name, _, places = device.partition(":")
     if name not in _ENGINES:
-        raise PlanError(f"device {device!r} is not known; choose one of {', '.join(device_names())}")
+        raise unknown_name("device", device, device_names())
     return _ENGINES[name], places

@@ -18,20 +18,26 @@ SPARE = 1 << 20
 """Bytes that must be free where finds are stored."""
 
 
-def keep(result: Result, start: Scheme | None = None) -> list[bool]:
-    """Store the finds of a search with the steps and the start that they came from; return for each whether it is new.
+KEPT = "kept"
+"""What `keep_finds` says of a find that the catalogue lists from now on."""
+
+
+def keep(result: Result, start: Scheme | None = None) -> list[str]:
+    """Store the finds of a search that add something to the catalogue, with what they came from; see `keep_finds`.
+
+    Where there is none, the nearest scheme takes their place.
 
     Raises:
         CatalogError: the catalogue can't be written.
     """
-    composed = start is not None and start.provenance.kind == "composition"
-    if start is not None and composed and (result.finds or not start.target.is_general):
-        with Catalog.open() as catalog:
-            catalog.add(start, certify(start))
-    keep_finds(result.lineage)
-    if isinstance(result.nearest, Find):
-        keep_finds([result.nearest])
-    return keep_finds(result.finds)
+    said = keep_finds(result.finds)
+    made = [(step.scheme, step.certificate) for step in result.lineage if KEPT in said]
+    if start is not None and start.provenance.kind == "composition" and (KEPT in said or not start.target.is_general):
+        made.append((start, certify(start)))
+    with Catalog.open() as catalog:
+        for scheme, certificate in made:
+            catalog.add(scheme, certificate, listed=catalog.as_good(scheme) is None)
+    return keep_finds([result.nearest]) if isinstance(result.nearest, Find) else said
 
 
 def refuse_unwritable() -> None:
@@ -66,16 +72,23 @@ def write_beside(result: Result, folder: Path) -> list[Path]:
     return written
 
 
-def keep_finds(finds: Iterable[Find]) -> list[bool]:
-    """Store finds and the schemes over Z2 or Z3 that they were lifted from; return for each whether it is new.
+def keep_finds(finds: Iterable[Find], every: bool = False) -> list[str]:
+    """Store the finds that add something to the catalogue (`Catalog.as_good`), or every one; say what became of each.
+
+    The schemes over Z2 or Z3 that they were lifted from are stored with them, and found by digest only.
 
     Raises:
         CatalogError: the catalogue can't be written.
     """
-    fresh = []
+    said = []
     with Catalog.open() as catalog:
         for found in finds:
-            if found.origin is not found.scheme:
-                catalog.add(found.origin, found.origin_certificate)
-            fresh.append(catalog.add(found.scheme, found.certificate))
-    return fresh
+            scheme, rival = found.scheme, catalog.as_good(found.scheme)
+            if rival is not None and (not every or rival.digest == scheme.digest):
+                known = rival.name or rival.digest[:12]
+                said.append("known already" if rival.digest == scheme.digest else f"not kept: {known} is as good")
+                continue
+            if found.origin is not scheme:
+                catalog.add(found.origin, found.origin_certificate, listed=False)
+            said.append(KEPT if catalog.add(scheme, found.certificate) else "known already")
+    return said

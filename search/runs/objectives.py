@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme
 from ...schemes_db.costs import additions, full_and_half, nonzeros
 
@@ -61,5 +61,5 @@ def score_of(name: str, scheme: Scheme) -> Fraction:
         PlanError: the objective is unknown.
     """
     if name not in _OBJECTIVES:
-        raise PlanError(f"objective {name!r} is not known; choose one of {', '.join(_OBJECTIVES)}")
+        raise unknown_name("objective", name, _OBJECTIVES)
     return _OBJECTIVES[name](scheme)

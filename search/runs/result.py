@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...schemes_db import Certificate, Ring, Scheme, Target
+from ...schemes_db.display import line
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class Find:
     origin: Scheme
     origin_certificate: Certificate
 
+    def __repr__(self) -> str:
+        return line(f"find {self.scheme.label}")
+
 
 @dataclass(frozen=True)
 class Unlifted:
@@ -27,6 +31,9 @@ class Unlifted:
 
     origin: Scheme
     reason: str
+
+    def __repr__(self) -> str:
+        return line(f"{self.origin.label}, not lifted: {self.reason}")
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,9 @@ class Progress:
     flips_per_second: float = 0.0
     wanted: int | None = None
     left: float | None = None
+
+    def __repr__(self) -> str:
+        return line(f"progress {self.line}")
 
     @property
     def rate(self) -> str:
@@ -96,6 +106,10 @@ class Result:
     steps: tuple[Find, ...] = ()
     nearest: Find | Unlifted | None = None
     setup: dict[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        found = f"{len(self.finds)} found, best {self.best.label}" if self.best else "nothing found"
+        return line(f"search of {self.target} over {self.ring}: {found}, {self.rounds} rounds, {self.seconds:.1f} s")
 
     @property
     def lineage(self) -> tuple[Find, ...]:

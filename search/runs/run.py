@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import PlanError
-from ...schemes_db import Ring, Target, Z
+from ...arguments import INTEGER, PATH, need
+from ...errors import ArgumentError, PlanError
+from ...schemes_db import Ring, Scheme, Target, Z
+from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
+from ..format_moves.registry import MOVES
 from .config import RunConfig
 from .engine import engine_of
+from .field_types import check_field_types
 from .folder import RunFolder
+from .plan import PoolPlan
 from .result import Progress, Result
 from .search_run import SearchRun
 from .walk_run import WalkRun
@@ -33,12 +38,32 @@ def never() -> bool:
 def find(
     target: Target | str,
     *,
+    rank: int | None = None,
     ring: Ring | str = Z,
+    seed: int = 0,
+    walks: int = 0,
+    steps: int = 0,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    count: int = 1,
+    walk: str = "",
+    policy: Policy | Mapping[str, float | str] | None = None,
+    command: str = "",
+    start: Scheme | None = None,
+    ladder: Sequence[str] | None = None,
+    pool: PoolPlan | None = None,
+    device: str = "cpu",
+    objective: str = "rank",
+    method: str = "walks",
+    moves: Sequence[str] = MOVES,
+    cubes: str = "",
+    naive_too: bool = False,
+    address: str = "",
+    workers: int = 0,
     jobs: int = 1,
     out: str | Path | None = None,
     on_event: OnEvent | None = None,
     stop: Stop = never,
-    **settings: Any,
 ) -> Result:
     """Search schemes of rank at most `rank` for a target, by walks over GF(2) or GF(3) and lifts, or over {-1, 0, 1}.
 
@@ -55,8 +80,9 @@ def find(
         on_event: called after every round.
         stop: called after every round, and between its parts on a processor; True ends the run, and the result has
             `interrupted` set. A round that is broken off is not saved: `resume` repeats it.
-        settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
-            address, workers, objective, method, moves, cubes, naive_too and command, see `RunConfig`.
+        jobs: the number of threads that share the walks.
+
+    The other arguments are the settings of the run, see `RunConfig`.
 
     A KeyboardInterrupt aborts the round; the result has the finds of the earlier rounds.
 
@@ -66,12 +92,34 @@ def find(
         TargetError: the target or the ring is not known.
         RunFolderError: `out` contains a run already, or can't be written.
     """
-    for name in ("ladder", "moves"):
-        if settings.get(name) is not None:
-            settings[name] = tuple(settings[name])
+    need(Target | str, target=target)
+    need(Ring | str, ring=ring)
+    need(tuple | list | None, ladder=ladder)
+    need(tuple | list, moves=moves)
+    need(Policy | Mapping | None, policy=policy)
+    need(PoolPlan | None, pool=pool)
+    need(Scheme | None, start=start)
+    need(PATH | None, out=out)
+    need(Callable | None, on_event=on_event)
+    need(Callable, stop=stop)
+    need(INTEGER, least=1, jobs=jobs)
+    need(INTEGER, least=0, seed=seed)
+    numbers = {"seed": seed, "walks": walks, "steps": steps, "rounds": rounds, "count": count, "workers": workers}
+    texts = {"walk": walk, "command": command, "device": device, "objective": objective, "method": method}
+    texts |= {"cubes": cubes, "address": address}
+    settings: dict[str, Any] = {"rank": rank, "seconds": seconds, "naive_too": naive_too, **numbers, **texts}
+    try:
+        check_field_types(RunConfig, settings)
+    except TypeError as error:
+        raise ArgumentError(str(error)) from None
     config = RunConfig(
         target.name if isinstance(target, Target) else target.strip(),
         ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
+        policy=policy,
+        start=start,
+        ladder=None if ladder is None else tuple(ladder),
+        pool=pool,
+        moves=tuple(moves),
         **settings,
     )
     return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)

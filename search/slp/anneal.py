@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ...errors import PlanError
+from ...errors import unknown_name
 from ...schemes_db import Provenance, Scheme
 from ...schemes_db.costs import full_and_half
 from ...verify import certify
@@ -78,7 +78,7 @@ def polished(
             blocks, or the goal is not known.
     """
     if goal not in GOALS:
-        raise PlanError(f"goal {goal!r} is not known; choose {' or '.join(GOALS)}")
+        raise unknown_name("goal", goal, GOALS)
     start = TernaryTerms.from_scheme(scheme)
     packed(start)  # raises if a factor does not fit
     limit = rounds if rounds is not None or seconds is not None else 10

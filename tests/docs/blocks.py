@@ -7,8 +7,6 @@
 <!-- skip: REASON --> the next block is not run
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -4,8 +4,6 @@ Each is made in a copy of the project, one at a time, and its tests run there: f
 pass in the copy as it is. FILEs choose the faults of some files. Exits 1 if a fault is not found.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,10 +1,8 @@
-"""Run with TRITON_INTERPRET=1 (test_causal_triton.py does): the triangular kernel on CPU tensors.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: the triangular kernel on CPU tensors.
 
 Sizes are no multiples of a tile, what lies outside a triangle is NaN, so is fresh memory, and results
 lie in the middle of a canvas whose border must stay as it was.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
@@ -99,8 +97,7 @@ def test_gradients_by_the_kernel_are_products_by_the_kernel(monkeypatch):
         weights = torch.randn_like(by_kernel)
         leaves = [x for x in (q, k, p) if any(x is y or x is y._base for y in operands)]
         gradients = (torch.autograd.grad(x, leaves, weights) for x in (by_kernel, by_strips))
-        for mine, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(mine, other)
+        torch.testing.assert_close(*gradients)
     x, y = q.detach()[0, :4].requires_grad_(), k.detach()[0, :4].requires_grad_()
     by_kernel = partial(causal_qk, strategy="kernel")
     assert torch.autograd.gradcheck(by_kernel, (x, y), fast_mode=True)

@@ -1,7 +1,5 @@
 """Checks of products of DTensors on two processes, which checks_sharded.py starts."""
 
-from __future__ import annotations
-
 import copy
 from contextlib import contextmanager
 

@@ -1,11 +1,11 @@
 """Schemes built by hand, random matrices, and what a product of blocks must be."""
 
-from __future__ import annotations
-
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,34 @@ def run_checks(request):
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
     return run
+
+
+@pytest.fixture
+def compile_kernel(tmp_path):
+    """compile_kernel(kernel, types, constants, options, aligned=(), capability=90): Triton's kernel without a GPU.
+
+    Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch would find.
+    Gives what was compiled, and registers and bytes of stack of a thread.
+    """
+
+    def compiled(kernel, types, constants, options, aligned=(), capability=90):
+        import triton
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+
+        place = kernel.arg_names.index
+        types = {**dict.fromkeys(kernel.arg_names, "i32"), **types, **dict.fromkeys(constants, "constexpr")}
+        known = [name for name in kernel.arg_names if aligned == "all" or name in aligned]
+        known = [name for name in known if name not in constants and not types[name].startswith("tensordesc")]
+        hints = {(place(name),): [["tt.divisibility", 16]] for name in known}
+        source = ASTSource(kernel, types, {(place(name),): value for name, value in constants.items()}, hints)
+        made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+        tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
+        path.write_bytes(made.asm["cubin"])
+        report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+        return made, *(int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
+
+    return compiled
 
 
 @pytest.fixture

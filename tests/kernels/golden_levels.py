@@ -5,8 +5,6 @@
 `--blas` they are numpy's own: such a record compares two checkouts on one machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Choosing by a profile: limits, fallbacks, stored profiles, workloads; and generic code for other processors."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

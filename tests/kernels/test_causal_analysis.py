@@ -1,7 +1,5 @@
 """Counts of operations and of memory traffic, against counts that are known otherwise."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

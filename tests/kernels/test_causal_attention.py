@@ -1,7 +1,5 @@
 """Exact causal attention against torch's own, forward and backward."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -43,10 +41,7 @@ def test_like_torch_forward_and_backward(way, sizes):
     theirs = sdpa(q, k, v, is_causal=True, enable_gqa=True)
     torch.testing.assert_close(ours, theirs)
     ask = torch.randn_like(ours)
-    for mine, other in zip(
-        torch.autograd.grad(ours, (q, k, v), ask), torch.autograd.grad(theirs, (q, k, v), ask), strict=True
-    ):
-        torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(torch.autograd.grad(ours, (q, k, v), ask), torch.autograd.grad(theirs, (q, k, v), ask))
 
 
 def test_gradients_with_bias_sinks_and_dropout():
@@ -92,8 +87,7 @@ def test_second_derivatives_and_transforms():
     plain = tuple(x.detach() for x in (q, k, v))
     torch.testing.assert_close(torch.func.jvp(ours, plain, plain), torch.func.jvp(theirs, plain, plain))
     jacobians = (torch.func.jacrev(product, (0, 1, 2))(*plain) for product in (ours, theirs))
-    for mine, other in zip(*jacobians, strict=True):
-        torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(*jacobians)
     torch.testing.assert_close(torch.vmap(ours)(*plain), theirs(*plain))
 
 
@@ -112,10 +106,7 @@ def test_compiled_whole(way):
     first, second = compiled(*operands), ours(*operands)
     torch.testing.assert_close(first, second)
     ask = torch.randn_like(first)
-    for mine, other in zip(
-        torch.autograd.grad(first, operands, ask), torch.autograd.grad(second, operands, ask), strict=True
-    ):
-        torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(torch.autograd.grad(first, operands, ask), torch.autograd.grad(second, operands, ask))
 
 
 def test_sinks_are_a_key_without_a_value():

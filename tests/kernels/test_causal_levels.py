@@ -1,7 +1,5 @@
 """Levels of structured schemes as the GPU works them, on tensors of the processor: the sums by plain torch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

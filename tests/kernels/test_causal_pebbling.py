@@ -1,7 +1,5 @@
 """Schedules without a workspace, on a machine that has no more memory than they say, and what no schedule can do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

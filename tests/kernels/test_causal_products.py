@@ -1,7 +1,5 @@
 """The triangular products against their definition: every way, odd sizes, garbage, layouts, GQA."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rounding to e4m3 against torch's, and the reference product in numpy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Products where nothing can be written: a full disk, a home that is no folder, no temporary directory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Generated kernels against their plain twin, and the folder they are kept in."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

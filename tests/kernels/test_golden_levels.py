@@ -1,7 +1,5 @@
 """The CPU level executors keep their bits, their workspace and their predicted stages: see golden_levels.py."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """Hugging Face's own models, built from their configurations alone, through `accelerate_` and `compress_`."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle
@@ -17,19 +15,13 @@ transformers = pytest.importorskip("transformers")
 from torch.nn.utils import parametrizations, prune  # noqa: E402
 
 WIDTH, TOKENS, WORDS = 64, 24, 48
+SIZES = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4}
+SIZES["vocab_size"] = WORDS
 
 
 def llama():
     """A model whose head has a weight of its own: 7 linear layers a block, and the head."""
-    config = transformers.LlamaConfig(
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        vocab_size=WORDS,
-        pad_token_id=0,
-    )
-    return transformers.LlamaForCausalLM(config), 7 + 1, {}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES, pad_token_id=0)), 7 + 1, {}
 
 
 def gpt2():
@@ -43,14 +35,7 @@ def gpt2():
 
 def bert():
     """An encoder, whose head is the embedding."""
-    config = transformers.BertConfig(
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        vocab_size=WORDS,
-        max_position_embeddings=TOKENS,
-    )
+    config = transformers.BertConfig(**SIZES, max_position_embeddings=TOKENS)
     tied = "its weight is tied: it is bert.embeddings.word_embeddings.weight too"
     return transformers.BertForMaskedLM(config), 6 + 1, {"cls.predictions.decoder": tied}
 

@@ -1,7 +1,5 @@
 """Files for the next process: programs, the table of schemes; and the load of other processes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Every load and store of a Triton kernel states the shape of what it moves, as `# [M, K]`."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Learning in use on this processor: the vendor answers, calls are timed, the winner becomes wisdom."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -11,13 +9,15 @@ import threading
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import decision_for, learning, machine_for
+from lcma.kernels import compile_process, decision_for, learning, machine_for
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
@@ -267,6 +267,76 @@ def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
     process.close()
 
 
+def test_a_process_that_hangs_is_ended(home, monkeypatch):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    monkeypatch.setattr(compile_process, "LONGEST_SILENCE", 0.2)
+    monkeypatch.setattr(compile_process, "_started", lambda: subprocess.Popen(["sleep", "60"], **pipes))
+    process, began = CompileProcess(), time.monotonic()
+    assert list(process.candidates(Request(*SIZES), machine_for(Request(*SIZES)))) == []
+    assert time.monotonic() - began < 30
+    assert process._process is None
+
+
+def test_at_the_end_threads_stop_and_decisions_are_stored(learner, played, monkeypatch):
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    a, b = operands()
+    monkeypatch.setattr(learner, "_decided", lambda lesson: None)  # the thread has not come to it yet
+    multiply_until(a, b, decided)
+    (lesson,) = learner.lessons()
+    learner._jobs.append(partial(learner._keep, lesson))
+    threads = list(learner._threads)
+    learner.end()
+    assert len(threads) == 2
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(stored_wisdom(profile_for().id).records) == 1
+    np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_new_classes_are_bounded(learner, monkeypatch):
+    monkeypatch.setattr(learning, "MOST_CLASSES", 5)
+    monkeypatch.setattr(learning, "MOST_JOBS", 3)
+    monkeypatch.setattr(learner, "_start", lambda: None)
+    for size in range(50):
+        assert learner.executor(Request(700 + size, 700, 700), (Request(700 + size, 700, 700), 2), wait=False) is None
+    assert len(learner._jobs) == len(learner._lessons) == 3
+    learner._jobs.clear()
+    for size in range(4):
+        learner.executor(Request(600 + size, 700, 700), (Request(600 + size, 700, 700), 2), wait=False)
+    assert len(learner._lessons) == 5
+
+
+@pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
+def test_a_clock_that_fails_costs_no_product(fails):
+    def broken(*_):
+        raise OSError("no clock")
+
+    failing = clock.HostClock()
+    setattr(failing, fails, broken)
+
+    class Product:
+        def run(self, a, b, out=None):
+            return "product"
+
+    plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
+    lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
+    executor = LearningExecutor(Request(4, 4, 4), lesson)
+    assert [executor.run(1, 2) for _ in range(8)] == ["product"] * 8
+
+
+def test_nothing_is_learned_in_a_process_group(learner, tmp_path):
+    torch = pytest.importorskip("torch")
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        assert not learning.allowed()
+        a, b = operands()
+        np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
+        assert not learner._lessons
+    finally:
+        torch.distributed.destroy_process_group()
+    assert learning.allowed()
+
+
 @dataclass(frozen=True)
 class Doubling:
     """A strategy of a user: the library's product, plus a zero that shows that it ran."""
@@ -365,7 +435,7 @@ def test_the_process_finds_candidates_of_products_by_factors(home):
     process = CompileProcess()
     found = next(iter(process.candidates(request, machine_for(request))))
     process.close()
-    assert found.key[:2] == ("kronecker", "slabs")
+    assert found.key[:2] == ("structured", "slabs")
 
 
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkeypatch):
@@ -408,12 +478,12 @@ def test_a_forked_child_multiplies_and_learns_anew(learner, played):
     played({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     multiply_until(a, b, lambda lesson: True)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), plan_cache._lock:  # as another thread may
         warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
         child = os.fork()
     if child == 0:
         right = np.allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
-        os._exit(0 if right and learning.learner._started else 1)
+        os._exit(0 if right and learning.learner._threads else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -421,7 +491,7 @@ SCRIPT = """
 import json, sys, time
 import numpy as np, lcma
 from lcma.errors import PlanError
-from lcma.kernels import decision_for, learning, machine_for
+from lcma.kernels import compile_process, decision_for, learning, machine_for
 rng = np.random.default_rng(0)
 a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((1500, 1520), (1520, 1510)))
 began = time.perf_counter()

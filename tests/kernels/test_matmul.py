@@ -1,7 +1,5 @@
 """Products by schemes: any size, dtype, layout and batch; `out`; what is refused."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import lcma
 from lcma.errors import PlanError, VerificationError
 from lcma.kernels import matmul
 from lcma.schemes_db import Z2, Scheme, Target
@@ -171,7 +170,6 @@ def test_what_is_not_proven_is_refused(strassen):
         (np.ones((3, 3)), np.ones((3, 3), np.float32), None, "convert one with"),
         (np.ones((3, 3), np.int16), np.ones((3, 3), np.int16), None, "int16 is not supported; convert to one of"),
         (np.ones((3, 3), np.int8), np.ones((3, 3), np.int8), None, "needs 9 bits; state the largest magnitude"),
-        (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "f8 is not supported; convert to one of"),
         (np.ones((2, 3, 3)), np.ones((3, 3, 3)), None, "do not broadcast"),
         (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 4)), "out must be an array of shape"),
         (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), np.float32), "out must be an array of shape"),
@@ -219,7 +217,7 @@ def test_mistakes_are_plan_errors_of_one_line(strassen):
         (lambda: matmul(a, a, out=frozen), "read-only"),
         (lambda: matmul(a.astype(np.float16), a.astype(np.float16), out=short.astype(np.float16)), "out must be"),
         (lambda: matmul(a, np.ones(4)), "can't multiply"),
-        (lambda: matmul(np.array(["x"]), np.array(["y"])), "can't multiply"),
+        (lambda: matmul(np.array(["x"]), np.array(["y"])), "a must be an array of numbers, not ndarray of shape"),
         (lambda: matmul(np.float64(3.0), a), "can't multiply"),
         (lambda: matmul(a, a, 5), "not 5"),
         (lambda: matmul(a, a, [5]), "not 5"),
@@ -244,3 +242,22 @@ def test_the_number_of_threads_is_checked(strassen, monkeypatch):
     monkeypatch.setenv("LCMA_NUM_THREADS", "many")
     with pytest.raises(PlanError, match="LCMA_NUM_THREADS"):
         matmul(np.eye(2), np.eye(2), strassen)
+
+
+def test_levels_without_a_scheme_are_refused_before_anything_is_measured(monkeypatch):
+    from lcma.kernels import families
+
+    monkeypatch.setattr(families, "machine_for", lambda *_, **__: pytest.fail("measured"))
+    with pytest.raises(PlanError, match="levels is for a scheme that is named; name one"):
+        lcma.matmul(np.ones((8, 8)), np.ones((8, 8)), levels=2)
+
+
+@pytest.mark.parametrize("scheme", ["auto", "strassen"])
+def test_operands_of_another_byte_order_are_converted(scheme):
+    a, b = (np.arange(16.0 * i).reshape(-1, 4).astype(np.float32) for i in (2, 1))
+    for left, right in ((a.astype(">f4"), b), (a, b.astype(">f4")), (a.astype(">f4"), b.astype(">f4"))):
+        found = lcma.matmul(left, right, scheme)
+        assert found.dtype == np.float32
+        assert found.dtype.isnative
+        np.testing.assert_array_equal(found, a @ b)
+    np.testing.assert_array_equal(lcma.causal_qk(b.astype(">f4"), b), np.tril(b @ b.T))

@@ -1,7 +1,5 @@
 """Plans when memory is short: bytes that are not there, limits of the process, allocations that fail."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

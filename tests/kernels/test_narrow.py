@@ -1,7 +1,5 @@
 """int8 products where the range of the entries is stated; and the same statement for wider integers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """Sharding rules against products of all parts of a 2 x 2 mesh, which one process computes."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

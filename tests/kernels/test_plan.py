@@ -1,7 +1,5 @@
 """Planning: candidates, limits, reasons, hashes, and the workspace that is promised."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess

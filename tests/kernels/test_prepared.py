@@ -1,7 +1,5 @@
 """Operands whose sums are made once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

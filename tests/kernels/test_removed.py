@@ -1,7 +1,5 @@
 """Strategies that were removed are refused with their replacement, and the documentation has the figure of each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from lcma.kernels import Request, decision_for, register_strategy, unregister_st
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import KroneckerSparse, Pattern
 from lcma.kernels.removed import REMOVED, check_not_removed, family_of
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import Triangle
@@ -27,8 +24,7 @@ def requests_of(device):
     return {
         "dense": dense,
         "causal": Request(64, 64, 64, "float32", device=device, structures=structures_of(Triangle("left", False))),
-        "kronecker": request_of(KroneckerSparse.of(Pattern(2, 4, 4, 2)), 8, "float32", device=device),
-        "block-low-rank": request_of(LowRank(32, 32, 4), 8, "float32", device=device),
+        "structured": request_of(LowRank(32, 32, 4), 8, "float32", device=device),
     }
 
 

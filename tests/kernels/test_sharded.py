@@ -1,7 +1,5 @@
 """Layers under DDP, FSDP2 and as DTensors, on two processes of this machine."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Structures of operands: what they keep of a matrix, how much of it there is, and what sizes they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Triangular and masked products: nothing leaks from what is absent, and what is not wanted is zero."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The torch operator and module on the CPU: values, gradients, tracing, autocast, state."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from functools import partial
@@ -90,10 +88,7 @@ def test_gradients_by_a_structured_scheme_of_matrices_that_share_an_operand():
     ours, theirs = lcma.matmul(a, b, "2x2x2-tri-left-r6"), a.tril() @ b
     torch.testing.assert_close(ours, theirs)
     weights = torch.randn_like(theirs)
-    for mine, other in zip(
-        torch.autograd.grad(ours, (a, b), weights), torch.autograd.grad(theirs, (a, b), weights), strict=True
-    ):
-        torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(torch.autograd.grad(ours, (a, b), weights), torch.autograd.grad(theirs, (a, b), weights))
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
@@ -108,10 +103,9 @@ def test_complex_gradients_are_torchs(dtype):
         (layer(a), plain(a, layer.weight, layer.bias), (a, layer.weight, layer.bias)),
     ):
         torch.testing.assert_close(ours, theirs)
-        for mine, other in zip(
-            torch.autograd.grad(ours, operands, weights), torch.autograd.grad(theirs, operands, weights), strict=True
-        ):
-            torch.testing.assert_close(mine, other)
+        torch.testing.assert_close(
+            torch.autograd.grad(ours, operands, weights), torch.autograd.grad(theirs, operands, weights)
+        )
 
 
 @pytest.mark.parametrize("scheme", ["strassen", lambda: lcma.resolve("laderman")[0], lambda: ["strassen", "2x2x3"]])
@@ -205,8 +199,7 @@ def test_linear_is_torchs_linear():
         torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
     x = torch.randn(6, 17)
     gradients = [torch.autograd.grad(layer(x).square().sum(), layer.parameters()) for layer in (ours, theirs)]
-    for mine, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
 def test_linear_is_a_module():

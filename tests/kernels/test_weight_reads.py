@@ -1,7 +1,5 @@
 """Weights that a method or hook of a module above reads: `compress_` leaves such layers, and says who reads."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -5,8 +5,6 @@ time a case. Every case must give readings or a SchemeFormatError of one line; w
 printed, and the exit code is 1.
 """
 
-from __future__ import annotations
-
 import random
 import resource
 import signal

@@ -6,8 +6,6 @@ prints the latencies, from the moment a find was due to the moment the catalogue
 percentile is above --bar seconds, or a find is lost or stored twice.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

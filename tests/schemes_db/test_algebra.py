@@ -71,3 +71,12 @@ def test_the_naive_scheme_is_valid(name):
     assert scheme.rank == len(target.terms)
     assert lcma.check(scheme).ok
     assert lcma.check(naive(target, Z2)).ok
+
+
+def test_the_operator_composes_schemes(strassen):
+    composed = strassen @ lcma.naive(lcma.Target.general(1, 2, 3))
+    assert (str(composed.target), composed.rank) == ("2x4x6", 42)
+    assert composed == lcma.tensor(strassen, lcma.naive(lcma.Target.general(1, 2, 3)))
+    assert lcma.check(composed).ok
+    with pytest.raises(TypeError, match="unsupported operand"):
+        strassen @ 7

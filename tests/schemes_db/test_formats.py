@@ -134,6 +134,43 @@ def test_exp_dialects():
         ("(a11)*(b11)*(c99)\n", "third factor"),
         ("hello", "any known format"),
         ("{", "any known format"),
+        ("{{{1,0},{0,1}}, {{1}}}", "three matrices"),
+        ("{{{1,0},{0}}, {{1}}, {{1}}}", "three matrices"),
+        ("{{{1}}, {{1}}, {{1}}}, {{{1,2}}, {{1},{1}}, {{1}}}", "other sizes"),
+        ("{{{1,2}}, {{1}}, {{1}}}", "A is 1 x 2 but B is 1 x 1"),
+        ("{{{1}}, {{1}}, {{1,2}}}", "third factor has 1 x 2"),
+        ("{" * 40 + "1", "expected|too deep|any known"),
+        ("{{{1/0}}, {{1}}, {{1}}}", "division by 0"),
+        ("{{{1}}, {{1}}, {{1}}", "expected"),
+        ("{{{y}}, {{1}}, {{1}}}", "y is no number"),
+        ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "claims other sizes"),
+        ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
+        ("T:=TriadSet(Triad([1]))", "must have one list"),
+        ("7 4 R\n1 1 1\n", "no end"),
+        ("7 4 R\n8 1 1\n0 0 0\n", "outside the 7 x 4"),
+        ("9999999 4 R\n0 0 0\n", "beyond"),
+        ("1000000 1 R\n1 1 1\n0 0 0\n1000000 1 R\n0 0 0\n1 1000000 R\n0 0 0", "only 1 entries"),
+        ("7 4 R\n1 1 x\n0 0 0", "parameter x is no exact fraction"),
+        ("7 4 R\n0 0 0\n7 4 R\n0 0 0\n4 8 R\n0 0 0\n", "P has 8 columns"),
+        ("o0:=i0;", "1 programs"),
+        ("o0:=i0;\n#\no1:=i0;\n#\no0:=i0;", "no one number|never set"),
+        ("o0:=t1+i0;", "t1 has no value"),
+        ("o01:=i0;\n#\no0:=i0;\n#\no0:=i0;", "L has 0 outputs"),
+        ("#\n".join(["o0:=i0-i0;" + "t0:=i0;" + "t0:=2*t0;" * 9000] * 3), "beyond 2"),
+        ("2 2 2 7\n1 0\n", "where 7 rows of 4 entries make 28"),
+        ("2\n1 1 1 1\n1\n1\n1\n", "1 schemes, where the first line says 2"),
+        ("1 1 1 1\n1 0\n1\n1\n", "denominator is 0"),
+        ("1 1 1 999999999999\n1\n1\n1\n", "1 to"),
+        ("Bini 2 2 2 7\n1 ; 1 ; 1 ; 1\n", "1 numbers, where 4 entries belong"),
+        ("Bini 1 1 1 2\n1 ; 1 ; 1 ; 1\n", "1 products, where the header says 2"),
+        ("1 2\n3 4\n#\n1 2\n#\n1 2\n", "belong to no matrix product"),
+        ("1 2\n3\n#\n1 2\n#\n1 2\n", "where 2 entries belong"),
+        ("(np.array([[1.0]]), np.array([[1.0]]))", "not 2 arrays"),
+        ("(np.array([[1.0, 2]]), np.array([[1.0]]), np.array([[1.]]))", "one number of columns"),
+        ('{"n": [1,1,1], "m": 1, "u_fresh": [[{"index": 5, "value": 1}]], "u": [[]]}', "not there yet"),
+        ('{"n": [1,1,1], "m": 1, "u_fresh": 3, "u": [[]]}', "must be a list"),
+        ("m1 = (a11)(b11)\ni = a11\nc11 = m1", "imaginary unit"),
+        ("(a11)*(b11)*(c11+3)", "bare number"),
     ],
 )
 def test_text_that_is_no_scheme_is_refused_in_one_line(text, message):
@@ -359,3 +396,26 @@ def test_maple_statements_that_are_no_triads_are_passed_over():
     ):
         with pytest.raises(SchemeFormatError, match=message):
             parse_text(text.format(f"Matrix(1, 1, [[1*{entry}]])"))
+
+
+@pytest.mark.parametrize("suffix", sorted({format_.SUFFIX for format_ in WRITERS.values()} - {".v"}))
+def test_a_written_file_is_read_again(suffix, strassen, tmp_path):
+    path, certificate = tmp_path / f"new{suffix}", lcma.certify(strassen)
+    lcma.write_file(path, strassen, certificate)
+    assert lcma.load(path)[0] == strassen
+    if suffix in (".json", ".npz"):
+        assert lcma.read_file(path)[0].certificate == certificate
+    with pytest.raises(LcmaError, match="exists; pass overwrite=True"):
+        lcma.write_file(path, strassen)
+    lcma.write_file(str(path), lcma.naive(strassen.target), overwrite=True)
+    assert lcma.load(path)[0].rank == 8
+
+
+def test_a_file_that_cannot_be_written_is_named(strassen, tmp_path):
+    with pytest.raises(LcmaError, match="can't tell the format of"):
+        lcma.write_file(tmp_path / "a.nothing", strassen)
+    with pytest.raises(LcmaError, match="is not written; choose one of"):
+        lcma.write_file(tmp_path / "a.json", strassen, format="nothing")
+    (tmp_path / "file").touch()
+    with pytest.raises(LcmaError, match=r"file/a\.json can't be written: Not a directory"):
+        lcma.write_file(tmp_path / "file" / "a.json", strassen)

@@ -1,6 +1,5 @@
 """Schemes as people write them: every spelling is read and proven, and none of them is once it is wrong."""
 
-import importlib.util
 import io
 import json
 import re
@@ -20,24 +19,6 @@ DIALECTS = sorted((HERE / "dialects").iterdir())
 """Programs, documents and data files as they are met: Strassen's, Winograd's and Laderman's identities."""
 
 FILES = MADE + DIALECTS
-
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("make_handwritten", HERE / "make_handwritten.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-make = load_script()
-
-
-def test_the_files_are_what_the_script_makes():
-    made = make.files()
-    assert sorted(made) == [path.name for path in MADE]
-    for path in MADE:
-        if path.suffix != ".npz":  # whose members carry the time
-            assert made[path.name] == path.read_bytes(), path.name
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -1,7 +1,5 @@
 """The table of best known ranks, the recipes of compositions, and what both say of the 680 formats."""
 
-from __future__ import annotations
-
 import hashlib
 from importlib import resources
 from itertools import combinations_with_replacement

@@ -1,7 +1,5 @@
 """Products that share a factor, computed side by side."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All triangular products of one stored scheme, each proven on its own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

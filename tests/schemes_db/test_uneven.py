@@ -1,7 +1,5 @@
 """Products of blocks of unequal sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

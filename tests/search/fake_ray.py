@@ -1,7 +1,5 @@
 """A stand-in for the module `ray`: actors run in this process, and die when told to."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 

@@ -1,7 +1,5 @@
 """Searches on the workers of a cluster: workers that die, clusters that do not answer, runs that go on."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal
@@ -235,7 +233,7 @@ class TestRay:
     def test_a_run_continues_when_the_head_is_killed(self, cluster, tmp_path):
         folder = tmp_path / "run"
         words = "search 3x3x3 --rank 22 --ring Z2 --seed 1 --walks 4 --steps 50000 --rounds 100000 --time 10m --out"
-        command = [sys.executable, "-m", "lcma", *words.split(), str(folder), "--engine", "ray", "--workers", "2"]
+        command = [sys.executable, "-m", "lcma", *words.split(), str(folder), "--ray", "local", "--workers", "2"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path) as process:
             deadline = time.monotonic() + 120
             while not (folder / "state.npz").exists() and time.monotonic() < deadline:

@@ -3,8 +3,6 @@
 The record, `golden_finds.json`, changes only where a walk is meant to walk otherwise.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,10 +1,7 @@
 """The kernels compile for compute capability 9.0 without a driver, in a process of their own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -41,14 +38,7 @@ FORMS = [
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=[pytest.mark.slow] if form != FORMS[0] else []) for form in FORMS], ids=str
 )
-def test_kernels_compile_without_a_driver(form):
-    for package in ("numba_cuda", "nvidia.cu13"):
-        try:
-            present = find_spec(package)
-        except ModuleNotFoundError:
-            present = None
-        if present is None:
-            pytest.skip(f"the toolchain is not here: {package} is missing; pip install 'numba-cuda[cu13]'")
+def test_kernels_compile_without_a_driver(gpu_toolchain, form):
     done = subprocess.run(
         [sys.executable, "-c", CODE, *map(str, form)], capture_output=True, text=True, timeout=240, check=False
     )

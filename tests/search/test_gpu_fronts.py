@@ -1,7 +1,5 @@
 """Directed walks on structured targets, by the twin on the processor, and what `search --improve` keeps of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.errors import PlanError

@@ -1,12 +1,9 @@
 """Kernels on the disk: written by one process, taken back by another, and never taken from a damaged file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from collections import Counter
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -63,14 +60,7 @@ print(dict(kernel_cache.KERNELS))
 
 
 def run(code, folder, home):
-    """The output of a process that knows of a card, where the toolchain of GPUs is installed."""
-    for package in ("numba_cuda", "nvidia.cu13"):
-        try:
-            present = find_spec(package)
-        except ModuleNotFoundError:
-            present = None
-        if present is None:
-            pytest.skip(f"the toolchain is not here: {package} is missing; pip install 'numba-cuda[cu13]'")
+    """The output of a process that knows of a card."""
     done = subprocess.run(
         [sys.executable, "-c", CHIP + code, str(folder)],
         capture_output=True, text=True, timeout=240, check=False, env={**os.environ, "LCMA_HOME": str(home)},
@@ -79,11 +69,11 @@ def run(code, folder, home):
     return done.stdout.strip()
 
 
-def test_a_kernel_comes_back_from_the_disk(tmp_path):
+def test_a_kernel_comes_back_from_the_disk(gpu_toolchain, tmp_path):
     assert run(CODE, tmp_path / "kernels", tmp_path) == "all is well"
 
 
-def test_a_second_process_compiles_no_kernel(tmp_path):
+def test_a_second_process_compiles_no_kernel(gpu_toolchain, tmp_path):
     assert run(PROCESS, tmp_path, tmp_path / "home") == "{'compiled': 1}"
     assert run(PROCESS, tmp_path, tmp_path / "home") == "{'from the disk': 1}"
 

@@ -1,7 +1,5 @@
 """The walk of the GPU: its twin on the processor against the reference, step for step, and exact."""
 
-from __future__ import annotations
-
 import pytest
 
 import lcma
@@ -18,7 +16,6 @@ from lcma.search.seeds import splitmix
 from lcma.verify import certify
 
 HALF = Policy(plus_after=400, margin=3, cost="full", chance=0.15, rank_weight=23, cost_weight=31)
-FEWER = Policy(plus_after=200, cost="nonzeros", chance=0.15, rank_weight=9, cost_weight=1)
 CASES = {
     "modulo 2": ("3x3x3", "flip", Policy(plus_after=300), 1600),
     "ternary": ("3x3x3", "flip-zt", Policy(plus_after=300), 1200),

@@ -1,7 +1,5 @@
 """Turns of `lcma improve` on a processor and, by the twin, on a GPU: routes to a format, descents, storage."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

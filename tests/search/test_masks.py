@@ -1,7 +1,5 @@
 """Searches for block masks: what four masks of attention save, certified over Z."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Compositions of schemes that are invariant under reversal: invariant, exact, of the ranks of their parts."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma import certify

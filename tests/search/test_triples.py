@@ -1,7 +1,5 @@
 """Schemes from Strassen triples of inner products: identities, spans against plain twins, signs, runs."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

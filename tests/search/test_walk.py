@@ -44,29 +44,19 @@ def words_of(term, planes):
     return first if planes == 1 else [*first, *second, (1 << 64) - 1 if term[3] < 0 else 0]
 
 
-def assert_same(arena, twin, start):
-    rows = arena.x.reshape(-1, 64 * len(arena.kind.lanes)).T
-    assert rows.tolist() == [words_of(term, start.planes) for term in twin.slots]
-    assert int(arena.rng[0]) == twin.rng
-    assert arena.counters.tolist() == [
-        twin.steps,
-        twin.flips,
-        twin.misses,
-        twin.since,
-        twin.rank,
-        twin.walk_best,
-        twin.walk_steps,
-        twin.trapped,
-        twin.best_rank,
-        twin.pluses,
-        twin.restarts,
-        twin.reductions,
-        twin.gain_step,
-    ]
-    best = arena.best.reshape(len(rows.T), -1)
-    assert best[:, best[0] != 0].T.tolist() == [words_of(term, start.planes) for term in twin.best]
-    if twin.policy.guarded:
-        assert (arena.guard[FULL], arena.guard[BEST_FULL]) == (twin.full, twin.best_full)
+@pytest.fixture
+def assert_same(counters_of):
+    def same(arena, twin, start):
+        rows = arena.x.reshape(-1, 64 * len(arena.kind.lanes)).T
+        assert rows.tolist() == [words_of(term, start.planes) for term in twin.slots]
+        assert int(arena.rng[0]) == twin.rng
+        assert arena.counters.tolist() == counters_of(twin)
+        best = arena.best.reshape(len(rows.T), -1)
+        assert best[:, best[0] != 0].T.tolist() == [words_of(term, start.planes) for term in twin.best]
+        if twin.policy.guarded:
+            assert (arena.guard[FULL], arena.guard[BEST_FULL]) == (twin.full, twin.best_full)
+
+    return same
 
 
 CASES = [
@@ -89,7 +79,7 @@ TWINS = [
 
 
 @pytest.mark.parametrize(("ring", "name", "seed", "room", "steps", "chunk"), TWINS)
-def test_step_for_step_as_the_reference(ring, name, seed, room, steps, chunk):
+def test_step_for_step_as_the_reference(assert_same, ring, name, seed, room, steps, chunk):
     start = naive(ring, name)
     arena, twin = make_arena(start, seed, 5, room), ReferenceWalk(start, seed, 5, room, HASTY)
     assert_same(arena, twin, start)
@@ -108,7 +98,7 @@ def test_step_for_step_as_the_reference(ring, name, seed, room, steps, chunk):
         pytest.param(TernaryTerms, "3x3x3:tri-right", BIASED, marks=pytest.mark.slow),
     ],
 )
-def test_guarded_walks_too(ring, name, policy):
+def test_guarded_walks_too(assert_same, ring, name, policy):
     start = naive(ring, name)
     arena, twin = make_arena(start, 3, 0, 0, policy), ReferenceWalk(start, 3, 0, 0, policy)
     for _ in range(100):
@@ -118,7 +108,7 @@ def test_guarded_walks_too(ring, name, policy):
     assert 0 < twin.flips < twin.steps
 
 
-def test_the_reference_reaches_the_goal_with_the_walk():
+def test_the_reference_reaches_the_goal_with_the_walk(assert_same):
     start = naive(PackedTerms, "2x2x2")
     arena, twin = make_arena(start, 8), ReferenceWalk(start, 8)
     advance(arena, Policy().numbers, 7, 3000)

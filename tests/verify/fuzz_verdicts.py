@@ -5,8 +5,6 @@ as `fuzz_formats.py` does, in a process of its own under 1 GiB of memory, 5 s of
 archives are damaged one by one and packed again, so that checksums do not stop them at the door.
 """
 
-from __future__ import annotations
-
 import io
 import random
 import resource

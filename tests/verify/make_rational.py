@@ -4,8 +4,6 @@ The fifth tensor power of a dense form of Strassen's identity, <32,32,32:16807>;
 each factor has the common denominator 2^20 3^13 (above 2^40) and numerators up to 2^60.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -64,6 +64,21 @@ def run(capsys):
     return call
 
 
+@pytest.fixture
+def stored(tmp_path):
+    """stored(family, matrix): a factored matrix in k.npz and k.safetensors, inputs in both layouts, the folder."""
+
+    def store(family, matrix):
+        for suffix in ("npz", "safetensors"):
+            family.save(tmp_path / f"k.{suffix}", matrix)
+        x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
+        np.save(tmp_path / "first.npy", x)
+        np.save(tmp_path / "last.npy", np.ascontiguousarray(x.T))
+        return matrix, x, tmp_path
+
+    return store
+
+
 MACHINE = {"code": "0", "machine": {"processor": "<b>CPU", "accelerator": "a GPU"}, "date": "2026-11-20T10:00:00+00:00"}
 BENCHMARKS = [
     {

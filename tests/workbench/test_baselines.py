@@ -1,7 +1,5 @@
 """Other people's methods that ratios are taken to: each is the product by definition."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

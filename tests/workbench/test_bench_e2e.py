@@ -1,7 +1,5 @@
 """The suite of transformer blocks on accelerated layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -17,14 +15,13 @@ from lcma.workbench import cli  # noqa: E402
 from lcma.workbench.bench import prefill, prefill_models  # noqa: E402
 from lcma.workbench.bench.case import Options  # noqa: E402
 from lcma.workbench.bench.prefill_models import (  # noqa: E402
-    Attention,
-    Block,
-    FeedForward,
-    GatedAttention,
-    GatedFeedForward,
     LatentAttention,
     ParallelBlock,
     Stack,
+    attention,
+    block,
+    double_block,
+    gated,
 )
 from lcma.workbench.bench.suites import e2e  # noqa: E402
 
@@ -32,16 +29,15 @@ SAY = lambda line: None  # noqa: E731
 
 
 def latent(**where):
-    return Block(16, LatentAttention(16, 4, 8, 8, 4, 2, **where), GatedFeedForward(16, 24, **where), **where)
+    return block(16, LatentAttention(16, 4, 8, 8, 4, 2, **where), gated(16, 24, **where), **where)
 
 
 def grouped(**where):
-    return Block(16, GatedAttention(16, 4, 2, 4, **where), GatedFeedForward(16, 24, **where), **where)
+    return block(16, attention(16, 4, 2, 4, **where), gated(16, 24, **where), **where)
 
 
 def parallel(**where):
-    first = Block(16, Attention(16, 4, **where), FeedForward(16, 24, **where), **where)
-    return torch.nn.Sequential(first, ParallelBlock(16, 4, 24, **where))
+    return torch.nn.Sequential(double_block(16, 4, 24, **where), ParallelBlock(16, 4, 24, **where))
 
 
 TINY = {

@@ -1,7 +1,5 @@
 """The suites of block low-rank layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -103,7 +101,7 @@ def test_the_models_have_the_layers_of_the_table(name):
     assert tuple(blr_models.MODELS) == e2e_blr.MODELS
     sizes = blr_models.MODELS[name]
     for kind in blr_layers.KINDS:
-        block = blr_models.Block(sizes, kind, device="meta", dtype=torch.bfloat16)
+        block = blr_models.block(sizes, kind, device="meta", dtype=torch.bfloat16)
         found = [module for module in block.modules() if isinstance(module, BlockLowRankLinear)]
         wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.rows.values())
         assert len(found) == len(wanted)
@@ -152,7 +150,7 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
         ms = row["figures"]["ms"]
         assert row["figures"]["ratio_or_dense"] == ms["dense"] / ms.get(e2e_blr.OR_DENSE, ms[kind])
         assert (row["figures"]["dense_layers"] > 0) == (e2e_blr.OR_DENSE in ms) == (row["figures"]["extra_bytes"] > 0)
-    model = blr_models.Transformer(tiny["dit-xl/2"], "blast", 2).eval()
+    model = blr_models.transformer(tiny["dit-xl/2"], "blast", 2).eval()
     x, condition = torch.randn(1, 7, 24), torch.randn(1, 24)
     with torch.inference_mode():
         wanted = model(x, condition)

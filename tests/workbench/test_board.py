@@ -1,7 +1,5 @@
 """The formats up to 16 x 16 x 16 beside the table: one number everywhere, and results that anybody can check."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -2,14 +2,17 @@
 
 import ast
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 import lcma
 from lcma.workbench.cli import COMMANDS, cli
+from lcma.workbench.help import FIRST
 
 TESTS = Path(lcma.__file__).resolve().parent / "tests"
 
@@ -63,6 +66,30 @@ def test_every_option_is_explained(command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_used_by_a_test(command):
     assert [one.opts[0] for one in options_of(command) if not is_tested(command, one, words_of_tests())] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_ends_with_two_examples_that_parse(run, name):
+    command = cli.get_command(click.Context(cli), name)
+    text = run(name, "--help")[1]
+    lines = text.partition("\nExamples:\n")[2].splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        program, called, *arguments = shlex.split(line)
+        assert (program, called) == ("lcma", name)
+        command.make_context(name, arguments)
+    assert {param.name for param in command.params} >= set(FIRST.get(name, "").split())
+    assert run("help", name) == (0, text, "")
+
+
+def test_the_shell_completes_names_of_schemes_and_targets(home):
+    def completed(*words):
+        complete = ShellComplete(cli, {}, "lcma", "_LCMA_COMPLETE")
+        return [item.value for item in complete.get_completions(list(words[:-1]), words[-1])]
+
+    assert completed("show", "lader") == ["laderman", "lader"]  # the second: files that start with it
+    assert "4x4x4:tri-out" in completed("search", "4x4x4:")
+    assert completed("lis") == ["list"]
 
 
 def test_an_option_that_nobody_knows_is_found():

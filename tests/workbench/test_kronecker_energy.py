@@ -1,7 +1,5 @@
 """Energy of Kronecker-sparse products: the meter on a library of our own, its windows, and the table."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np
@@ -129,9 +127,9 @@ def test_every_beginning_of_a_sample_is_spread_over_the_strata():
 
 
 def test_flags_belong_to_their_suites(capsys):
-    assert cli.main(["bench", "ks", "--shares", "--dry-run"]) == 2
-    assert "suite ks has no --shares" in capsys.readouterr().err
-    assert cli.main(["bench", "ks", "--energy", "--dry-run"]) == 3
+    assert cli.main(["bench", "ks", "--measure", "shares", "--dry-run"]) == 2
+    assert "suite ks has no --measure shares" in capsys.readouterr().err
+    assert cli.main(["bench", "ks", "--measure", "energy", "--dry-run"]) == 3
     assert "give --device cuda" in capsys.readouterr().err
-    assert cli.main(["bench", "ks", "--energy", "--device", "cuda", "--dry-run"]) == 0
+    assert cli.main(["bench", "ks", "--measure", "energy", "--device", "cuda", "--dry-run"]) == 0
     assert capsys.readouterr().out.count("energy bsl float32") == 120

@@ -1,7 +1,5 @@
 """The suite of transformers with Kronecker-sparse layers, at tiny sizes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -38,9 +36,21 @@ def test_the_patterns_are_those_of_the_layers():
 
 
 def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, capsys, monkeypatch):
-    tiny = ks_models.Sizes(16, 2, 2, 2, 5, False, None, None, None)
+    tiny = ks_models.Sizes(16, 2, 2, 2, 5, False)
     monkeypatch.setattr(ks_models, "VISION", dict.fromkeys(ks_models.VISION, tiny))
-    arguments = ["bench", "e2e-ks", "--shares", "--dtype", "float32", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    arguments = [
+        "bench",
+        "e2e-ks",
+        "--measure",
+        "shares",
+        "--dtype",
+        "float32",
+        "--rounds",
+        "2",
+        "--out",
+        str(tmp_path),
+        "--json",
+    ]
     assert cli.main(arguments) == 0
     rows = [row["figures"] for row in json.loads(capsys.readouterr().out)]
     assert len(rows) == 4

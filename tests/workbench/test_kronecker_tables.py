@@ -1,7 +1,5 @@
 """The tables of the Kronecker-sparse benchmark, from invented rows."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

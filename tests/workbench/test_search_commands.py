@@ -33,7 +33,7 @@ def test_a_search_in_a_folder_is_resumed_shown_and_merged(run, tmp_path):
     assert shown[0]["schemes"] == data["schemes"]
     code, out, _ = run("merge", folder, "--out", tmp_path / "all.jsonl")
     assert code == 0
-    assert f"{data['finds']} distinct schemes ({data['finds']} of rank 7), 0 new" in out
+    assert f"{data['finds']} distinct schemes ({data['finds']} of rank 7), {data['finds']} new" in out
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == data["finds"]
 
 
@@ -80,7 +80,7 @@ def test_starts_and_ladders_by_name(run):
     assert code == 0
     assert re.search(r"by way of <2x3x3:1[45] over Z2> [0-9a-f]{12}\nfound <3x3x3:23 over Z2>", out)
     kept = json.loads(run("list", "--origin", "user", "--json")[1])
-    assert {"2x3x3", "3x3x3"} == {entry["target"] for entry in kept}
+    assert {"3x3x3"} <= {entry["target"] for entry in kept} <= {"2x3x3", "3x3x3"}
     shown = run("show", next(entry["digest"] for entry in kept if entry["target"] == "3x3x3"))[1]
     assert "extension along m, flip walk" in shown
     for start in ("naive", "compose", "2x3x3-r15", "laderman"):
@@ -96,9 +96,9 @@ def test_policy_pools_and_objectives_are_options(run):
     code, out, _ = run("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)
     assert (code, "found <4x4x4:tri-out:3" in out) == (0, True)
     code, _, err = run("search", "2x2x2", "--objective", "beauty")
-    assert (code, err.count("\n")) == (3, 1)
+    assert (code, err.count("\n")) == (2, 1)
     code, _, err = run("search", "2x2x2", "--device", "abacus")
-    assert (code, err.count("\n")) == (3, 1)
+    assert (code, err.count("\n")) == (2, 1)
 
 
 def test_improving_goes_where_the_gaps_are(run, monkeypatch):
@@ -122,7 +122,7 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch):
     assert "rank 12 before" in out
     assert re.search(r"1 gained in \d+ turns", out)
     assert run("improve")[0] == 2
-    assert run("improve", "2x2x3", "--device", "abacus")[0] == 3
+    assert run("improve", "2x2x3", "--device", "abacus")[0] == 2
 
 
 def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch):
@@ -167,13 +167,13 @@ def test_a_search_that_falls_short_keeps_its_lowest(run, home):
 def test_finds_that_can_not_be_stored_are_written_beside(run, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = run("search", "2x2x2", "--rank", 7)
-    assert code == 0
+    assert code == 0  # the walk is compiled
 
     def full(self, *arguments, **options):
         raise CatalogError("the disk is full")
 
     monkeypatch.setattr(Catalog, "add", full)
-    code, _, err = run("search", "2x2x2", "--rank", 7, "--seed", 3)
+    code, _, err = run("search", "2x2x2", "--rank", 7, "--ring", "Z2", "--seed", 3)
     assert (code, "written beside" in err) == (3, True)
     written = min(tmp_path.glob("lcma-found-*.json"))
     monkeypatch.undo()
@@ -243,7 +243,7 @@ def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
     code, out, _ = run("lift", tmp_path / "run", "--jobs", 2)
     assert code == 0
     assert "ternary (100%)" in out
-    files = ("--graphml", tmp_path / "g.graphml", "--picture", tmp_path / "g.png")
+    files = ("--out", tmp_path / "g.graphml", "--out", tmp_path / "g.png")
     code, out, _ = run("explore", tmp_path / "run", "--radius", 1, "--orbits", *files)
     assert code == 0
     assert "orbits, by invariants: at least 1, schemes seen of each: " in out
@@ -285,4 +285,4 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
     ):
         given, _, err = run("search", *arguments)
         assert given == code
-        assert err.startswith(("lcma: ", "Usage"))
+        assert err.startswith("lcma: ")

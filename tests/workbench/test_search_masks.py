@@ -1,7 +1,5 @@
 """`lcma search mask:FILE`: any mask of blocks, from its file to what it saves."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

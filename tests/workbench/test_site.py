@@ -228,7 +228,7 @@ def test_a_build_that_fails_leaves_the_old_site(tmp_path, home, monkeypatch, cap
     assert cli.main(["site", str(out)]) == 0
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
 
-    def full(scheme):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(build, "draw", full)

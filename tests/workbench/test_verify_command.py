@@ -2,6 +2,7 @@ import io
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -11,15 +12,9 @@ from lcma.workbench import cli
 
 
 @pytest.fixture
-def run(home, capsys):
+def run(home, run):
     """Run `lcma verify`: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main(["verify", *(str(argument) for argument in arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(run, "verify")
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.structured.block_low_rank import BlockLowRank, Monarch
-from ...kernels.structured.steps import views
+from ...kernels.structured.block_low_rank import Monarch
+from ...kernels.structured.chain import FactorChain
+from ...kernels.structured.views import padded, steps_of
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -77,16 +78,15 @@ def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out
 
 def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
     """out (rows, n) = W x without a copy between the products, and with one behind them."""
-    n, width = x.shape[1], -(-x.shape[1] // 8) * 8
-    (size,) = structure.intermediates()
-    blocks = _empty(x, (structure.b2, n, structure.q))
-    first, second = views(structure, (left, right), x, [_empty(x, (size, width))[:, :n]], out)
-    _multiply(*first)
-    _multiply(*second[:2], blocks.swapaxes(1, 2))
+    n, (first, second) = x.shape[1], steps_of(structure)
+    blocks, inner = _empty(x, (structure.b2, n, structure.q)), _empty(x, (first.pattern.rows, padded(n)))[:, :n]
+    u, v = (one.reshape(-1, *one.shape[2:]) for one in structure.canonical((left, right)))
+    _multiply(v, first.source.view(x)[:, 0], first.target.view(inner)[:, 0])
+    _multiply(u, second.source.view(inner)[0], blocks.swapaxes(1, 2))
     _blocks_of(structure, out)[...] = blocks
 
 
-def steps_between(structure: BlockLowRank, factors: Sequence[Array], x: Array, out: Array) -> dict[str, Any]:
+def steps_between(structure: FactorChain, factors: Sequence[Array], x: Array, out: Array) -> dict[str, Any]:
     """Calls of the forms that are no strategies, by name; each writes `out` (rows, n) and returns it."""
     if not isinstance(structure, Monarch):
         return {}

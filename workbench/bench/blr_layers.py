@@ -6,7 +6,6 @@ GPUs", Table 3. Its Monarch rank is r = r' b, r' being the rank of a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,43 +52,35 @@ class Layer:
         return (1, 1024, 8192, 16384) if self.model == "DiT-XL/2" else (1, 1024, 8192)
 
 
-def _layers(model: str, b_monarch: int | None, b_blast: int, *rows: tuple[str, int, int, int, int]) -> Iterator[Layer]:
-    for name, inputs, outputs, rank, rank_monarch in rows:
-        monarch = None if b_monarch is None else (rank_monarch, b_monarch)
-        yield Layer(model, name, inputs, outputs, rank, monarch, (rank, b_blast))
+ROWS = """
+Llama-7B     qkvo    4096  4096  1024 1024/16 16
+Llama-7B     gate_up 4096  11008 1488 1536/16 16
+Llama-7B     down    11008 4096  1488 1536/16 16
+Llama-3.2-1B qo      2048  2048  256  256/16  16
+Llama-3.2-1B gate    2048  8192  512  512/16  16
+Llama-3.2-1B up      2048  8192  768  768/16  16
+Llama-3.2-1B down    8192  2048  768  768/16  16
+GPT2-S       c_attn  768   2304  192  192/4   6
+GPT2-S       c_fc    768   3072  192  192/4   6
+GPT2-S       c_proj  3072  768   192  192/4   6
+ViT-B        qkv     768   2304  128  128/4   3
+ViT-B        fc1     768   3072  128  128/4   3
+ViT-B        fc2     3072  768   128  128/4   3
+DiT-XL/2     qkv     1152  3456  384  -       9
+DiT-XL/2     fc1     1152  4608  256  -       9
+DiT-XL/2     adaLN   1152  6912  256  -       9
+"""
+"""Model, layer, inputs, outputs, rank, Monarch's rank and blocks, and BLAST's blocks, whose rank is the same."""
 
 
-TABLE = (
-    *_layers(
-        "Llama-7B",
-        16,
-        16,
-        ("qkvo", 4096, 4096, 1024, 1024),
-        ("gate_up", 4096, 11008, 1488, 1536),
-        ("down", 11008, 4096, 1488, 1536),
-    ),
-    *_layers(
-        "Llama-3.2-1B",
-        16,
-        16,
-        ("qo", 2048, 2048, 256, 256),
-        ("gate", 2048, 8192, 512, 512),
-        ("up", 2048, 8192, 768, 768),
-        ("down", 8192, 2048, 768, 768),
-    ),
-    *_layers(
-        "GPT2-S",
-        4,
-        6,
-        ("c_attn", 768, 2304, 192, 192),
-        ("c_fc", 768, 3072, 192, 192),
-        ("c_proj", 3072, 768, 192, 192),
-    ),
-    *_layers("ViT-B", 4, 3, ("qkv", 768, 2304, 128, 128), ("fc1", 768, 3072, 128, 128), ("fc2", 3072, 768, 128, 128)),
-    *_layers(
-        "DiT-XL/2", None, 9, ("qkv", 1152, 3456, 384, 0), ("fc1", 1152, 4608, 256, 0), ("adaLN", 1152, 6912, 256, 0)
-    ),
-)
+def _layer(line: str) -> Layer:
+    model, name, *sizes, monarch, blocks = line.split()
+    inputs, outputs, rank = map(int, sizes)
+    of_monarch = None if monarch == "-" else (int(monarch.split("/")[0]), int(monarch.split("/")[1]))
+    return Layer(model, name, inputs, outputs, rank, of_monarch, (rank, int(blocks)))
+
+
+TABLE = tuple(map(_layer, ROWS.split("\n")[1:-1]))
 """All 16 rows. DiT has no Monarch; k and v of Llama-3.2-1B stay dense."""
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
 from ...kernels.torch.block_low_rank_layers import layer_of
 from .blr_layers import TABLE, Layer
+from .transformer_blocks import Attention, Block, FeedForward, Transformer
 
 DENSE = "dense"
 
@@ -45,50 +46,23 @@ class Sizes:
         return next((row for row in TABLE if (row.model, row.name) == (self.model, name)), None)
 
 
+LLAMA_7B = {"q": "qkvo", "k": "qkvo", "v": "qkvo", "o": "qkvo", "gate": "gate_up", "up": "gate_up", "down": "down"}
+LLAMA_1B = {"q": "qo", "o": "qo", "gate": "gate", "up": "up", "down": "down"}
+GPT = {"qkv": "c_attn", "up": "c_fc", "down": "c_proj"}
+VIT = {"qkv": "qkv", "up": "fc1", "down": "fc2"}
+DIT = {"qkv": "qkv", "up": "fc1", "modulation": "adaLN"}
+
 MODELS = {
-    "llama-7b": Sizes(
-        "Llama-7B",
-        4096,
-        32,
-        4096,
-        32,
-        8192,
-        True,
-        11008,
-        {"q": "qkvo", "k": "qkvo", "v": "qkvo", "o": "qkvo", "gate": "gate_up", "up": "gate_up", "down": "down"},
-        gated=True,
-    ),
-    "llama-3.2-1b": Sizes(
-        "Llama-3.2-1B",
-        2048,
-        32,
-        512,
-        16,
-        8192,
-        True,
-        8192,
-        {"q": "qo", "o": "qo", "gate": "gate", "up": "up", "down": "down"},
-        gated=True,
-    ),
-    "gpt2-s": Sizes("GPT2-S", 768, 12, 768, 12, 1024, True, 3072, {"qkv": "c_attn", "up": "c_fc", "down": "c_proj"}),
-    "vit-b": Sizes("ViT-B", 768, 12, 768, 12, 8 * 197, False, 3072, {"qkv": "qkv", "up": "fc1", "down": "fc2"}),
-    "dit-xl/2": Sizes(
-        "DiT-XL/2",
-        1152,
-        16,
-        1152,
-        28,
-        1024,
-        False,
-        4608,
-        {"qkv": "qkv", "up": "fc1", "modulation": "adaLN"},
-        modulated=True,
-    ),
+    "llama-7b": Sizes("Llama-7B", 4096, 32, 4096, 32, 8192, True, 11008, LLAMA_7B, gated=True),
+    "llama-3.2-1b": Sizes("Llama-3.2-1B", 2048, 32, 512, 16, 8192, True, 8192, LLAMA_1B, gated=True),
+    "gpt2-s": Sizes("GPT2-S", 768, 12, 768, 12, 1024, True, 3072, GPT),
+    "vit-b": Sizes("ViT-B", 768, 12, 768, 12, 8 * 197, False, 3072, VIT),
+    "dit-xl/2": Sizes("DiT-XL/2", 1152, 16, 1152, 28, 1024, False, 4608, DIT, modulated=True),
 }
 """The models; Llama-3.2-1B has 16 blocks, and its keys and values stay dense."""
 
 
-def linear(sizes: Sizes, place: str, inputs: int, outputs: int, kind: str, **where: Any) -> nn.Module:
+def linear(sizes: Sizes, kind: str, place: str, inputs: int, outputs: int, **where: Any) -> nn.Module:
     """A layer of a block, dense where the kind is, or where the table has none for its place."""
     row = None if kind == DENSE else sizes.layer(place)
     structure = None if row is None else row.structure(kind)
@@ -99,74 +73,22 @@ def linear(sizes: Sizes, place: str, inputs: int, outputs: int, kind: str, **whe
     return layer_of(structure, bias=False, **where)
 
 
-class Attention(nn.Module):
-    """Multi-head attention with separate projections, or with one for queries, keys and values where a row says so."""
+def block(sizes: Sizes, kind: str, **where: Any) -> Block:
+    """One block; queries, keys and values are one layer where a row of the table says so."""
+    n, hidden = sizes.features, sizes.hidden
 
-    def __init__(self, sizes: Sizes, kind: str, **where: Any) -> None:
-        super().__init__()
-        n, self.sizes = sizes.features, sizes
-        places = {"qkv": 3 * n} if "qkv" in sizes.rows else {"q": n, "k": sizes.kv, "v": sizes.kv}
-        self.inputs = nn.ModuleList(linear(sizes, place, n, wide, kind, **where) for place, wide in places.items())
-        self.output = linear(sizes, "o", n, n, kind, **where)
+    def of(place: str, inputs: int, outputs: int) -> nn.Module:
+        return linear(sizes, kind, place, inputs, outputs, **where)
 
-    def forward(self, x: Tensor) -> Tensor:
-        parts = [one(x) for one in self.inputs]
-        parts = list(parts[0].chunk(3, -1)) if len(parts) == 1 else parts
-        side = self.sizes.features // self.sizes.heads
-        q, k, v = (one.unflatten(-1, (-1, side)).transpose(1, 2) for one in parts)
-        grouped = k.shape[1] != q.shape[1]
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=self.sizes.causal, enable_gqa=grouped)
-        result: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
-        return result
+    places = {"qkv": 3 * n} if "qkv" in sizes.rows else {"q": n, "k": sizes.kv, "v": sizes.kv}
+    inputs = [of(place, n, wide) for place, wide in places.items()]
+    attention = Attention(n // sizes.heads, sizes.causal, of("o", n, n), *inputs)
+    gate = of("gate", n, hidden) if sizes.gated else None
+    feed_forward = FeedForward(of("up", n, hidden), of("down", hidden, n), gate)
+    norm = partial(nn.RMSNorm if sizes.gated else nn.LayerNorm, n, **where)
+    return Block(norm, attention, feed_forward, of("modulation", n, 6 * n) if sizes.modulated else None)
 
 
-class FeedForward(nn.Module):
-    """down(gelu(up(x))), or down(silu(gate(x)) up(x))."""
-
-    def __init__(self, sizes: Sizes, kind: str, **where: Any) -> None:
-        super().__init__()
-        n, hidden = sizes.features, sizes.hidden
-        self.gate = linear(sizes, "gate", n, hidden, kind, **where) if sizes.gated else None
-        self.up = linear(sizes, "up", n, hidden, kind, **where)
-        self.down = linear(sizes, "down", hidden, n, kind, **where)
-
-    def forward(self, x: Tensor) -> Tensor:
-        inner = self.up(x)
-        inner = functional.gelu(inner) if self.gate is None else functional.silu(self.gate(x)) * inner
-        result: Tensor = self.down(inner)
-        return result
-
-
-class Block(nn.Module):
-    """Attention and the feed-forward layers, each after a norm, with a residual; modulated by a condition or not."""
-
-    def __init__(self, sizes: Sizes, kind: str, **where: Any) -> None:
-        super().__init__()
-        n = sizes.features
-        norm = nn.RMSNorm if sizes.gated else nn.LayerNorm
-        self.norms = nn.ModuleList(norm(n, **where) for _ in range(2))
-        self.attention, self.feed_forward = Attention(sizes, kind, **where), FeedForward(sizes, kind, **where)
-        self.modulation = linear(sizes, "modulation", n, 6 * n, kind, **where) if sizes.modulated else None
-
-    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        if self.modulation is None:
-            x = x + self.attention(self.norms[0](x))
-            plain: Tensor = x + self.feed_forward(self.norms[1](x))
-            return plain
-        shift, scale, gate, shift2, scale2, gate2 = self.modulation(functional.silu(condition))[:, None].chunk(6, -1)
-        x = x + gate * self.attention(self.norms[0](x) * (1 + scale) + shift)
-        result: Tensor = x + gate2 * self.feed_forward(self.norms[1](x) * (1 + scale2) + shift2)
-        return result
-
-
-class Transformer(nn.Module):
-    """`blocks` blocks: x (batch, tokens, features) and a condition (batch, features) to (batch, tokens, features)."""
-
-    def __init__(self, sizes: Sizes, kind: str, blocks: int, **where: Any) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList(Block(sizes, kind, **where) for _ in range(blocks))
-
-    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        for block in self.blocks:
-            x = block(x, condition)
-        return x
+def transformer(sizes: Sizes, kind: str, blocks: int, **where: Any) -> Transformer:
+    """So many blocks."""
+    return Transformer(blocks, partial(block, sizes, kind, **where))

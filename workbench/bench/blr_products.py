@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...errors import PlanError, VerificationError
+from ...errors import PlanError
 from ..contenders import MAX_ERROR
 from ..products import require_memory, within_memory
 from ..timing import Contest, CudaClock, Timing, in_turns
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
+from .requirements import require_right
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
@@ -50,11 +51,11 @@ def forms_of(
         PlanError: there is too little memory.
     """
     from ...kernels.factored import UNLIMITED
-    from ...kernels.structured.steps_strategy import structure_in
+    from ...kernels.structured.strategy import chain_in
     from ...kernels.tuning import bench_for
 
     require_memory(request)
-    bench = bench_for(request)
+    bench, most = bench_for(request), MAX_ERROR[request.dtype]
     a, b, out = bench.operands(request, seed)
     error_of = bench.errors(request, a, b)
     found: dict[str, Form] = {}
@@ -73,19 +74,20 @@ def forms_of(
         except PlanError as refusal:
             reasons[name] = str(refusal)
             continue
-        _check(name, request, error)
+        require_right(name, error, most, "relative error")
         call = _call(executor, ready, b, out)
         peak = _peak(call) if request.device == "cuda" else plan.workspace
         found[name] = Form(call, error, peak, str(plan.candidate))
-    steps = steps_between(structure_in(request), a, b, out) if BASELINE in names else {}
+    structure = chain_in(request)
+    steps = steps_between(structure, a, b, out) if BASELINE in names else {}
     for name, call in steps.items():
         error = error_of(call())
-        _check(name, request, error)
+        require_right(name, error, most, "relative error")
         found[name] = Form(call, error, _peak(call) if request.device == "cuda" else _peak_on_cpu(call), "ablation")
     if request.device == "cuda" and COMPILED in names:
         compiled = _compiled(request, a, b)
         error = error_of(compiled())
-        _check(COMPILED, request, error)
+        require_right(COMPILED, error, most, "relative error")
         found[COMPILED] = Form(compiled, error, _peak(compiled), "torch.compile of the papers' form")
     return found, reasons
 
@@ -168,18 +170,13 @@ def _call(executor: Any, ready: Any, b: Any, out: Any) -> Callable[[], object]:
     return lambda: executor.run(ready, b, out)
 
 
-def _check(name: str, request: Request, error: float) -> None:
-    if not error <= MAX_ERROR[request.dtype]:
-        raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was timed")
-
-
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     import torch
 
-    from ...kernels.structured.steps_strategy import structure_in
+    from ...kernels.structured.strategy import chain_in
     from .baselines.block_low_rank import multiply_permuted
 
-    structure = structure_in(request)
+    structure = chain_in(request)
     torch.compiler.reset()  # after eight rows torch would run this function uncompiled
     product = torch.compile(lambda rows, *given: multiply_permuted(structure, given, rows))
     rows = x.T.contiguous()

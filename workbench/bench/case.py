@@ -70,6 +70,11 @@ class Case:
     ahead: Callable[[], object] | None = None
 
 
+def code_of(*modules: str) -> tuple[str, ...]:
+    """Sources of a suite: the folder of kernels, and modules of this folder by name."""
+    return ("kernels", *(f"workbench/bench/{name}.py" for name in modules))
+
+
 def no_report(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """For suites whose rows are all that the page shows."""
     yield from ()

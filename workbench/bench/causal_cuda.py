@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...errors import PlanError, VerificationError
+from ...errors import PlanError
 from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
+from .requirements import require_right
 
 if TYPE_CHECKING:
     from ...kernels import Request
@@ -158,8 +159,7 @@ def _gate(seed: int, say: Say) -> Figures:
                 )
                 for got, wanted in pairs:
                     error = float((got.double() - wanted).norm() / wanted.norm())
-                    if not error <= LIMITS[dtype]:
-                        raise VerificationError(f"{by} {dtype} {rows}x{cols}x{width}: error {error:.1e}")
+                    require_right(f"{by} {dtype} {rows}x{cols}x{width}", error, LIMITS[dtype])
                     worst[dtype] = max(worst.get(dtype, 0.0), error)
         square = torch.randn(300, 300, device=device).to(kind)
         other = torch.randn(300, 70, device=device).to(kind)
@@ -168,9 +168,7 @@ def _gate(seed: int, say: Say) -> Figures:
             (trmm(square, other.mT, side="right"), other.double().mT @ square.double().tril()),
             (syrk(other), (other.double() @ other.double().mT).tril()),
         ):
-            error = float((got.double() - wanted).norm() / wanted.norm())
-            if not error <= LIMITS[dtype]:
-                raise VerificationError(f"trmm or syrk {dtype}: error {error:.1e}")
+            require_right(f"trmm or syrk {dtype}", float((got.double() - wanted).norm() / wanted.norm()), LIMITS[dtype])
         say(dtype)
     return {"worst_errors": worst}
 
@@ -194,9 +192,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     for name, run in contenders.items():
         out.fill_(float("nan"))
         run()
-        errors[name] = error = float((out[rows].double() - truth).norm() / truth.norm())
-        if not error <= LIMITS[dtype]:
-            raise VerificationError(f"{name} is wrong: error {error:.1e}")
+        errors[name] = require_right(name, float((out[rows].double() - truth).norm() / truth.norm()), LIMITS[dtype])
         say(name)
     times = Contest(contenders, rounds, CudaClock(SPENT)).run().medians
     ours = times.pop("chosen")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import VerificationError
 from ..timing import Contest, FrobeniusTruth, gflops, paired_interval, ratio_to
+from .requirements import require_right
 
 Matrix = npt.NDArray[Any]
 Call = Callable[[], Matrix]
@@ -71,9 +71,7 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
     truth = FrobeniusTruth(a[some], b)
     errors = {}
     for name, call in {**base, **ours}.items():
-        errors[name] = truth.error(call()[some])
-        if not errors[name] <= LIMIT[a.dtype.name]:
-            raise VerificationError(f"{name} came out wrong: error {errors[name]:.1e}; nothing was timed")
+        errors[name] = require_right(name, truth.error(call()[some]), LIMIT[a.dtype.name])
     gc.collect()
     timings = Contest({**base, **ours}, rounds).run()
     library, first = timings.fastest(base), next(iter(ours))

@@ -14,6 +14,7 @@ from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
 from .means import Rows, geometric
+from .requirements import require_measured_gpu
 
 FIXED = (
     ("strassen",),
@@ -68,16 +69,12 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
         PlanError: there is no GPU, or it was not measured.
     """
     from ...kernels import decision_for
-    from ...kernels.cuda.machine import device_profile, require_device
     from ...kernels.cuda.requests import request_of
     from ...kernels.dense.flat_pool import FlatChain
-    from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 
-    require_device()
-    if device_profile(0).source == ESTIMATED:
-        raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
+    require_measured_gpu()
     request = request_of(*blank(dtype, sizes), dtype)
     chosen = plan_of(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}

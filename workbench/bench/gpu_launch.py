@@ -21,10 +21,8 @@ def launch(seed: int, say: Say) -> Figures:
     import torch
 
     from ...kernels.cuda.clock import settled
-    from ...kernels.cuda.machine import require_device
     from ...kernels.torch.ops import bilinear_mm, matmul
 
-    require_device()
     a, b = operands("float32", SIZES, seed)
     vendor, auto, stages = (
         settled(call) for call in (lambda: a @ b, lambda: matmul(a, b), lambda: bilinear_mm(a, b, TWO))

@@ -14,6 +14,7 @@ from ...kernels.planning.workloads import Layer, sample
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_launch import graphed
 from .gpu_products import RATES, SPENT, Sizes, Tensor, ahead, checked, error_of, operands, paired
+from .requirements import require_measured_gpu
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,11 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
     Raises:
         PlanError: there is no GPU, or it was not measured.
     """
-    from ...kernels.cuda.machine import device_profile, require_device
     from ...kernels.cuda.requests import request_of
-    from ...kernels.planning.profile import ESTIMATED
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import ProductRecipe
 
-    require_device()
-    if device_profile(0).source == ESTIMATED:
-        raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
+    require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
     return Contest(a, b, dtype, plan_of(ProductRecipe(), request_of(a, b, dtype)))
 

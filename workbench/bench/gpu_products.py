@@ -27,9 +27,16 @@ SPENT = 0.15
 
 
 def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal matrices; for tf32 torch is told to round float32."""
+    """Standard normal matrices; for tf32 torch is told to round float32.
+
+    Raises:
+        PlanError: there is no GPU.
+    """
     import torch
 
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     generator = torch.Generator("cuda").manual_seed(seed)
     m, k, n = sizes

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from ...errors import PlanError, VerificationError
-from ...home import write_atomic
+from ...errors import PlanError
 from ...kernels import Request, plan_for
 from ...kernels.tuning import bench_for
 from ..contenders import MAX_ERROR, OPTIONAL
@@ -16,8 +14,8 @@ from ..gpu_energy import energy_of, gpu_meter
 from ..products import require_memory, within_memory
 from .baselines import NAMES, baseline
 from .case import Say
-
-Rows = Sequence[Mapping[str, Any]]
+from .ks_tables import Rows, by_dtype_and_layout
+from .requirements import require_right
 
 BASELINES = ("bmm", "einsum", "bsr")
 """The baselines of the paper's comparison of energy."""
@@ -57,8 +55,7 @@ def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
             if name in OPTIONAL:  # such as bsr where torch lacks the dtype
                 continue
             raise
-        if not error <= MAX_ERROR[request.dtype]:
-            raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was measured")
+        require_right(name, error, MAX_ERROR[request.dtype], "relative error", "measured")
         calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)
     say("timing one call of each")
     times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
@@ -80,19 +77,13 @@ def energy_figures(joules: Mapping[str, float | None]) -> dict[str, Any]:
 
 def energy_lines(rows: Rows) -> Iterator[str]:
     """Markdown: by dtype and layout how often the choice takes less energy, and the median ratio."""
-    yield "### Energy"
-    yield ""
+    yield from ("### Energy", "")
     yield "| dtype | layout | over | patterns | below % | median | paper: below %, median |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for dtype, layout in dict.fromkeys(tuple(row["key"].split()[2:0:-1]) for row in rows):
-        for over in ("bmm", "best"):
-            known = [
-                row["figures"][f"energy_over_{over}"]
-                for row in rows
-                if row["refused"] is None and row["key"].split()[2:0:-1] == [dtype, layout]
-            ]
+    for (dtype, layout), group in by_dtype_and_layout(rows).items():
+        for over, against in (("bmm", "bmm"), ("best", f"min({', '.join(BASELINES)})")):
+            known = [figures[f"energy_over_{over}"] for figures in group]
             found = [one for one in known if one is not None]
-            against = "bmm" if over == "bmm" else f"min({', '.join(BASELINES)})"
             if not found:
                 yield f"| {dtype} | {layout} | {against} | {len(known)} | not readable | | |"
                 continue
@@ -100,8 +91,3 @@ def energy_lines(rows: Rows) -> Iterator[str]:
             paper = f"{BELOW:.0f}, {PAPER_MEDIAN}" if over == "best" and dtype == "float32" else ""
             line = f"{len(found)} | {below:.3g} | {median(found):.3g} | {paper}"
             yield f"| {dtype} | {layout} | {against} | {line} |"
-
-
-def write_energy(rows: Rows, path: Path) -> None:
-    """Write the table to a Markdown file, atomically."""
-    write_atomic(path, "\n".join(["# Suite ks", "", *energy_lines(rows)]) + "\n")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
 from ...errors import PlanError, VerificationError
-from ...home import write_atomic
 from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import Pattern
 from ..timing import Contest, CudaClock
 from .case import Say
+from .ks_tables import Rows, by_dtype_and_layout
 
 Tensor = Any
-Rows = Sequence[Mapping[str, Any]]
 
 SPENT = 0.02
 """Seconds of one contender in a round."""
@@ -90,22 +88,11 @@ def gradient_figures(
 
 def gradient_lines(rows: Rows) -> Iterator[str]:
     """Markdown: by dtype and layout how often our gradients are faster, and the median ratio."""
-    yield "### Gradients"
-    yield ""
+    yield from ("### Gradients", "")
     yield "| dtype | layout | patterns | faster % | median | least | greatest |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for dtype, layout in dict.fromkeys(tuple(row["key"].split()[2:0:-1]) for row in rows):
-        ratios = [
-            row["figures"]["ratio"]
-            for row in rows
-            if row["refused"] is None and row["key"].split()[2:0:-1] == [dtype, layout]
-        ]
-        if ratios:
+    for (dtype, layout), group in by_dtype_and_layout(rows).items():
+        if ratios := [figures["ratio"] for figures in group]:
             faster = 100 * sum(ratio > 1 for ratio in ratios) / len(ratios)
             figures = f"{median(ratios):.3g} | {min(ratios):.3g} | {max(ratios):.3g}"
             yield f"| {dtype} | {layout} | {len(ratios)} | {faster:.3g} | {figures} |"
-
-
-def write_gradients(rows: Rows, path: Path) -> None:
-    """Write the table to a Markdown file, atomically."""
-    write_atomic(path, "\n".join(["# Suite ks", "", *gradient_lines(rows)]) + "\n")

@@ -12,10 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.kronecker_layers import KSLinear
 from ...kernels.torch.kronecker_mlp import KSFeedForward
+from .baselines.permuted import by_bmm
+from .transformer_blocks import Attention, FeedForward, Residual
 
 Patterns = tuple[tuple[int, int, int, int], ...] | None
 """Patterns of a layer, left-most factor first; None: the layer stays dense."""
@@ -34,30 +36,25 @@ class Sizes:
     batch: int
     tokens: int
     causal: bool
-    square: Patterns
-    up: Patterns
-    down: Patterns
+    square: Patterns = None
+    up: Patterns = None
+    down: Patterns = None
 
 
 VIT_S = Sizes(
-    384,
-    6,
-    12,
-    128,
-    196,
-    False,
-    ((1, 192, 48, 2), (2, 48, 192, 1)),
-    ((1, 768, 192, 2), (6, 64, 64, 1)),
-    ((1, 128, 128, 3), (6, 64, 256, 1)),
+    *(384, 6, 12, 128, 196, False),
+    square=((1, 192, 48, 2), (2, 48, 192, 1)),
+    up=((1, 768, 192, 2), (6, 64, 64, 1)),
+    down=((1, 128, 128, 3), (6, 64, 256, 1)),
 )
 """ViT-S/16 on 224 x 224 images, without the patch embedding and the head."""
 
-GPT2_MEDIUM = Sizes(1024, 16, 24, 8, 1024, True, None, None, ((1, 64, 256, 16), (64, 64, 64, 1)))
+GPT2_MEDIUM = Sizes(1024, 16, 24, 8, 1024, True, down=((1, 64, 256, 16), (64, 64, 64, 1)))
 """GPT-2 medium without embeddings; the paper replaces its down projections alone and gives no sizes of its batch."""
 
 
 VISION: Mapping[str, Sizes] = {
-    name: Sizes(features, heads, blocks, 128, tokens, False, None, None, None)
+    name: Sizes(features, heads, blocks, 128, tokens, False)
     for name, features, heads, blocks, tokens in (
         ("vit-s/16", 384, 6, 12, 196),
         ("vit-b/16", 768, 12, 12, 196),
@@ -79,23 +76,27 @@ def linear(cols: int, rows: int, patterns: Patterns, kind: str, **where: Any) ->
     """A layer of so many inputs and outputs, dense without patterns."""
     if patterns is None or kind == DENSE:
         return nn.Linear(cols, rows, **where)
-    return KSLinear(list(patterns), strategy=None if kind == OURS else BMM, **where)
+    return KSLinear(list(patterns), **where) if kind == OURS else PermutedLinear(list(patterns), **where)
 
 
-class Attention(nn.Module):
-    """Multi-head attention: query, key, value and output projections by square layers."""
-
-    def __init__(self, sizes: Sizes, kind: str, **where: Any) -> None:
-        super().__init__()
-        self.heads, self.causal = sizes.heads, sizes.causal
-        n = sizes.features
-        self.projections = nn.ModuleList(linear(n, n, sizes.square, kind, **where) for _ in range(4))
+class PermutedLinear(KSLinear):
+    """A batch-first layer that multiplies by permuted batched GEMMs, without gradients."""
 
     def forward(self, x: Tensor) -> Tensor:
-        query, key, value = (one(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in self.projections[:3])
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
-        result: Tensor = self.projections[3](mixed.transpose(1, 2).flatten(2))
-        return result
+        y = x.reshape(-1, self.in_features).T
+        for weights, pattern in zip(reversed(self.weights()), reversed(self.structure.patterns), strict=True):
+            product = empty_result(y, pattern.rows, is_batch_first(y))
+            by_bmm(weights.detach(), pattern, y, product)
+            y = product
+        rows = y.T if self.bias is None else y.T + self.bias.to(y.dtype)
+        return rows.reshape(*x.shape[:-1], self.out_features)
+
+
+def attention(sizes: Sizes, kind: str, **where: Any) -> Attention:
+    """Multi-head attention: query, key, value and output projections by square layers."""
+    n = sizes.features
+    *inputs, output = (linear(n, n, sizes.square, kind, **where) for _ in range(4))
+    return Attention(n // sizes.heads, sizes.causal, output, *inputs)
 
 
 def feed_forward(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
@@ -104,25 +105,13 @@ def feed_forward(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
     if kind == OURS and sizes.up and sizes.down:
         return KSFeedForward(list(sizes.up), list(sizes.down), **where)
     layers = linear(n, 4 * n, sizes.up, kind, **where), linear(4 * n, n, sizes.down, kind, **where)
-    return Residual(nn.Sequential(nn.LayerNorm(n, **where), layers[0], nn.GELU(), layers[1]))
-
-
-class Residual(nn.Module):
-    """x + inner(x)."""
-
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = x + self.inner(x)
-        return result
+    return Residual(nn.LayerNorm(n, **where), FeedForward(*layers))
 
 
 def block(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
     """One block: attention and the feed-forward layers, each after a norm and with a residual."""
-    attention = nn.Sequential(nn.LayerNorm(sizes.features, **where), Attention(sizes, kind, **where))
-    return nn.Sequential(Residual(attention), feed_forward(sizes, kind, **where))
+    attended = Residual(nn.LayerNorm(sizes.features, **where), attention(sizes, kind, **where))
+    return nn.Sequential(attended, feed_forward(sizes, kind, **where))
 
 
 def model(sizes: Sizes, kind: str, **where: Any) -> nn.Module:

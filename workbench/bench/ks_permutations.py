@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-from ...kernels import Request, decision_for
+from ...kernels import Request
 from ...kernels.factored import BATCH_LAST, request_of
 from ...kernels.kronecker import KroneckerSparse, Pattern
 from ...kernels.tuning import bench_for
+from .baselines import baseline
 
 ROUNDS = 5
 
@@ -24,7 +25,7 @@ def permutation_share(request: Request, pattern: Pattern) -> float:
     bench, calls = bench_for(request), {}
     for name, one in (("whole", replace(request, max_extra_bytes=0)), ("multiplied", plain)):
         operands = bench.operands(one, 0)
-        executor = decision_for(one, strategy="bmm").plan.build()
+        executor = baseline(one, "bmm")
         calls[name] = lambda executor=executor, operands=operands: executor.run(*operands)
     times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
     return 1 - times["multiplied"] / times["whole"]

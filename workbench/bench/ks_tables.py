@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-
-from ...home import write_atomic
 
 Rows = Sequence[Mapping[str, Any]]
 Times = dict[str, float]
@@ -107,6 +104,16 @@ PERMUTATIONS = {"float32": "10% to 50%", "float16": "40% to 80%"}
 def products(rows: Rows) -> list[Mapping[str, Any]]:
     """Return the rows of timed products: those that measure gradients or energy, or were refused, are left out."""
     return [row for row in rows if row["refused"] is None and "ms" in row["figures"] and len(row["key"].split()) == 3]
+
+
+def by_dtype_and_layout(rows: Rows) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """Return the figures of rows "KIND LAYOUT DTYPE PATTERN" by dtype and layout; refused rows have none."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        _, layout, dtype, *_ = row["key"].split()
+        figures = [row["figures"]] if row["refused"] is None else []
+        found.setdefault((dtype, layout), []).extend(figures)
+    return found
 
 
 def dtypes_of(rows: Rows) -> list[str]:
@@ -243,8 +250,3 @@ def _line(*cells: object) -> str:
 
 def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def write_tables(rows: Rows, path: Path) -> None:
-    """Write the tables to a Markdown file, atomically."""
-    write_atomic(path, "\n".join(["# Suite ks", "", *tables(rows)]) + "\n")

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...errors import VerificationError
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from ..timing import Contest, CudaClock
 from .case import Options, Say
-from .prefill_models import AttentionCore, Stack
+from .prefill_models import Stack
+from .requirements import require_right
+from .transformer_blocks import AttentionCore
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
@@ -133,7 +134,7 @@ def prefill(
         for name, contender in contenders.items():
             if name != DENSE:
                 worst = max(worst, difference(contribution(contender.model, x), truth))
-                _accept(name, worst, LIMITS[dtype])
+                require_right(name, worst, LIMITS[dtype], "relative difference")
         del truth
         calls = {name: partial(one.model, x) for name, one in contenders.items()}
         share = attention_share(model, calls[DENSE], options.device)
@@ -165,9 +166,9 @@ def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> di
         gradients.append([_taken(one) for one in (x, *contender.model.parameters())])
         del result
     worst = difference(results[1], results[0])
-    _accept(ONLINE, worst, LIMITS[dtype])
+    require_right(ONLINE, worst, LIMITS[dtype], "relative difference")
     of_gradients = max(difference(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
-    _accept(f"a gradient, {ONLINE},", of_gradients, GRADIENT_LIMITS[dtype])
+    require_right(f"a gradient, {ONLINE},", of_gradients, GRADIENT_LIMITS[dtype], "relative difference")
     del results, gradients
     calls = {name: _step_of(one.model, x, wanted) for name, one in contenders.items()}
     share = attention_share(model, calls[DENSE], options.device)
@@ -198,11 +199,6 @@ def _taken(parameter: Tensor) -> Tensor:
     gradient, parameter.grad = parameter.grad, None
     assert gradient is not None
     return gradient
-
-
-def _accept(name: str, found: float, limit: float) -> None:
-    if not found <= limit:
-        raise VerificationError(f"{name} came out wrong: relative difference {found:.1e}; nothing was timed")
 
 
 def _figures(

@@ -14,6 +14,15 @@ from .case import Say
 from .contest import Call, Matrix
 
 
+def rivals(scheme: Scheme, a: Matrix, b: Matrix, say: Say, compiled: bool = True) -> dict[str, Call]:
+    """The usual ways that can run here, by name; those that take a compilation only if `compiled`."""
+    found: dict[str, Call | None] = {"R tasks adding into C": tasks_adding(scheme, a, b)}
+    if compiled:
+        found["formula under torch.compile"] = compiled_formula(scheme, a, b, say)
+        found["formula under jax.jit"] = jitted_formula(scheme, a, b, say)
+    return {name: call for name, call in found.items() if call is not None}
+
+
 def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
     """R tasks, each one sum of A, one of B, their product, added into the blocks of C under a lock for each.
 

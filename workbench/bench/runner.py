@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from ...errors import PlanError
+from ...errors import PlanError, unknown_name
 from ...version import __version__
 from .case import Case, Options, Say, Suite
 from .codehash import code_hash
@@ -34,7 +34,7 @@ def find_suite(name: str) -> Suite:
     """
     name = name.replace("-", "_")
     if name not in suite_names():
-        raise PlanError(f"no suite is named {name!r}; choose one of {', '.join(suite_names())}")
+        raise unknown_name("suite", name, suite_names())
     suite: Suite = import_module(f".suites.{name}", __package__).SUITE
     return suite
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .blr_models import DENSE, Block, Sizes
+from .blr_models import DENSE, Sizes, block
 
 BYTES = 256
 
@@ -47,15 +47,15 @@ class TextModel(nn.Module):
         sizes = Sizes("text", n, max(1, n // 64), n, setting.blocks, setting.tokens, True, 4 * n, {})
         where: dict[str, Any] = {"device": device, "dtype": dtype}
         self.embedding, self.place = nn.Embedding(BYTES, n, **where), nn.Embedding(setting.tokens, n, **where)
-        self.blocks = nn.ModuleList(Block(sizes, DENSE, **where) for _ in range(setting.blocks))
+        self.blocks = nn.ModuleList(block(sizes, DENSE, **where) for _ in range(setting.blocks))
         self.norm, self.head = nn.LayerNorm(n, **where), nn.Linear(n, BYTES, **where)
         for table in (self.embedding, self.place):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, given: Tensor) -> Tensor:
         x = self.embedding(given) + self.place.weight[: given.shape[1]]
-        for block in self.blocks:
-            x = block(x, x)
+        for one in self.blocks:
+            x = one(x)
         logits: Tensor = self.head(self.norm(x))
         return logits
 

@@ -15,9 +15,12 @@ from ...schemes_db.formats import FORMATS
 from ...schemes_db.names import checked_new_name, file_stem, is_free_of_meaning, tidy_name, visible
 from ...schemes_db.shipped import shipped_names
 from ...verify import certified_scheme, verify_file
+from ..help import Command
+from ..options import Choice
+from ..output import json_option, print_json, scheme_facts
 
 
-@click.command("add")
+@click.command("add", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--name", help="The name to store the scheme under (one file only). Default: the file's own, else its stem."
@@ -33,7 +36,8 @@ from ...verify import certified_scheme, verify_file
 )
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
-@click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
+@click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
+@json_option
 def command(
     files: tuple[str, ...],
     name: str | None,
@@ -43,6 +47,7 @@ def command(
     improved: bool,
     keep_both: bool,
     allow_pickle: bool,
+    as_json: bool,
 ) -> None:
     """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
 
@@ -69,6 +74,7 @@ def command(
         raise type(error)(f"{error}; nothing was added") from None
     for _, found, _ in proven:
         checked_new_name(name or found.name)
+    added = []
     with Catalog.open() as catalog:
         for label, found, certificate in proven:
             path = Path(label.partition("#")[0])
@@ -78,7 +84,12 @@ def command(
                 origin = replace(origin, kind="import", source=source or path.name, file_sha256=sha)
             own = name or _free(catalog, found.name or tidy_name(path.stem), found.digest)
             scheme = found.replace(name=own, provenance=origin)
-            click.echo(visible(_kept(catalog, scheme, certificate, policy, name)))
+            line = _kept(catalog, scheme, certificate, policy, name)
+            added.append({"file": label, "name": own, **scheme_facts(scheme), "result": line})
+            if not as_json:
+                click.echo(visible(line))
+    if as_json:
+        print_json(added)
 
 
 def _free(catalog: Catalog, name: str, digest: str) -> str:

@@ -15,13 +15,14 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
 from ...verify import certify
-from ..destination import claim, force_option, write
+from ..destination import claim, write
+from ..help import Command
 from ..options import Duration
 from ..output import print_json, print_table
 from ..pools import pool_argument
 
 
-@click.command("additions")
+@click.command("additions", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1)
 @click.option(
     "--all",
@@ -44,7 +45,6 @@ from ..pools import pool_argument
     metavar="FILE|DIR",
     help="Write the program there, as JSON; with --all every program into this folder.",
 )
-@force_option
 @click.option("--json", "as_json", is_flag=True, help="The counts and the program as JSON.")
 def command(
     schemes: tuple[str, ...],
@@ -54,7 +54,6 @@ def command(
     as_is: bool,
     jobs: int,
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Find a program with few additions.
@@ -70,10 +69,10 @@ def command(
     if every == bool(schemes):
         raise click.UsageError("name schemes, or give --all")
     if every:
-        _compare(seconds or 0.0, seed, as_is, jobs, out, force, as_json)
+        _compare(seconds or 0.0, seed, as_is, jobs, out, as_json)
         return
     if out is not None:
-        claim(out, force, schemes)
+        claim(out, schemes)
     pool = pool_argument(schemes)
     best = fewest_additions(pool, seconds=10.0 if seconds is None else seconds, seed=seed, jobs=jobs, flips=not as_is)
     fresh = best.scheme not in pool
@@ -107,7 +106,7 @@ def _write(out: Path, program: Program) -> None:
     write(out, json.dumps(program.to_json(), indent=1) + "\n")
 
 
-def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None, force: bool, as_json: bool) -> None:
+def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None, as_json: bool) -> None:
     """All formats: ours, those of the tables, and what `seconds` for each shipped scheme bring."""
     if out is not None:
         try:
@@ -117,7 +116,7 @@ def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None
     rows: list[tuple[str, int, int, int | None, int | None, str]] = []
     fewest = additions_table.fewest_additions()
     for path in [] if out is None else [out / f"{one.name}.json" for one in fewest]:
-        claim(path, force)
+        claim(path)
     for one in fewest:
         program, origin = additions_table.program_named(one.name), one.name
         if seconds and one.name in shipped_names():

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
-from ..destination import claim, force_option, unwritable
+from ..destination import claim, unwritable
+from ..help import Command
+from ..options import Choice
 from ..output import print_json, print_table
 
 
-@click.command("analyse")
-@click.argument("subject", type=click.Choice(["causal"]))
+@click.command("analyse", cls=Command)
+@click.argument("subject", type=Choice(["causal"]))
 @click.option(
     "--scheme",
     "names",
@@ -24,7 +26,6 @@ from ..output import print_json, print_table
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture of the savings, as SVG."
 )
-@force_option
 @click.option("--json", "as_json", is_flag=True)
 def command(
     subject: str,
@@ -32,7 +33,6 @@ def command(
     levels: int,
     errors: bool,
     picture: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Count the savings and costs of schemes in causal attention.
@@ -43,7 +43,7 @@ def command(
     from ..analysis import DEFAULT_SCHEMES, analysis, draw
 
     if picture is not None:
-        claim(picture, force)
+        claim(picture)
     found = analysis(names or DEFAULT_SCHEMES, levels, errors)
     if picture is not None:
         try:

@@ -13,13 +13,15 @@ from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
 from ..bench_report import newest_rows
-from ..destination import claim, claim_folder, force_option
-from ..options import Duration
+from ..destination import claim, claim_folder
+from ..help import Command
+from ..options import Choice, Duration
 from ..output import print_json, print_table
+from ..products import Device
 from ..progress import Progress
 
 
-@click.command("bench")
+@click.command("bench", cls=Command)
 @click.argument("suite", metavar="SUITE", required=False)
 @click.option(
     "--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
@@ -35,10 +37,7 @@ from ..progress import Progress
     show_default=True,
     help="The folder of the rows.",
 )
-@force_option
-@click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured."
-)
+@click.option("--device", type=Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured.")
 @click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
 @click.option(
@@ -52,9 +51,12 @@ from ..progress import Progress
 )
 @click.option("--dtype", "dtypes", multiple=True, help="Only rows of this dtype.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
-@click.option("--energy", is_flag=True, help="Measure energy (J) instead of time (ks, on a GPU).")
-@click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
-@click.option("--gradients", is_flag=True, help="Time gradients instead of products (ks, on a GPU).")
+@click.option(
+    "--measure",
+    type=Choice(["energy", "shares", "gradients"]),
+    help="In place of products' times: energy in J or times of gradients (ks, on a GPU), the share of linear layers "
+    "(e2e_ks).",
+)
 @click.option(
     "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
 )
@@ -66,7 +68,6 @@ def command(
     budget: float | None,
     resume: bool,
     out: Path,
-    force: bool,
     device: str,
     sample: int | None,
     rounds: int | None,
@@ -74,9 +75,7 @@ def command(
     threads: tuple[int, ...],
     dtypes: tuple[str, ...],
     seed: int,
-    energy: bool,
-    shares: bool,
-    gradients: bool,
+    measure: str | None,
     picture: bool,
     dry_run: bool,
     as_json: bool,
@@ -89,29 +88,40 @@ def command(
     no row can run here.
     """
     if suite is None:
-        print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])
+        suites = {name: find_suite(name).help for name in suite_names()}
+        if as_json:
+            print_json(suites)
+            return 0
+        formatter = click.HelpFormatter()
+        formatter.write_dl(list(suites.items()))
+        click.echo(formatter.getvalue(), nl=False)
         return 0
     found = find_suite(suite)
-    asked = [name for name, given in (("energy", energy), ("shares", shares), ("gradients", gradients)) if given]
-    for name in asked:
-        if name not in found.flags:
-            raise click.UsageError(f"suite {found.name} has no --{name}")
+    if measure is not None and measure not in found.flags:
+        raise click.UsageError(f"suite {found.name} has no --measure {measure}")
     if sizes and not found.sized:
         raise click.UsageError(f"suite {found.name} has no --sizes")
-    columns = found.flags[asked[0]] if asked else found.columns
-    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes, gradients)
+    columns = found.columns if measure is None else found.flags[measure]
+    other = {name: measure == name for name in ("energy", "shares", "gradients")}
+    options = Options(device, sample, rounds, threads, dtypes, seed, sizes=sizes, **other)
     cases = chosen_cases(found, options, patterns)
+    if dry_run and as_json:
+        print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])
+        return 0
     if dry_run:
         print_table(
             ("row", "about", "bars"),
             [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases],
+            prose=("bars",),
         )
         return 0
+    if not found.name.startswith("search"):  # its walks need no torch
+        Device(device).require()
     claim_folder(out)
     journal = Journal(out / f"{found.name}-{device}.jsonl")
     if not journal.rows():  # what stands beside rows was written with them
         for path in sorted(out.glob(f"{found.name}-{device}*")):
-            claim(path, force)
+            claim(path)
     results = []
     with Progress() as progress:
         for row in run_cases(found, cases, options, journal, budget, resume, progress.update):
@@ -122,6 +132,8 @@ def command(
         print_table(
             ("row", *columns, "bars", ""),
             [(row["key"], *(_cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
+            stay=("", "bars"),
+            prose=("", "bars"),
         )
     if results and all(row["refused"] for row in results):
         raise PlanError(f"no row of {found.name} can run here: {results[0]['refused']}")

@@ -9,10 +9,11 @@ import click
 
 from ...errors import LcmaError
 from ...home import cache_folder
+from ..help import Command
 from ..output import print_json
 
 
-@click.command("cache")
+@click.command("cache", cls=Command)
 @click.option("--clear", is_flag=True, help="Delete it. Nothing is lost but the time to compile again.")
 @click.option("--json", "as_json", is_flag=True)
 def command(clear: bool, as_json: bool) -> None:

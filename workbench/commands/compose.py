@@ -17,11 +17,13 @@ from ...schemes_db.ranks import best_known
 from ...schemes_db.recipes import render
 from ...schemes_db.shipped import shipped, shipped_names
 from ..board import composed
-from ..destination import claim, force_option, write
+from ..destination import claim, write
+from ..help import Command
+from ..options import Choice
 from ..output import print_json
 
 
-@click.command("compose")
+@click.command("compose", cls=Command)
 @click.argument("target", metavar="[MxKxN]", required=False)
 @click.option(
     "--all",
@@ -31,10 +33,9 @@ from ..output import print_json
 )
 @click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
 @click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
-@force_option
 @click.option(
     "--ring",
-    type=click.Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
+    type=Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
     default="Z",
     show_default=True,
     help="The ring of the schemes; ZT: coefficients -1, 0, 1.",
@@ -47,7 +48,6 @@ def command(
     everything: bool,
     keep: bool,
     out: str | None,
-    force: bool,
     ring: str,
     explain: bool,
     dry_run: bool,
@@ -62,13 +62,13 @@ def command(
     if everything == (target is not None):
         raise click.UsageError("give a size, or --all")
     if everything:
-        _write_recipes(out, force)
+        _write_recipes(out)
         return
     wanted = parse_target(str(target))
     if not wanted.is_general:
         raise TargetError(f"compositions are known for general targets only, not {wanted}")
     if out is not None:
-        claim(out, force)
+        claim(out)
     with Catalog.open() as catalog:
         part = best_composition(wanted.shape, catalog.best_ranks(ring), ring)
         whose = {entry.digest[:16]: entry for entry in catalog.entries()}
@@ -100,11 +100,11 @@ def _owner(entry: CatalogueRow) -> str:
     return f"shipped as {entry.name}" if entry.origin == "shipped" else f"your own {entry.name}".strip()
 
 
-def _write_recipes(out: str | None, force: bool) -> None:
+def _write_recipes(out: str | None) -> None:
     """Run the closure of all constructions over the shipped schemes."""
     if not out:
         raise click.UsageError("--all needs a file: --out FILE")
-    claim(out, force)
+    claim(out)
     recipes = find_recipes({name: shipped(name).scheme for name in shipped_names()})
     write(out, render(recipes))
     click.echo(f"{len(recipes)} recipes written to {out}", err=True)

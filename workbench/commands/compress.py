@@ -21,8 +21,10 @@ from ..compression import (
     show_layers,
     stored_weights,
 )
-from ..destination import claim, force_option
+from ..destination import claim
+from ..help import Command
 from ..matrix_files import file_of
+from ..options import Choice
 from ..output import print_json, print_table
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
@@ -30,51 +32,41 @@ from ..progress import CountedProgress
 if TYPE_CHECKING:
     from ...kernels.compression import CompressConfig
 
-KINDS = ("low-rank", "monarch", "blast", "kronecker")
 
-
-@click.command("compress")
+@click.command("compress", cls=Command)
 @click.argument("model", metavar="MODEL.safetensors", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), metavar="OUT.safetensors", help="The compressed model.")
-@click.option("--kind", type=click.Choice(KINDS), default="low-rank", show_default=True, help="The structure.")
 @click.option(
-    "--budget", type=float, help="The part of a weight's parameters that its factors may take. [default: 0.5]"
+    "--kind",
+    "what",
+    metavar="WHAT",
+    default="low-rank",
+    show_default=True,
+    help="The structure: low-rank, monarch, blast or kronecker, with options as blast:blocks=4:steps=60, or a list of "
+    "Kronecker-sparse patterns as '(1,64,64,64)(64,64,64,1)'. Options: budget=0.5 (the part of the parameters that "
+    "factors may take), rank= in place of it (Monarch: of a block), blocks=16 (b1 = b2), steps=300 and tolerance=0 "
+    "(of the descent for BLAST).",
 )
-@click.option("--rank", type=click.IntRange(min=1), help="Of W, for Monarch of a block; in place of --budget.")
-@click.option("--blocks", type=click.IntRange(min=1), default=16, show_default=True, help="b1 = b2: Monarch, BLAST.")
-@click.option("--steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of the descent for BLAST.")
-@click.option(
-    "--tolerance", type=float, default=0.0, help="End it where 10 steps lower the error by less than this part."
-)
-@click.option("--patterns", metavar="LIST", help="Kronecker-sparse patterns: '(1,64,64,64)(64,64,64,1)'.")
 @click.option(
     "--layer",
     "layers",
     multiple=True,
     metavar="NAME=WHAT",
-    help="Another structure for layers whose name fits (h.*.attn.*): dense, KIND[:budget=B][:rank=R][:blocks=N]"
-    "[:steps=N][:tolerance=T], or a list of patterns. The first that fits counts.",
+    help="Another structure, or dense, for layers whose name fits (h.*.attn.*). The first that fits counts.",
 )
-@click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
+@click.option("--layout", type=Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
 @click.option("--calibration", metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=1024, show_default=True, help="Inputs of a product.")
 @click.option("--measure", is_flag=True, help="Time every structure against the dense product.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of --measure.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of --measure and of predicted times.")
 @click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
-@force_option
 @click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
     model: Path,
     out: Path | None,
-    kind: str,
-    budget: float | None,
-    rank: int | None,
-    blocks: int,
-    steps: int,
-    tolerance: float,
-    patterns: str | None,
+    what: str,
     layers: tuple[str, ...],
     layout: str,
     calibration: str | None,
@@ -83,7 +75,6 @@ def command(
     rounds: int,
     device: Device,
     resume: bool,
-    force: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -100,21 +91,14 @@ def command(
     from ...kernels.compressed_files import FinishedLayers
     from ...kernels.compression import CompressConfig
 
-    if budget is not None and (rank is not None or patterns is not None):
-        raise click.UsageError("give one of --budget, --rank and --patterns")
-    if patterns is not None and kind == "low-rank":
-        kind = "kronecker"
-    if budget is not None and not 0 < budget < 1:
-        raise click.UsageError(f"--budget is a part of the parameters, between 0 and 1, not {budget:g}")
     if out is None and not dry_run:
         raise click.UsageError("name the compressed model: --out OUT.safetensors, or give --dry-run")
     if out is not None:
         if out.suffix != ".safetensors":
             raise click.UsageError(f"--out {out} must end in .safetensors")
-        claim(out, force, [model, *([] if calibration is None else [file_of(calibration)])])
+        claim(out, [model, *([] if calibration is None else [file_of(calibration)])])
     try:
-        part = 0.5 if budget is None else budget
-        rest = CompressConfig(kind, part, blocks, steps, rank, patterns, tolerance)
+        rest = CompressConfig.parse(what)
         chosen = dict(_layer(text) for text in layers)
     except PlanError as error:
         raise click.UsageError(str(error)) from None
@@ -181,7 +165,7 @@ def _show_tasks(tasks: Sequence[Task], as_json: bool) -> None:
         return
     columns = ("layer", "outputs", "inputs", "layout", "structure")
     shown = [[*list(row.values())[:4], row["skipped"] or _first(row["structures"])] for row in rows]
-    print_table(columns, shown)
+    print_table(columns, shown, stay=("structure",), prose=("structure",))
 
 
 def _first(names: Sequence[str]) -> str:

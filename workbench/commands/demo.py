@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+
 import click
 
 from ..demo import demo
+from ..help import Command
+from ..output import json_option, print_json
 
 
-@click.command("demo")
+@click.command("demo", cls=Command)
 @click.option("--size", type=click.IntRange(64, 1 << 15), default=4096, show_default=True, help="Side of the matrices.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=5, show_default=True, help="Interleaved timing rounds.")
-def command(size: int, rounds: int) -> None:
+@json_option
+def command(size: int, rounds: int, as_json: bool) -> None:
     """Find, prove, store and run a scheme, in about a minute."""
-    demo(size, rounds)
+    if not as_json:
+        demo(size, rounds)
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        found = demo(size, rounds)
+    print_json(found)

@@ -17,6 +17,8 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.shipped import shipped, shipped_names
 from ...verify import check
 from ...version import __version__
+from ..help import Command
+from ..options import Choice
 from ..output import print_json, print_table
 
 PACKAGES = (
@@ -35,10 +37,10 @@ PACKAGES = (
 )
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
 @click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
+    "--device", type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
 )
 @click.option("--json", "as_json", is_flag=True)
 def command(measured: bool, device: str | None, as_json: bool) -> int:

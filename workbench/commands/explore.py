@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from ...search import flip_graph
-from ..destination import claim, force_option, unwritable
+from ..destination import claim, unwritable
 from ..flip_picture import draw
+from ..help import Command
 from ..output import print_json
 from ..pools import pool_argument
 
 
-@click.command("explore")
+@click.command("explore", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option(
     "--radius", type=click.IntRange(0), default=2, show_default=True, help="The largest number of flips from SCHEMEs."
@@ -22,23 +23,24 @@ from ..pools import pool_argument
 @click.option(
     "--limit", type=click.IntRange(1), default=20_000, show_default=True, help="The largest number of schemes to visit."
 )
-@click.option("--graphml", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph there.")
 @click.option(
     "--orbits", is_flag=True, help="Distinguish schemes by invariants under changes of basis and roles (slower)."
 )
 @click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."
+    "--out",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
 )
-@force_option
 @click.option("--json", "as_json", is_flag=True, help="The numbers as JSON.")
 def command(
     schemes: tuple[str, ...],
     radius: int,
     limit: int,
-    graphml: Path | None,
     orbits: bool,
-    picture: Path | None,
-    force: bool,
+    outs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
@@ -47,15 +49,15 @@ def command(
     different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
     means its finds.
     """
-    for wanted in filter(None, (graphml, picture)):
-        claim(wanted, force, schemes)
+    for path in outs:
+        claim(path, schemes)
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
-    for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):
-        if path is not None:
-            try:
-                write(path)
-            except OSError as error:
-                raise unwritable(path, error) from None
+    for path in outs:
+        write = partial(draw, seen) if path.suffix in (".png", ".svg") else seen.write_graphml
+        try:
+            write(path)
+        except OSError as error:
+            raise unwritable(path, error) from None
     facts = {
         "schemes": len(seen.graph),
         "flips": seen.graph.number_of_edges(),

@@ -13,11 +13,13 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ...schemes_db.names import file_stem
 from ..board import board_cells, composed
-from ..destination import claim, force_option, write
+from ..destination import claim, write
+from ..help import Command
+from ..options import Choice
 from ..schemes import scheme_argument, stored_scheme
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("scheme", required=False, metavar="[SCHEME]")
 @click.option(
     "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."
@@ -31,14 +33,13 @@ from ..schemes import scheme_argument, stored_scheme
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(list(WRITERS)),
+    type=Choice(list(WRITERS)),
     default="lcma-json",
     show_default=True,
     help="The format to write.",
 )
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
-@force_option
-def command(scheme: str | None, everything: bool, records: bool, format_: str, out: str | None, force: bool) -> int:
+def command(scheme: str | None, everything: bool, records: bool, format_: str, out: str | None) -> int:
     """Write schemes of the catalogue as text.
 
     The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.
@@ -48,17 +49,17 @@ def command(scheme: str | None, everything: bool, records: bool, format_: str, o
     if (everything or records) and not out:
         raise click.UsageError(f"{'--all' if everything else '--records'} needs a folder: --out FOLDER")
     if everything:
-        return _export_all(format_, Path(str(out)), force)
+        return _export_all(format_, Path(str(out)))
     if records:
-        _export_records(format_, Path(str(out)), force)
+        _export_records(format_, Path(str(out)))
     else:
-        _export_one(str(scheme), format_, out, force)
+        _export_one(str(scheme), format_, out)
     return 0
 
 
-def _export_one(scheme: str, format_: str, out: str | None, force: bool) -> None:
+def _export_one(scheme: str, format_: str, out: str | None) -> None:
     if out is not None:
-        claim(out, force, [scheme])
+        claim(out, [scheme])
     found, certificate = scheme_argument(scheme)
     content = _content(found, certificate, format_)
     if out is None:
@@ -76,7 +77,7 @@ def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
     return render(scheme, format_)
 
 
-def _export_all(format_: str, folder: Path, force: bool) -> int:
+def _export_all(format_: str, folder: Path) -> int:
     """Write all of the user's schemes but those whose data are damaged; 1 if there are any of these."""
     damaged = 0
     with Catalog.open() as catalog:
@@ -84,7 +85,7 @@ def _export_all(format_: str, folder: Path, force: bool) -> int:
         stems = [file_stem(entry.name or entry.target, entry.digest) for entry in entries]
         paths = [folder / f"{stem}{WRITERS[format_].SUFFIX}" for stem in stems]
         for path in paths:
-            claim(path, force)
+            claim(path)
         for path, entry in zip(paths, entries, strict=True):
             try:
                 write(path, _content(*stored_scheme(catalog, entry.digest), format_))
@@ -95,16 +96,16 @@ def _export_all(format_: str, folder: Path, force: bool) -> int:
     return int(damaged > 0)
 
 
-def _export_records(format_: str, folder: Path, force: bool) -> None:
+def _export_records(format_: str, folder: Path) -> None:
     """Write all that is below the table over Z, composed and proven where it is no scheme of its own; and an index."""
-    claim(folder / "index.json", force)
+    claim(folder / "index.json")
     index = []
     with Catalog.open() as catalog:
         for cell in board_cells(catalog):
             if cell.gap < 0:
                 scheme, certificate = composed(cell.part, cell.shape, catalog)
                 name = f"{cell.name}-r{scheme.rank}-{scheme.digest[:12]}{WRITERS[format_].SUFFIX}"
-                claim(folder / name, force)
+                claim(folder / name)
                 write(folder / name, _content(scheme, certificate, format_))
                 index.append(
                     {

@@ -15,13 +15,14 @@ from ...search.improve.run import Improved, improve, plan
 from ...search.runs.keep import refuse_unwritable
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
+from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json
 from ..progress import COMPILING, Progress
 
 
-@click.command("improve")
+@click.command("improve", cls=Command)
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
 @click.option("--up-to", is_flag=True, help="Include every format that fits into a full product among the TARGETs.")
 @click.option(
@@ -57,7 +58,6 @@ def command(
     seconds: float,
     jobs: int,
     device: str,
-    engine: str,
     address: str | None,
     workers: int | None,
     out: Path | None,
@@ -80,11 +80,14 @@ def command(
         device=device,
         up_to=up_to,
         retry=retry,
-        **cluster_settings(engine, address, workers),
+        **cluster_settings(address, workers),
         command=shlex.join(["lcma", *sys.argv[1:]]),
     )
     if dry_run:
         lines = plan(config)
+        if as_json:
+            print_json(lines)
+            return 0
         click.echo("\n".join(lines) if lines else "nothing: no gap to the best known ranks is left")
         return 0
     refuse_unwritable()

@@ -6,12 +6,13 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
+from ..help import Command
 from ..options import Duration
 from ..output import print_json
 from ..pools import pool_argument
 
 
-@click.command("lift")
+@click.command("lift", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option("--ring", default="Z", show_default=True, help="Z, or Q, which allows fractions.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)

@@ -11,6 +11,8 @@ from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
+from ..help import Command
+from ..options import Choice
 from ..output import print_csv, print_json, print_table
 
 _COLUMNS = (
@@ -40,11 +42,12 @@ _RECORD_COLUMNS = (
 )
 
 
-@click.command("list")
-@click.option("--target", metavar="TARGET", help="Only this target, such as 3x3x3 or 4x4x4:tri-out.")
+@click.command("list", cls=Command)
+@click.argument("target", metavar="[TARGET]", required=False)
+@click.option("--target", "same_target", metavar="TARGET", help="Only this target, such as 3x3x3 or 4x4x4:tri-out.")
 @click.option("--ring", metavar="RING", help="Only this ring.")
 @click.option("--max-rank", type=int, help="Only schemes of at most this rank.")
-@click.option("--origin", type=click.Choice(["shipped", "user"]), help="Only shipped schemes, or only the user's own.")
+@click.option("--origin", type=Choice(["shipped", "user"]), help="Only shipped schemes, or only the user's own.")
 @click.option("--ternary", is_flag=True, help="Only schemes with coefficients in {-1, 0, 1}.")
 @click.option(
     "--records", is_flag=True, help="One row a target and ring: the lowest rank, and its gap to the best known."
@@ -53,6 +56,7 @@ _RECORD_COLUMNS = (
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
     target: str | None,
+    same_target: str | None,
     ring: str | None,
     max_rank: int | None,
     origin: str | None,
@@ -62,12 +66,17 @@ def command(
     as_csv: bool,
 ) -> None:
     """List the schemes of the catalogue."""
+    if target and same_target and target != same_target:
+        raise click.UsageError(f"TARGET is {target} and --target is {same_target}; give one of them")
+    target = target or same_target
     wanted_target = parse_target(target).name if target else None
     wanted_ring = parse_ring(ring).name if ring else None
     with Catalog.open() as catalog:
         entries = catalog.entries(wanted_target, wanted_ring, max_rank, origin)
     if ternary:
         entries = [entry for entry in entries if entry.ternary]
+    if not entries:
+        click.echo("lcma: no scheme of the catalogue fits; `lcma search TARGET` looks for one", err=True)
     if as_json and not records:
         print_json([asdict(entry) for entry in entries])
         return
@@ -77,7 +86,8 @@ def command(
     elif as_csv:
         print_csv(columns, rows)
     else:
-        print_table(columns, [tuple(_brief(*pair) for pair in zip(columns, row, strict=True)) for row in rows])
+        shown = [tuple(_brief(*pair) for pair in zip(columns, row, strict=True)) for row in rows]
+        print_table(columns, shown, stay=("rank", "target", "digest", "ring", "best known", "gap", "additions"))
 
 
 def _brief(column: str, cell: object) -> object:

@@ -7,28 +7,28 @@ from pathlib import Path
 import click
 
 from ...search import merge
-from ...search.runs.keep import keep_finds
-from ..destination import claim, force_option
+from ...search.runs.keep import KEPT, keep_finds
+from ..destination import claim
+from ..help import Command
 from ..output import print_json
 from .status import print_runs
 
 
-@click.command("merge")
+@click.command("merge", cls=Command)
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the finds there too, one line each."
 )
-@force_option
 @click.option("--json", "as_json", is_flag=True, help="Runs and finds as JSON.")
-def command(folders: tuple[Path, ...], out: Path | None, force: bool, as_json: bool) -> None:
+def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Merge the finds of several searches.
 
     They are proven again, each once, and stored in the catalogue.
     """
     if out is not None:
-        claim(out, force, [path for folder in folders for path in folder.glob("*")])
+        claim(out, [path for folder in folders for path in folder.glob("*")])
     runs, finds = merge(folders, out, replace=True)
-    fresh = sum(keep_finds(finds))
+    fresh = keep_finds(finds, every=True).count(KEPT)
     if as_json:
         print_json(
             {"runs": [run.to_json() for run in runs], "schemes": [found.scheme.digest for found in finds], "new": fresh}

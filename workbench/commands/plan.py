@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import PlanError
+from ..help import Command
 from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import machine_of, sizes_given
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ...kernels.planning.explain import Considered, Explanation
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
 @product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
@@ -62,7 +63,8 @@ def command(
     found = explanation(decision, strategies(device.kind))
     if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
         known = f"profile {machine.profile.id} has no rates of {request.dtype} products"
-        raise PlanError(f"{known}; choose another --dtype")
+        mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
+        raise PlanError(f"{known}; {mend}, or choose another --dtype")
     if as_json:
         print_json(found.as_json())
         return
@@ -100,11 +102,14 @@ def _explain(found: Explanation, plan: Plan) -> None:
             )
             for candidate, stage in found.stages
         ],
+        stay=("stage", "ms", "level"),
     )
     if found.considered:
         print_table(
             ("considered", "strategy", "method", f"{found.basis} ms", "ratio to baseline", "workspace MB", "refused"),
             [_row(one) for one in found.considered],
+            stay=(f"{found.basis} ms", "ratio to baseline", "strategy", "method", "refused"),
+            prose=("refused",),
         )
     for name, reason in found.refused:
         click.echo(f"refused:   {name}: {reason}")

@@ -11,13 +11,14 @@ import click
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.costs import full_and_half
 from ...search import Recombined, recombine
+from ..help import Command
 from ..options import Duration
 from ..output import print_json
 from ..pools import pool_argument
 from ..progress import Progress
 
 
-@click.command("recombine")
+@click.command("recombine", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")

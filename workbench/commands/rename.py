@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from ...schemes_db.catalog import Catalog
+from ..help import Command
 
 
-@click.command("rename")
+@click.command("rename", cls=Command)
 @click.argument("scheme", metavar="SCHEME")
 @click.argument("name", metavar="NAME")
 def command(scheme: str, name: str) -> None:

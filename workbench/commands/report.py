@@ -10,8 +10,10 @@ from ...errors import LcmaError
 from ..bench_report import benchmarks_page
 from ..blr_report import block_low_rank_page
 from ..board import LARGEST
-from ..destination import claim, force_option, unwritable, write
+from ..destination import claim, unwritable, write
 from ..figures import FIGURES, write_figures
+from ..help import Command
+from ..options import Choice
 from ..output import print_json
 from ..records import records_page
 from ..report import board_json, catalogue_page
@@ -21,15 +23,14 @@ PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": str
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
 
 
-@click.command("report")
-@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS, "figures"]))
+@click.command("report", cls=Command)
+@click.argument("subject", type=Choice([*PAGES, *FROM_ROWS, "figures"]))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE|FOLDER",
     help="Where to write. Default: stdout; docs/figures.",
 )
-@force_option
 @click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,7 +46,7 @@ FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_pag
     help="The longest side of the formats of the catalogue with --json.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print all formats of the catalogue beside the table as JSON.")
-def command(subject: str, out: Path | None, force: bool, results: Path, up_to: int, as_json: bool) -> None:
+def command(subject: str, out: Path | None, results: Path, up_to: int, as_json: bool) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 
     `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and all formats up to
@@ -62,10 +63,10 @@ def command(subject: str, out: Path | None, force: bool, results: Path, up_to: i
     if subject not in PAGES and not results.is_dir():
         raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench by --results")
     if subject == "figures":
-        _write_figures(results, out or Path("docs/figures"), force)
+        _write_figures(results, out or Path("docs/figures"))
         return
     if out is not None:
-        claim(out, force, results.glob("*.jsonl"))
+        claim(out, results.glob("*.jsonl"))
     page = PAGES[subject]() if subject in PAGES else FROM_ROWS[subject](results)
     if out is None:
         click.echo(page, nl=False)
@@ -73,11 +74,11 @@ def command(subject: str, out: Path | None, force: bool, results: Path, up_to: i
     write(out, page)
 
 
-def _write_figures(results: Path, out: Path, force: bool) -> None:
+def _write_figures(results: Path, out: Path) -> None:
     """Write all figures and print what each shows, or why it is missing."""
     for drawn in FIGURES:
         for suffix in (".svg", ".txt"):
-            claim(out / f"{drawn.name}{suffix}", force)
+            claim(out / f"{drawn.name}{suffix}")
     try:
         written = write_figures(results, out)
     except OSError as error:

@@ -10,6 +10,8 @@ from ...search import resume, status
 from ...search.improve.folder import is_improvement
 from ...search.improve.run import resume_improvement
 from ...search.runs.keep import refuse_unwritable
+from ..finds import best_finds
+from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..progress import COMPILING, Progress
@@ -18,7 +20,7 @@ from .improve import teller
 from .search import known_rank, report
 
 
-@click.command("resume")
+@click.command("resume", cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--time", "seconds", type=Duration(), help="A new limit, counted from the run's beginning.")
 @click.option("--rounds", type=click.IntRange(1), help="A new number of rounds in all, of a search.")
@@ -27,7 +29,11 @@ from .search import known_rank, report
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds of a search do not depend."
 )
 @click.option(
-    "--address", default="", metavar="auto|local|HOST:PORT", help="Another Ray cluster than the run's for its workers."
+    "--ray",
+    "address",
+    default="",
+    metavar="auto|local|HOST:PORT",
+    help="Another Ray cluster than the run's for its workers.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Another number of workers than the run's.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
@@ -76,4 +82,4 @@ def command(
             on_event=lambda standing: progress.update(f"{standing.line}{known}"),
             stop=lambda: interrupts.wanted,
         )
-    return report(result, as_json, folder)
+    return report(best_finds(result, count or config.count), as_json, folder)

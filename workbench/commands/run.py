@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...errors import PlanError
-from ..destination import claim, force_option
+from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
+from ..help import Command
 from ..kronecker import run_product
 from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_of, read_operand, write_product
+from ..output import json_option, tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, causal_name, within_memory
-from ..schemes import AUTO, chosen_scheme, planned_scheme
-from ..timing import gflops
+from ..schemes import AUTO, planned_scheme
+from ..timing import Told, ran
 from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:
@@ -36,26 +39,24 @@ MAX_ERROR = {
 """A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
-@click.option("--scheme", "named", metavar="SCHEME", help="The same as the first argument, where that is auto.")
 @click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
 @product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
-@force_option
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
+@json_option
 def command(
     scheme: str,
     a: str,
     b: str | None,
-    named: str | None,
     levels: int | None,
     product: ProductOptions,
     out: str | None,
-    force: bool,
     check: bool,
+    as_json: bool,
 ) -> int:
     """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
 
@@ -74,25 +75,38 @@ def command(
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
     if out is not None:
-        claim(file_of(out), force, [scheme, *(file_of(text) for text in (a, b, named) if text is not None)])
+        claim(file_of(out), [scheme, *(file_of(text) for text in (a, b) if text is not None)])
     device, strategy, max_abs = product.device, product.strategy, product.max_abs
-    matrix = product.factored([scheme], levels=levels, scheme=named) if b is None else None
+    matrix = product.factored([scheme], levels=levels) if b is None else None
     if matrix is not None:
         layout, extra = product.layout, product.max_extra_bytes
-        for line in run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra):
-            click.echo(line)
-        return 0
+        return tell(run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra), as_json)
     if b is None or product.layout is not None or product.max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
-    text = chosen_scheme(scheme, named)
+    text = scheme
     if product.ring is not None:
         reject("--ring", causal=product.causal, dtype=product.dtype)
         device.require()
         if levels == 0:
             text, levels, strategy = AUTO, None, strategy or "leaf"
-        return run_exact(planned_scheme(text), (a, b), product.ring, levels, strategy, max_abs, out, check, device)
+        exactly = planned_scheme(text), (a, b), product.ring, levels, strategy, max_abs, out, check, device
+        return tell(run_exact(*exactly), as_json)
     if levels == 0:  # no level of any scheme
         text, levels, strategy = AUTO, None, strategy or "vendor"
+    return tell(_run(text, (a, b), product, levels, strategy, out, check), as_json)
+
+
+def _run(
+    text: str,
+    files: tuple[str, str],
+    product: ProductOptions,
+    levels: int | None,
+    strategy: str | None,
+    out: str | None,
+    check: bool,
+) -> Iterator[Told]:
+    """Multiply the matrices of two files; yields lines with the facts that each tells."""
+    (a, b), device = files, product.device
     causal = causal_name(product.causal)
     chosen = planned_scheme(text, causal is not None)
     device.require()
@@ -104,7 +118,7 @@ def command(
         check_destination(out, held)
     with device.current():
         x, y = _placed(left, device, causal, 0), _placed(right, device, causal, 1)
-        request = _request(x, y, left.dtype, device, causal, max_abs)
+        request = _request(x, y, left.dtype, device, causal, product.max_abs)
         from ...kernels import plan_for
 
         plan = plan_for(request, chosen, levels, strategy=strategy)
@@ -114,13 +128,11 @@ def command(
             wait_for(device)
         seconds = time.perf_counter() - began
         into = f" into {held}" if held != left.dtype else ""
-        click.echo(
-            f"{plan.candidate}: {request}{into} on {device}: {seconds:.3f} s, "
-            f"{request.items * gflops(*request.shape, seconds):.1f} effective GFLOP/s (first call, compiling included)"
-        )
+        yield ran(plan, f"{into} on {device}", device, seconds)
         if out is not None:
-            click.echo(write_product(out, as_numpy(result), held))
-        return _check(request, chosen, x, y, result) if check else 0
+            yield write_product(out, as_numpy(result), held), {"out": out}
+        if check:
+            yield _check(request, chosen, x, y, result)
 
 
 def _placed(operand: Operand, device: Device, product: str | None, side: int) -> Any:
@@ -148,14 +160,13 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
     return request_of(x, y, dtype, max_abs=max_abs, structures=structures)
 
 
-def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> int:
-    """Print how far the product is from the truth; 1 where that is too far."""
+def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> Told:
+    """Return how far the product is from the truth."""
     truth = true_product(request, scheme, a, b)
     if request.exact:
         wrong = int((product != truth).sum())
-        click.echo(f"check: {'exact' if not wrong else f'{wrong} of {truth.size} entries are wrong'}")
-        return int(wrong > 0)
+        return f"check: {f'{wrong} of {truth.size} entries are wrong' if wrong else 'exact'}", {"correct": not wrong}
     ours = relative_error(request, product, truth)
     theirs = relative_error(request, true_product(request, scheme, a, b, wide=False), truth)
-    click.echo(f"check: relative error {ours:.2e} against float64 (classical {request.plain_dtype}: {theirs:.2e})")
-    return int(not ours <= MAX_ERROR[request.dtype])
+    line = f"check: relative error {ours:.2e} against float64 (classical {request.plain_dtype}: {theirs:.2e})"
+    return line, {"correct": ours <= MAX_ERROR[request.dtype], "relative_error": ours, "classical_error": theirs}

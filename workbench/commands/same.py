@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ...schemes_db.invariants import relation
+from ..help import Command
 from ..output import print_json
 from ..schemes import scheme_argument
 
@@ -16,7 +17,7 @@ _MEANING = {
 }
 
 
-@click.command("same")
+@click.command("same", cls=Command)
 @click.argument("first", metavar="SCHEME")
 @click.argument("second", metavar="SCHEME")
 @click.option("--json", "as_json", is_flag=True)

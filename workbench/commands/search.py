@@ -20,19 +20,20 @@ from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
 from ...search.flipgraph.policy import ORBITS
 from ...search.runs.bounds import has_halves
+from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
-from ...search.runs.keep import refuse_unwritable, write_beside
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..cluster_options import cluster_options, cluster_settings
-from ..finds import composition_line, print_result, spent_line
+from ..finds import best_finds, composition_line, print_result, spent_line
+from ..help import Command
 from ..interrupts import Interrupts
-from ..options import Duration
+from ..options import Choice, Duration
 from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 from ..schemes import scheme_argument
 
 
-@click.command("search")
+@click.command("search", cls=Command)
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--rank",
@@ -71,7 +72,7 @@ from ..schemes import scheme_argument
 )
 @click.option(
     "--orbits",
-    type=click.Choice(ORBITS),
+    type=Choice(ORBITS),
     help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
     "Default: by the target.",
 )
@@ -162,13 +163,14 @@ def command(
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
 
+    A find that adds nothing to what the catalogue has of its target and ring is not stored, which is said.
     Walks run on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
     seed, walks, steps and rounds give the same finds. With --out every find is written to disk at once,
     and `lcma resume` continues after an interruption or a crash. Exit code 1: nothing was found.
     """
     config = _config(target, **settings)
     if dry_run:
-        _say(config)
+        _say(config, as_json)
         return 0
     if seeds is None:
         return _one(config, jobs, out, as_json, verbose)
@@ -197,7 +199,6 @@ def _config(
     walk: str,
     cubes: str,
     device: str,
-    engine: str,
     address: str | None,
     workers: int | None,
     **policy: Any,
@@ -238,7 +239,7 @@ def _config(
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
-        **cluster_settings(engine, address, workers),
+        **cluster_settings(address, workers),
         objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
         moves=tuple(moves.split(",")),
@@ -247,11 +248,16 @@ def _config(
     )
 
 
-def _say(config: RunConfig) -> None:
+def _say(config: RunConfig, as_json: bool) -> None:
     """A description of what a run would do."""
     stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
     each = "annealings" if config.method == "triples" else f"walks ({config.walk})"
+    if as_json:
+        settings = {"stages": list(map(str, config.stages)), "ring": config.ring, "walk": config.walk}
+        limits = {"walks": config.walks, "steps": last.steps, "seconds": config.seconds, "seed": config.seed}
+        print_json({**settings, "start_rank": config.start_rank, "rank": config.rank, **limits})
+        return
     click.echo(
         f"{stages} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
@@ -266,13 +272,14 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
     refuse_unwritable()
     known = known_rank(config)
     with Progress(f"{config.target}: {COMPILING}") as progress, Interrupts() as interrupts:
-        return carry_out(
+        result = carry_out(
             config,
             jobs=jobs,
             out=out,
             on_event=lambda standing: progress.update(f"{standing.line}{known}"),
             stop=lambda: interrupts.wanted,
         )
+    return best_finds(result, config.count)
 
 
 def known_rank(config: RunConfig) -> str:
@@ -312,13 +319,13 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
         saved = (
             f"to go on: lcma resume {shlex.quote(str(out))}" if out else "nothing of the walks is kept without --out"
         )
-        click.echo(f"{sum(kept)} schemes saved in the catalogue; {saved}", err=True)
+        click.echo(f"{kept.count(KEPT)} schemes saved in the catalogue; {saved}", err=True)
         raise KeyboardInterrupt
     return 0 if result.finds else 1
 
 
-def stored(result: Result, start: Scheme | None) -> list[bool]:
-    """Return whether each find is new to the catalogue.
+def stored(result: Result, start: Scheme | None) -> list[str]:
+    """Store the finds that add something, and return what became of each.
 
     Raises:
         CatalogError: it can't be written; the finds are written into this folder, and named.

@@ -11,12 +11,13 @@ from ...schemes_db.formats import lcma_json, written
 from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
+from ..help import Command
 from ..output import print_json, ratio
 from ..reproduce import lifted_again, searched_again
 from ..schemes import scheme_argument
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("scheme", metavar="SCHEME")
 @click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
 @click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance and compare the results.")

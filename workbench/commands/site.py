@@ -8,12 +8,13 @@ import click
 
 from ...errors import LcmaError
 from ...schemes_db.catalog import Catalog
+from ..help import Command
 from ..output import print_json
 from ..progress import Progress
 from ..site import build_site
 
 
-@click.command("site")
+@click.command("site", cls=Command)
 @click.argument("out", metavar="OUT")
 @click.option(
     "--results",

@@ -7,12 +7,13 @@ import click
 from ...schemes_db import parse_target
 from ...schemes_db.catalog import Catalog
 from ...search import solve
+from ..help import Command
 from ..options import Duration
 from ..output import print_json
 from ..progress import Progress
 
 
-@click.command("solve")
+@click.command("solve", cls=Command)
 @click.argument("target", metavar="TARGET")
 @click.option("--rank", type=click.IntRange(1), required=True, help="The number of products.")
 @click.option("--ring", default="ZT", show_default=True, help="Z2, or ZT for coefficients -1, 0, 1.")

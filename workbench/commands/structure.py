@@ -9,10 +9,12 @@ import click
 import numpy as np
 
 from ...errors import PlanError
-from ..destination import claim, force_option, unwritable
+from ..destination import claim, unwritable
 from ..factorization import factorized, show_factorized
+from ..help import Command
 from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
 from ..matrix_files import file_of, read_operand
+from ..options import Choice
 from ..output import print_json
 from ..products import DEVICE, Device
 from ..progress import Progress
@@ -20,7 +22,7 @@ from ..progress import Progress
 DTYPES = ("float32", "float64")
 
 
-@click.command("structure")
+@click.command("structure", cls=Command)
 @click.argument("weight", metavar="W")
 @click.option(
     "--density", type=float, multiple=True, default=(0.5, 0.25, 0.125), show_default=True, help="Parameters at most."
@@ -32,13 +34,12 @@ DTYPES = ("float32", "float64")
 @click.option("--patterns", metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'.")
 @click.option(
     "--by",
-    type=click.Choice(["hierarchical", "alternating", "gradient", "all"]),
+    type=Choice(["hierarchical", "alternating", "gradient", "all"]),
     help="How the factors of --patterns are found. [default: all]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="K.npz", help="Store the nearest matrix of --patterns.")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw error against speed.")
-@force_option
 @click.option("--json", "as_json", is_flag=True)
 def command(
     weight: str,
@@ -52,19 +53,18 @@ def command(
     seed: int,
     out: Path | None,
     picture: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
 
     W is a .npy file, or a tensor of a .safetensors file as FILE:TENSOR, of shape (outputs, inputs); the least error
-    comes first. Half precision is read as float32. The lists of patterns are those of `suggest --structure
-    kronecker`; factors are found by truncated SVDs of blocks, optimal for one and for two factors.
+    comes first. Half precision is read as float32. The lists of patterns are those of `suggest --density`; factors are
+    found by truncated SVDs of blocks, optimal for one and for two factors.
 
     With --patterns a single list, by all three algorithms: their errors and seconds, and the predicted speed.
     """
     for path in filter(None, (out, picture)):
-        claim(path, force, [file_of(weight)])
+        claim(path, [file_of(weight)])
     operand = read_operand(weight)
     matrix = operand.widened()
     if matrix.ndim != 2 or matrix.dtype.kind != "f":

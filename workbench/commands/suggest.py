@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..exact import exact_request_of, ring_option
+from ..help import Command
 from ..kronecker import LAYOUT, show_rows, suggested_rows
+from ..matrix_files import MADE
+from ..options import Choice
 from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
@@ -15,15 +18,14 @@ if TYPE_CHECKING:
     from ...kernels.ring import ExactRing
 
 
-@click.command("suggest")
-@click.argument("sizes", metavar="[M K N]", nargs=-1, type=click.IntRange(1, 1 << 24))
-@click.option("--structure", type=click.Choice(["kronecker"]), help="Patterns for a layer in place of schemes.")
-@click.option("--in", "inputs", type=click.IntRange(1, 1 << 20), metavar="N", help="Inputs of the layer.")
-@click.option("--out", "outputs", type=click.IntRange(1, 1 << 20), metavar="M", help="Outputs of the layer.")
-@click.option("--density", type=float, help="Parameters at most, as a part of those of the dense layer.")
+@click.command("suggest", cls=Command)
+@click.argument("sizes", metavar="M K N|OUTPUTS INPUTS", nargs=-1, type=click.IntRange(1, 1 << 24))
+@click.option("--density", type=float, help="Parameters of a layer at most, as a part of the dense one's.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
-@click.option("--dtype", default="float32", show_default=True, help="Of the products.")
+@click.option(
+    "--dtype", type=Choice(MADE), default="float32", show_default=True, metavar="DTYPE", help="Of the products."
+)
 @ring_option("Schemes for exact products in this ring.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True)
 def command(
     sizes: tuple[int, ...],
-    structure: str | None,
-    inputs: int | None,
-    outputs: int | None,
     density: float | None,
     batch: int,
     layout: str | None,
@@ -46,16 +45,18 @@ def command(
 ) -> None:
     """List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.
 
-    The names of schemes are those to give to `run` and `time`. With --structure kronecker --in N --out M --density P
-    lists of patterns that keep to the density are ranked by predicted time; where few patterns divide the sizes, it
-    says which ones would.
+    The names of schemes are those to give to `run` and `time`. With --density, lists of patterns for a layer of
+    OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
+    ones would.
     """
     from ...kernels.structured.suggestions import padding_advice
 
-    given = (inputs, outputs, density)
-    if structure is not None:
-        if sizes or ring or inputs is None or outputs is None or density is None:
-            raise click.UsageError("--structure kronecker needs --in N, --out M and --density P, and no sizes")
+    if len(sizes) != (3 if density is None else 2):
+        raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
+    if density is not None:
+        if ring is not None:
+            raise click.UsageError("--density is for a layer, and takes no --ring")
+        outputs, inputs = sizes
         with device.current():
             lists = suggested_rows((outputs, inputs), density, batch, layout, dtype, device, profile)[:top]
         if as_json:
@@ -65,8 +66,6 @@ def command(
         if advice := padding_advice(outputs, inputs):
             click.echo(f"lcma: {advice}", err=True)
         return
-    if len(sizes) != 3 or any(one is not None for one in given):
-        raise click.UsageError("give three sizes M K N, or --structure kronecker --in N --out M --density P")
     from ...kernels import Request, decision_for
 
     if ring is not None:
@@ -98,7 +97,8 @@ def command(
         print_json({**data, "reason": decision.reason, "candidates": list(found.values())})
         return
     rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in found.values()]
-    print_table(("schemes", "strategy", "method", "ms", "ratio to baseline"), rows)
+    columns = ("schemes", "strategy", "method", "ms", "ratio to baseline")
+    print_table(columns, rows, stay=("ratio to baseline", "ms"))
 
 
 def _figures(one: dict[str, Any]) -> tuple[str, str]:

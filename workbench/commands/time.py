@@ -10,6 +10,7 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
+from ..help import Command
 from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options, reject
 from ..products import Device, causal_name, sizes_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ...kernels import Request
 
 
-@click.command("time")
+@click.command("time", cls=Command)
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.option(
     "--scheme",
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     metavar="SCHEME",
     help="The same as the argument, where that is auto; of K the scheme in its blocks.",
 )
-@click.option("--size", default="2048", show_default=True, metavar="N|MxKxN|LxD", help="LxD is for --causal.")
+@click.argument("sizes", metavar="[SIZE|M K N]", nargs=-1)
+@click.option("--size", metavar="N|MxKxN|LxD", help="The same as SIZE; LxD is for --causal. Default: 2048.")
 @click.option(
     "--levels",
     type=click.IntRange(1, 6),
@@ -37,17 +39,16 @@ if TYPE_CHECKING:
 )
 @product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
     scheme: str,
     named: str | None,
-    size: str,
+    sizes: tuple[str, ...],
+    size: str | None,
     levels: tuple[int, ...],
     product: ProductOptions,
     rounds: int,
-    seed: int,
     record: bool,
     as_json: bool,
 ) -> None:
@@ -79,6 +80,8 @@ def command(
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
+        if sizes or size is not None:
+            raise click.UsageError("a product by a stored matrix K takes --batch, no size")
         request = product.request_by(matrix)
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         patterns = [one.sizes for one in matrix.patterns]
@@ -91,15 +94,15 @@ def command(
             raise click.UsageError(f"{option} is for a scheme that is named, not for auto")
         if product.ring is not None:
             reject("--ring", record=record)
-        sizes = sizes_of(size, causal_name(product.causal))
-        request = product.request(sizes)
+        shape = sizes_of(_size(sizes, size), causal_name(product.causal))
+        request = product.request(shape)
         if text != AUTO and (record or not product.causal):
             digest = scheme_argument(text.split("/")[0])[0].digest
         ring = None if product.ring is None else product.ring.name
-        about = {"size": sizes, "causal": product.causal, "ring": ring, "digest": digest}
+        about = {"size": shape, "causal": product.causal, "ring": ring, "digest": digest}
     device.require()
     with device.current(), Progress() as progress:
-        contest = contest_of(request, text, levels or (1,), strategy, seed, factors)
+        contest = contest_of(request, text, levels or (1,), strategy, 0, factors)
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, request)
@@ -107,12 +110,23 @@ def command(
     _show(found, request, about, device, as_json)
 
 
+def _size(sizes: tuple[str, ...], size: str | None) -> str:
+    """Return the size that the arguments or --size name, as one text.
+
+    Raises:
+        UsageError: there are several.
+    """
+    if len(sizes) not in (0, 1, 3) or (sizes and size is not None):
+        raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N; --size is the same")
+    return "x".join(sizes) or size or "2048"
+
+
 def _show(found: Result, request: Request, data: dict[str, Any], device: Device, as_json: bool) -> None:
     if as_json:
         print_json({**data, **found.as_json()})
         return
     columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
-    print_table(columns, [_cells(row) for row in found.rows])
+    print_table(columns, [_cells(row) for row in found.rows], stay=("ratio", "median", "interval", "error"))
     click.echo(f"{request} on {device}; ratios are to {found.baseline}; basis of the plan: {found.basis}")
     if found.gpu is not None:
         click.echo(f"{device}: {found.gpu}")

@@ -10,6 +10,7 @@ import click
 
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
+from ..help import Command
 from ..options import Duration
 from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ...kernels.planning.tune import Tuned
 
 
-@click.command("tune")
+@click.command("tune", cls=Command)
 @click.argument("arguments", metavar="[M K N|K]", nargs=-1)
 @click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
 @product_options(ring="Tune exact products in this ring; over Z of entries below 2^20.", strategy=False)
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     help="Candidates to measure in addition to the baseline.",
 )
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option(
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
 )
@@ -46,7 +46,6 @@ def command(
     product: ProductOptions,
     top: int,
     rounds: int,
-    seed: int,
     budget: float | None,
     again: bool,
     as_json: bool,
@@ -75,7 +74,7 @@ def command(
             start = time.perf_counter()
             if budget is not None and results and start - began + longest > budget:
                 break
-            results.append(_tuned(request, top, rounds, seed, again, progress))
+            results.append(_tuned(request, top, rounds, again, progress))
             longest = max(longest, time.perf_counter() - start)
             progress.step()
     share = watch.share()
@@ -124,9 +123,7 @@ def require_prices(request: Request, machine: Machine) -> None:
         raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
 
 
-def _tuned(
-    request: Request, top: int, rounds: int, seed: int, again: bool, progress: CountedProgress
-) -> dict[str, Any]:
+def _tuned(request: Request, top: int, rounds: int, again: bool, progress: CountedProgress) -> dict[str, Any]:
     """Tune one product: its candidates by time; none where it was measured before, or cannot be."""
     from ...kernels import machine_for, tune
 
@@ -141,7 +138,7 @@ def _tuned(
             return {**found, "skipped": f"measured {day}"}
         require_memory(request)
         say = progress.update
-        tuned = tune(request, top=top, rounds=rounds, seed=seed, on_event=lambda text: say(f"{request}: {text}"))
+        tuned = tune(request, top=top, rounds=rounds, on_event=lambda text: say(f"{request}: {text}"))
     except PlanError as error:
         return {**found, "refused": str(error)}
     except OSError as error:
@@ -181,4 +178,5 @@ def _show(results: list[dict[str, Any]]) -> None:
                     f"{figures['relative_error']:.1e}",
                 )
             )
-    print_table(("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error"), rows)
+    columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
+    print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))

@@ -21,7 +21,9 @@ from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
 from ...schemes_db.names import file_stem, visible
 from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
-from ..destination import claim, force_option, write
+from ..destination import claim, forced, write
+from ..help import Command
+from ..options import Choice
 from ..output import ratio
 from ..progress import Progress
 
@@ -65,18 +67,18 @@ class Answer:
     skipped: int = 0
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
 @click.option(
     "--method",
     "methods",
     multiple=True,
-    type=click.Choice(list(METHODS)),
+    type=Choice(list(METHODS)),
     help="How to prove; may be given several times. Default: exact.",
 )
 @click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other.")
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
-@click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
+@click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--recheck", is_flag=True, help="Repeat the proofs that the certificates in the files claim.")
 @click.option("--stability", is_flag=True, help="Show the error bound and measured errors, too: no part of the proof.")
@@ -86,7 +88,6 @@ class Answer:
     metavar="FILE|FOLDER",
     help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
 )
-@force_option
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scheme, one a line.")
 @click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures and warnings.")
@@ -100,7 +101,6 @@ def command(
     recheck: bool,
     stability: bool,
     certificates: str | None,
-    force: bool,
     jobs: int,
     as_json: bool,
     quiet: bool,
@@ -118,7 +118,7 @@ def command(
     if one and (folders or len(files) > 1):
         raise click.UsageError("--certificate FILE.json takes one scheme; name a folder for several")
     if one:
-        claim(str(certificates), force, files)
+        claim(str(certificates), files)
     options = Options(
         methods or ("exact",),
         parse_target(target) if target else None,
@@ -129,7 +129,7 @@ def command(
         stability,
         certificates,
         one,
-        force,
+        forced(),
         as_json,
         quiet,
         details=not (quiet or folders),
@@ -279,7 +279,7 @@ def _write_certificate(report: AnyReport, file: str, options: Options) -> None:
     if not options.one_certificate:
         stem = Path(report.label.replace("#", "-")).stem if report.label != STDIN else "stdin"
         path /= f"{file_stem(stem, report.scheme.digest)}.json"
-        claim(path, options.force, [file])
+        claim(path, [file], options.force)
     write(path, lcma_json.render(report.scheme, report.certificate))
 
 

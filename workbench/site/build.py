@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...schemes_db import Certificate, Scheme
+from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.drawing import draw
 from ..destination import unwritable
 from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
-from .drawing import draw
 from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs_of, provenance_of
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
@@ -144,7 +144,7 @@ class _Page:
         return {
             "row": self.row,
             "scheme": self.scheme,
-            "drawing": draw(self.scheme),
+            "drawing": draw(self.scheme.target, self.scheme.factors, costs.product_kinds(self.scheme)),
             "coefficients": coefficients_of(self.scheme),
             "costs": costs_of(self.row, self.scheme),
             "certificate": self.certificate,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from ...schemes_db import Certificate, Proof, Provenance, Scheme, costs
+from ...schemes_db import Certificate, Provenance, Scheme, costs
 from ..output import ratio
 from .listing import Listed
 
 MAX_TEXT = 1_000
 MAX_MEASUREMENTS = 60
-
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _PROVENANCE = {
     "kind": "Kind",
@@ -76,23 +74,7 @@ def coefficients_of(scheme: Scheme) -> str:
 
 def proofs_of(certificate: Certificate) -> list[Fact]:
     """Return the proven facts, by method."""
-    return [Fact(proof.method, _figures(proof)) for proof in certificate.proofs[:20]]
-
-
-def _figures(proof: Proof) -> str:
-    parts = []
-    if proof.equations:
-        parts.append(f"{proof.equations:,} equations, each holds")
-    if proof.rounds:
-        parts.append(f"{proof.rounds:,} random instances")
-    if proof.primes:
-        more = f" and {len(proof.primes) - 4} more" if len(proof.primes) > 4 else ""
-        parts.append(f"modulo {', '.join(map(str, proof.primes[:4]))}{more}")
-    if proof.error_log2 is not None:
-        parts.append(
-            f"a wrong scheme passes with probability below 2{f'{proof.error_log2:.0f}'.translate(_SUPERSCRIPT)}"
-        )
-    return shown("; ".join(parts) or "passed")
+    return [Fact(proof.method, shown(proof.evidence)) for proof in certificate.proofs[:20]]
 
 
 def provenance_of(provenance: Provenance) -> list[Fact]:

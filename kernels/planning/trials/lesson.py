@@ -24,8 +24,11 @@ Event = Callable[["Lesson"], None]
 MOST_UNREAD = 64
 """Calls whose times are not known yet; further calls are not timed."""
 
-WATCHED = 20
-"""Of the calls of a decided class that are made elsewhere, one in so many is timed here, and stands for them."""
+WATCHED, SHORT, SHORT_WATCHED = 20, 1e-3, 100
+"""Of the calls of a decided class that are made elsewhere, one in so many is timed here, and stands for them.
+
+Calls of fewer than SHORT seconds are timed more rarely: timing one costs as much as several of them.
+"""
 
 ASKED = 4
 """The call of a class at which its contenders are asked for: what is multiplied a few times has nothing to learn, and
@@ -50,6 +53,8 @@ class Lesson:
         self._untimed = 0
         self._lock = threading.Lock()
         self._timing = False
+        self.watched = WATCHED
+        """Calls of a decided class of which one is timed."""
 
     @property
     def plan(self) -> Plan:
@@ -110,7 +115,10 @@ class Lesson:
     def _read(self) -> None:
         while self._unread:
             contender, reading, counts, calls = self._unread[0]
-            seconds = self.clock.seconds(reading)
+            try:
+                seconds = self.clock.seconds(reading)
+            except Exception:  # a clock that fails has measured nothing
+                seconds = math.nan
             if seconds is None:
                 return
             self._unread.popleft()
@@ -118,6 +126,7 @@ class Lesson:
 
     def _become(self, trial: Trial) -> None:
         before, self.trial = self.trial, trial
+        self.watched = WATCHED if trial.median is None or trial.median >= SHORT else SHORT_WATCHED
         if trial.decided and trial.median is not None and (before.median is None or not before.decided):
             self._on_decided(self)
         if before.decided and before.median is not None and trial.median is None and not self._wanted:
@@ -141,10 +150,10 @@ class LearningExecutor:
     def left_to(self, library: str) -> bool:
         """Return whether the caller may call a vendor's library itself: the class is decided for its product.
 
-        One call in WATCHED is to be run here, so that a change is noticed.
+        One call in `watched` is to be run here, so that a change is noticed.
         """
         lesson = self.lesson
-        if not lesson.trial.decided or lesson.plan.library != library or self._left + 1 >= WATCHED:
+        if not lesson.trial.decided or lesson.plan.library != library or self._left + 1 >= lesson.watched:
             if self._left:
                 lesson.skip(self._left)
                 self._left = 0
@@ -155,11 +164,11 @@ class LearningExecutor:
     def repeats(self) -> Any:
         """Return the leader's executor if a call of the operands of a run needs no lesson, else None.
 
-        The class is decided, the call is not the one in WATCHED that is timed, and the executor repeats runs.
+        The class is decided, the call is not the one in `watched` that is timed, and the executor repeats runs.
         """
         trial = self.lesson.trial
         leader: Any = self._executors.get(trial.leader)
-        if trial.decided and self._left + 1 < WATCHED and hasattr(leader, "again"):
+        if trial.decided and self._left + 1 < self.lesson.watched and hasattr(leader, "again"):
             self._left += 1
             return leader
         return None
@@ -181,14 +190,11 @@ class LearningExecutor:
         """Run the contender that the trial chooses; without its checks if it can repeat a checked call."""
         lesson = self.lesson
         contender, counts = lesson.begin()
+        began = None if counts is None else _reading(lesson.clock.begin)
         try:
             executor: Any = self._executor(contender)
             run = executor.run if checked or not hasattr(executor, "again") else _repeated(executor)
-            if counts is None:
-                return run(a, b, out)
-            began = lesson.clock.begin()
             result = run(a, b, out)
-            reading = lesson.clock.end(began)
         except BaseException as error:
             if counts is not None:
                 lesson.abandon(contender)
@@ -197,7 +203,13 @@ class LearningExecutor:
             result = self._executor(0).run(a, b, out)  # raises where the operands are at fault, not the contender
             lesson.refuse(contender)
             return result
-        lesson.end(contender, reading, counts)
+        if counts is None:
+            return result
+        reading = None if began is None else _reading(lambda: lesson.clock.end(began))
+        if reading is None:
+            lesson.abandon(contender)
+        else:
+            lesson.end(contender, reading, counts)
         return result
 
     def _executor(self, contender: int) -> Executor:
@@ -211,3 +223,11 @@ class LearningExecutor:
 
 def _repeated(executor: Any) -> Callable[[Operand, Operand, None], Operand]:
     return lambda a, b, _: executor.again(a, b)
+
+
+def _reading(read: Callable[[], Reading]) -> Reading | None:
+    """Return what a clock reads; None if it fails: the product is right without."""
+    try:
+        return read()
+    except Exception:
+        return None

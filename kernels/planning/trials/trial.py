@@ -278,6 +278,6 @@ def _watched(trial: Trial, contender: int, seconds: float, calls: int) -> Trial:
         median = statistics.median(led) if len(led) >= LEAST_COUNTED else None
         return replace(trial, led=led, median=median, since=since)
     away = contender == trial.leader and not 1 / DRIFT < seconds / trial.median < DRIFT
-    drifted = trial.drifted + calls if away else 0
+    drifted = trial.drifted + min(calls, DRIFTED // 2) if away else 0  # one reading alone may be a disturbance
     trial = replace(trial, since=since, drifted=drifted)
     return reopen(trial) if since >= AGAIN << trial.looks or drifted >= DRIFTED else trial

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import PlanError
+from ....errors import PlanError, unknown_name
 
 
 class DeviceLostError(PlanError):
@@ -74,7 +74,7 @@ def chosen_gpus(device: str) -> tuple[int, ...]:
     """
     match = re.fullmatch(r"cuda(?::(all|\d+(?:,\d+)*))?", device)
     if match is None:
-        raise PlanError(f"device {device!r} is not known; choose cpu, cuda, cuda:0,1 or cuda:all")
+        raise unknown_name("device", device, ("cpu", "cuda", "cuda:0,1", "cuda:all"))
     here = gpus()
     if match.group(1) == "all":
         return here

@@ -1,24 +1,16 @@
-"""Run in a process of its own (test_tensors.py does): the Triton kernels compiled for sm_90, without a GPU."""
-
-from __future__ import annotations
+"""Run in a process of its own by test_triton_kernels.py: the Triton kernels compiled for sm_90, without a GPU."""
 
 import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.structured.block_low_rank import BlockLowRank
 from lcma.kernels.structured.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGISTERS, launch_of
 from lcma.kernels.structured.decode_kernel import multiply_few_columns
-from lcma.kernels.structured.handover_kernel import multiply_and_place
-from lcma.kernels.structured.mixing_kernel import mix_blocks
-from lcma.kernels.structured.steps_tensors import HANDOVER_TILE
+from lcma.kernels.structured.handover import HANDOVER_TILE
+from lcma.kernels.structured.handover_kernel import mix_blocks, multiply_and_place
 
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
@@ -61,18 +53,10 @@ CASES |= {f"decode-{one.kind}-n{n}": decode_case(one, n) for one in DECODED for 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
+def test_a_kernel_fits_the_registers_and_the_shared_memory(compile_kernel, name):
     kernel, types, constants, (warps, stages) = CASES[name]
-    types = {**dict.fromkeys(kernel.arg_names, "i32"), **types, **dict.fromkeys(constants, "constexpr")}
-    place = kernel.arg_names.index
-    plain = [x for x in kernel.arg_names if x not in constants and not types[x].startswith("tensordesc")]
-    aligned = {(place(x),): [["tt.divisibility", 16]] for x in plain}
-    source = ASTSource(kernel, types, {(place(x),): value for x, value in constants.items()}, aligned)
-    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": stages})
-    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
-    path.write_bytes(made.asm["cubin"])
-    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
-    registers, stack = (int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
+    options = {"num_warps": warps, "num_stages": stages}
+    made, registers, stack = compile_kernel(kernel, types, constants, options, "all")
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= LARGEST_SHARED

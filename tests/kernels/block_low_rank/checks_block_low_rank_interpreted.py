@@ -1,10 +1,8 @@
-"""Run with TRITON_INTERPRET=1 (test_tensors.py does): the Triton kernels on tensors of a processor.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: the Triton kernels on tensors of a processor.
 
 Sizes are no multiples of a tile, fresh memory is NaN, and results lie in the middle of a canvas whose border must stay
 as it was.
 """
-
-from __future__ import annotations
 
 import pytest
 import torch
@@ -14,9 +12,10 @@ import triton.language as tl
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
 from lcma.kernels.factored import request_of
+from lcma.kernels.kronecker import KroneckerSparse, Pattern
 from lcma.kernels.structured.decode_kernel import wait_for_all
-from lcma.kernels.structured.steps import views
-from lcma.kernels.structured.steps_tensors import buffers_of, mix, multiply_blocks, place, relaid
+from lcma.kernels.structured.handover import mix, place, relaid
+from lcma.kernels.structured.views import view_chain
 
 CANARY = 7.5
 LIMITS = {"float32": 1e-6, "float16": 3e-3, "bfloat16": 2e-2}
@@ -33,13 +32,19 @@ CASES = [
     ("decode", Monarch(24, 36, 3, 4, 5, interleaved=True)),
     ("decode", Blast(24, 36, 3, 4, 7)),
     ("decode", Blast(40, 75, 5, 20, 5)),
+    ("decode", KroneckerSparse((Pattern(1, 6, 15, 4), Pattern(3, 20, 12, 1)))),
+    ("tiled", LowRank(33, 70, 9)),
+    ("transposed", Monarch(24, 36, 3, 4, 5, interleaved=True)),
+    ("gather", Monarch(24, 36, 3, 4, 5, interleaved=True)),
+    ("gather", Blast(24, 36, 3, 4, 7)),
+    ("fused", Blast(24, 36, 3, 4, 2)),
 ]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize(("strategy", "structure"), CASES, ids=lambda one: getattr(one, "kind", one))
 def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, dtype):
-    if dtype == "float32" and strategy != "decode":
+    if dtype == "float32" and strategy == "tiled" and not isinstance(structure, LowRank):
         return
     kind = getattr(torch, dtype)
     factors = [torch.from_numpy(w).to(kind) for w in FactoredMatrix.random(structure).factors]
@@ -63,12 +68,12 @@ def test_the_handover_is_where_the_second_products_read_for_any_tile():
     structure = Monarch(70, 144, 3, 5, 8)
     factors = [torch.from_numpy(w).half() for w in FactoredMatrix.random(structure).factors]
     x = torch.randn(37, structure.cols).half().T
-    plain = buffers_of(structure, x)
-    multiply_blocks(*views(structure, factors, x, plain, torch.empty(37, structure.rows).half().T)[0])
-    wanted = plain[0].reshape(3, 8, 5, 37).permute(2, 3, 0, 1).reshape(5, 37, 24)
+    plain = torch.empty(structure.b1 * structure.rank * structure.b2, 37).half()
+    view_chain(structure, True, True).launches[0](factors[1], x, plain)
+    wanted = plain.reshape(3, 8, 5, 37).permute(2, 3, 0, 1).reshape(5, 37, 24)
     for tile in ((16, 16, 16), (32, 64, 32), (128, 256, 64)):
         found = torch.full((5, 37, 24), torch.nan, dtype=torch.float16)
-        place(structure, relaid(structure, factors)[1], x, found, tile)
+        place(structure, relaid(factors, structure)[1], x, found, tile)
         torch.testing.assert_close(found, wanted, atol=3e-3, rtol=3e-3)
 
 

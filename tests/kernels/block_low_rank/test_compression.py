@@ -1,7 +1,5 @@
 """Compression of the linear layers of a model."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From dense weights to block low-rank factors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Structures, factors, layouts, files and products of block low-rank matrices on a processor."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -77,7 +75,7 @@ def test_blocks_have_the_rank_of_the_structure(structure):
 
 
 @ids
-@pytest.mark.parametrize("strategy", [None, "strided", "dense"])
+@pytest.mark.parametrize("strategy", [None, "strided", "slabs", "dense"])
 def test_every_strategy_is_the_product_by_definition(structure, strategy):
     matrix = FactoredMatrix.random(structure, dtype="float64")
     rng = np.random.default_rng(1)
@@ -97,7 +95,7 @@ def test_any_layout_of_x_and_of_the_result_is_written_in_place(structure):
     for first in (Layout.ROWS, Layout.COLUMNS):
         for last in (Layout.ROWS, Layout.COLUMNS):
             request = request_of(structure, 6, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
-            for strategy in ("strided", "dense"):
+            for strategy in ("strided", "slabs", "dense"):
                 plan = decision_for(request, strategy=strategy).plan
                 executor = plan.build()
                 given = np.asfortranarray(x) if first is Layout.COLUMNS else x

@@ -1,7 +1,5 @@
 """Block low-rank products of a GPU on tensors of a processor: views, the papers' form, plans, the Triton kernels."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -23,10 +21,10 @@ from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.structured.cuda import CudaStructured, decode_tile  # noqa: E402
 from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
-from lcma.kernels.structured.steps import FactorStep  # noqa: E402
-from lcma.kernels.structured.steps_cuda import CudaBlockLowRank, decode_tile  # noqa: E402
-from lcma.kernels.structured.steps_tensors import multiply_strided  # noqa: E402
+from lcma.kernels.structured.pattern import Pattern  # noqa: E402
+from lcma.kernels.structured.views import multiply_strided  # noqa: E402
 
 STRUCTURES = [
     Monarch(24, 36, 3, 4, 5),
@@ -69,6 +67,7 @@ class Recorder(TorchDispatchMode):
 
 @ids
 def test_strided_products_are_gemms_and_nothing_else(structure):
+    """Interleaved outputs lie d apart in a batch-first result, and are permuted within its columns by one copy."""
     factors = [torch.from_numpy(weights) for weights in FactoredMatrix.random(structure).factors]
     x = torch.randn(16, structure.cols).T
     out = torch.empty(16, structure.rows).T
@@ -76,18 +75,19 @@ def test_strided_products_are_gemms_and_nothing_else(structure):
         multiply_strided(structure, factors, x, out)
     gemms = [name for name in seen.names if name.split(".")[1] in ("mm", "bmm")]
     assert len(gemms) == len(structure.factor_shapes)
-    assert not [name for name in seen.names if "copy" in name or "clone" in name or "contiguous" in name]
+    copies = [name for name in seen.names if "copy" in name or "clone" in name or "contiguous" in name]
+    assert len(copies) == (structure.row_order is None and structure.patterns[0].d > 1)
 
 
 def test_operands_and_kernels_that_do_not_fit_are_refused():
-    low, monarch = LowRank(256, 256, 160), Monarch(24, 36, 3, 4, 5)
+    monarch = Monarch(24, 36, 3, 4, 5)
     for structure, dtype, n, strategy, message in (
-        (low, "bfloat16", 64, "tiled", "low-rank products need no hand-over"),
         (monarch, "bfloat16", 64, "tiled", "whole 16 bytes"),
         (monarch, "float32", 64, "tiled", "multiplies float16 and bfloat16"),
         (Blast(256, 256, 128, 2, 5), "bfloat16", 64, "tiled", "at most 64 blocks"),
         (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
-        (monarch, "tf32x3", 17, "strided", "tf32x3 is not multiplied"),
+        (monarch, "complex64", 7, "decode", "sums in float32"),
+        (monarch, "float16", 64, "gather", "outputs of this matrix are in block order"),
     ):
         with pytest.raises(PlanError, match=message):
             decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy)
@@ -132,7 +132,7 @@ def test_the_middle_of_many_columns_is_by_our_kernel():
 def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     pytest.importorskip("triton")
     request = request_of(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
-    strategy = CudaBlockLowRank("decode")
+    strategy = CudaStructured("decode")
     found = [proposal.candidate for proposal in strategy.propose(request, machine_for(request))]
     assert [decode_tile(one.parameters) for one in found] == list(DECODE_TILES)
     assert [strategy.restore("", one.parameters, request) for one in found] == found
@@ -143,24 +143,12 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
 
 
 def test_items_have_the_rows_whose_rounds_read_least():
-    assert few_tile(FactorStep(1, 1488, 4096), 528, 4096, False) == (
+    assert few_tile(Pattern(1, 1488, 4096, 1), 528, 4096, False) == (
         1,
         4096,
     )  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
-    assert few_tile(FactorStep(16, 688, 1488), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
-    assert few_tile(FactorStep(16, 1536, 256), 528, 4096, False) == (8, 256)
-    assert few_tile(FactorStep(1, 2304, 192), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
-    assert few_tile(FactorStep(1, 9, 20), 528, 64, False)[0] in (1, 2, 4)
-    assert few_tile(FactorStep(1, 1488, 4096), 264, 4096, True) == (16, 256)
-
-
-@pytest.mark.slow
-def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
-    pytest.importorskip("triton")
-    run_checks("checks_block_low_rank_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
-    pytest.importorskip("triton")
-    run_checks("checks_block_low_rank_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+    assert few_tile(Pattern(16, 688, 1488, 1), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
+    assert few_tile(Pattern(16, 1536, 256, 1), 528, 4096, False) == (8, 256)
+    assert few_tile(Pattern(1, 2304, 192, 1), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
+    assert few_tile(Pattern(1, 9, 20, 1), 528, 64, False)[0] in (1, 2, 4)
+    assert few_tile(Pattern(1, 1488, 4096, 1), 264, 4096, True) == (16, 256)

@@ -1,6 +1,4 @@
-"""Run with TRITON_INTERPRET=1 (test_fp8.py does): products in e4m3 on CPU tensors, against the reference in numpy."""
-
-from __future__ import annotations
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: products in e4m3 on CPU tensors, against numpy."""
 
 import numpy as np
 import pytest

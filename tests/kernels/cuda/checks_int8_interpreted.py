@@ -1,6 +1,4 @@
-"""Run with TRITON_INTERPRET=1 (test_int8.py does): int8 products on CPU tensors, against plain torch."""
-
-from __future__ import annotations
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: int8 products on CPU tensors, against plain torch."""
 
 import pytest
 import torch

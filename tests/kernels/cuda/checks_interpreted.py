@@ -1,10 +1,8 @@
-"""Run with TRITON_INTERPRET=1 (test_kernels.py does): kernels and executors on CPU tensors.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: kernels and executors on CPU tensors.
 
 New tensors hold NaN until they are written, and results lie in the middle of a canvas whose border
 must stay as it was: the interpreter itself says nothing of reads and writes out of bounds.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 

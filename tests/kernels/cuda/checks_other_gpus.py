@@ -1,10 +1,8 @@
-"""Run in a process of its own, with ARCH=80 or 89 (test_kernels.py does): generated kernels compiled for other GPUs.
+"""Run in a process of its own, with ARCH=80 or 89, by test_triton_kernels.py: kernels compiled for other GPUs.
 
 What products launch there is recorded on tensors without data, compiled, and looked at for spills. Triton asks once a
 process for what a launch needs, whatever the target: hence a process for each.
 """
-
-from __future__ import annotations
 
 import os
 import re

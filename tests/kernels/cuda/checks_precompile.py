@@ -1,6 +1,4 @@
-"""Run in a process of its own (test_ahead.py does): kernels compiled ahead for sm_90, without a GPU."""
-
-from __future__ import annotations
+"""Run in a process of its own by test_triton_kernels.py: kernels compiled ahead for sm_90, without a GPU."""
 
 import sys
 import threading

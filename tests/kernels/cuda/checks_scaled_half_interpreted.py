@@ -1,6 +1,4 @@
-"""Run with TRITON_INTERPRET=1 (test_scaled_half.py does): products by scaled float16 on CPU tensors."""
-
-from __future__ import annotations
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: products by scaled float16 on CPU tensors."""
 
 from types import SimpleNamespace
 

@@ -1,6 +1,4 @@
-"""Run with TRITON_INTERPRET=1 (test_split.py does): products by float16 halves on CPU tensors, against float64."""
-
-from __future__ import annotations
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: products by float16 halves on CPU tensors, against float64."""
 
 import pytest
 import torch

@@ -1,10 +1,8 @@
-"""Run with TRITON_INTERPRET=1 (test_stack.py does): stacks of products on CPU tensors, in float16.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: stacks of products on CPU tensors, in float16.
 
 What lies outside a triangle is NaN, so is fresh memory, and matrices lie in the middle of wider ones
 whose border must stay as it was.
 """
-
-from __future__ import annotations
 
 import pytest
 import torch

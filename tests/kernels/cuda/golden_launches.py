@@ -4,8 +4,6 @@
 their text, with the shapes and strides of all tensors. Generated kernels are named by the hash of their text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The rows of `lcma bench gpu`, as far as they go without a GPU."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans for a GPU that is not here."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The GPU level executors launch, call and allocate what they did: see golden_launches.py."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

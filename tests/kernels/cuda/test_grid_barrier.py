@@ -1,7 +1,5 @@
 """Counters of barriers across the programs of a launch, with a processor in place of the GPU."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -51,3 +49,23 @@ def test_without_a_free_counter_new_ones_are_zeroed(gpu):
     gpu.capturing = True
     known += [place() for _ in range(5)]
     assert len({one.data_ptr() for one in [before, *known]}) == 7
+
+
+def test_launches_of_a_stream_share_their_buffer_and_captured_ones_do_not(gpu, monkeypatch):
+    monkeypatch.setattr(grid_barrier, "_buffers", {})
+
+    class Like:
+        dtype, device = torch.float16, torch.device("cuda", 0)
+
+        @staticmethod
+        def new_empty(size):
+            return torch.empty(size, dtype=torch.float16)
+
+    first = grid_barrier.buffer_for(Like, 64)
+    assert grid_barrier.buffer_for(Like, 32) is first
+    assert grid_barrier.buffer_for(Like, 65).numel() == 65
+    gpu.cuda_stream = 8
+    other = grid_barrier.buffer_for(Like, 8)
+    assert other.numel() == 8
+    gpu.capturing = True
+    assert grid_barrier.buffer_for(Like, 8) is not other

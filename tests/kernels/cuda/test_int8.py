@@ -1,7 +1,5 @@
 """int8 products of tensors, without a GPU: plain torch, interpreted, compiled for sm_90, and planned."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -22,18 +20,6 @@ from lcma.schemes_db.resolve import resolve
 torch = pytest.importorskip("torch")
 
 MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
-
-
-@pytest.mark.slow
-def test_the_interpreted_kernels_are_exact(run_checks):
-    pytest.importorskip("triton")
-    run_checks("checks_int8_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_kernels_fit_sm_90(run_checks, tmp_path):
-    pytest.importorskip("triton")
-    run_checks("checks_int8_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
 
 
 def request_of(*sizes, max_abs=31, **more):

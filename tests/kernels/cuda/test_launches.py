@@ -1,7 +1,5 @@
 """Launches of Triton kernels, with a fake kernel."""
 
-from __future__ import annotations
-
 import pytest
 
 import lcma

@@ -1,7 +1,5 @@
 """Margins: the predicted gain that a scheme needs to be chosen on a GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.kernels import Candidate, Machine, Plan, Profile, Request, Stage, strategies

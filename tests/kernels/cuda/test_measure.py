@@ -1,7 +1,5 @@
 """Measuring a GPU and storing the figures in a profile; no GPU is needed."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.kernels import Profile

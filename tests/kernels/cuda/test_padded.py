@@ -1,7 +1,5 @@
 """Products whose operands are padded to whole segments of memory: what is copied, chosen and remembered."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.errors import PlanError

@@ -1,7 +1,5 @@
 """Planning for a GPU from a profile alone: orders of steps, shapes, rates, reasons, choices, recipes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Prices and choices on an H200 against the committed rows of int8 and fp8 products: docs/results/gpu-cuda.jsonl."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from functools import cache

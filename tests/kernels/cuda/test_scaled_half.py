@@ -1,7 +1,5 @@
 """Products in tf32 by scaled float16, without a GPU: interpreted, compiled for sm_90, and planned."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.errors import PlanError
@@ -16,20 +14,6 @@ from lcma.kernels.planning.strategy import Candidate
 from lcma.kernels.request import Request
 
 MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
-
-
-@pytest.mark.slow
-def test_the_interpreted_kernels_are_the_product(run_checks):
-    pytest.importorskip("torch")
-    pytest.importorskip("triton")
-    run_checks("checks_scaled_half_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_kernels_fit_sm_90(run_checks, tmp_path):
-    pytest.importorskip("torch")
-    pytest.importorskip("triton")
-    run_checks("checks_scaled_half_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
 
 
 def decision(dtype, sizes, strategy=None, **limits):

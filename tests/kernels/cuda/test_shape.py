@@ -1,7 +1,5 @@
 """The sizes of blocks: whole segments, and k in whole lines where that adds little."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """The kernel for stacks of products without a GPU: interpreted on the CPU, compiled for sm_90, and planned."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -15,18 +13,6 @@ from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 
 pytest.importorskip("torch")
-
-
-@pytest.mark.slow
-def test_the_interpreted_kernel_is_the_product(run_checks):
-    pytest.importorskip("triton")
-    run_checks("checks_stack_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_kernel_fits_sm_90(run_checks, tmp_path):
-    pytest.importorskip("triton")
-    run_checks("checks_stack_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
 
 
 def test_a_stack_has_rates_of_its_own():

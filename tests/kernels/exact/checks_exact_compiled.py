@@ -1,15 +1,6 @@
-"""Run in a process of its own (test_exact_tensors.py does): the Triton kernels compiled for sm_90, without a GPU."""
-
-from __future__ import annotations
-
-import re
-import subprocess
-from pathlib import Path
+"""Run in a process of its own by test_triton_kernels.py: the Triton kernels compiled for sm_90, without a GPU."""
 
 import pytest
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 
 from lcma.kernels.cuda.int8 import GROUP, TILE
 from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits, xor_blocks
@@ -59,17 +50,9 @@ for name, kind, modulus, each in (("float64", "fp64", "i32", True), ("int64", "i
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
+def test_a_kernel_fits_the_registers_and_the_shared_memory(compile_kernel, name):
     kernel, types, constants, options = CASES[name]
-    types = {**dict.fromkeys(kernel.arg_names, "i32"), **types, **dict.fromkeys(constants, "constexpr")}
-    place = kernel.arg_names.index
-    aligned = {(place(x),): [["tt.divisibility", 16]] for x in kernel.arg_names if x not in constants}
-    source = ASTSource(kernel, types, {(place(x),): value for x, value in constants.items()}, aligned)
-    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
-    path.write_bytes(made.asm["cubin"])
-    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
-    registers, stack = (int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
+    made, registers, stack = compile_kernel(kernel, types, constants, options, "all")
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= LARGEST_SHARED

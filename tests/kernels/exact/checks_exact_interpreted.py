@@ -1,9 +1,7 @@
-"""Run with TRITON_INTERPRET=1 (test_exact_tensors.py does): exact products of tensors, on tensors of a processor.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: exact products of tensors, on tensors of a processor.
 
 Sizes are no multiples of a tile or a word, and results lie in the middle of a canvas whose border must stay as it was.
 """
-
-from __future__ import annotations
 
 import numpy as np
 import pytest

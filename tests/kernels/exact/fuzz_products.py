@@ -6,8 +6,6 @@ say why. Every entry is compared; of larger products the Python integers are put
 parts of 22 bits, which int64 holds.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,7 +1,5 @@
 """Predictions of exact products on an H200 against what `lcma time --ring --device cuda` measured there."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.kernels import decision_for

@@ -9,18 +9,6 @@ from lcma.kernels import Request, decision_for
 from lcma.kernels.ring import GF2, INTEGERS, exact_ring
 
 
-@pytest.mark.slow
-def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
-    pytest.importorskip("triton")
-    run_checks("checks_exact_interpreted.py", TRITON_INTERPRET="1")
-
-
-@pytest.mark.slow
-def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
-    pytest.importorskip("triton")
-    run_checks("checks_exact_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
-
-
 def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
     torch = pytest.importorskip("torch")
     a = torch.arange(12).reshape(3, 4)

@@ -4,8 +4,6 @@ Everything that a planner takes from the machine, from the catalogue or from the
 the request's row and from the files of this folder.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import math

@@ -5,8 +5,6 @@ requests (of all that are not listed yet), and drops what is no difference any m
 ratio of the new plan to the recorded one, COMMAND what measured it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

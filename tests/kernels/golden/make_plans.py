@@ -3,8 +3,6 @@
 Run it again for new requests only: a plan that has changed is listed in differences.json.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Run it again only to let new schemes into the recorded plans: a shipped scheme that is not listed changes none.
 """
 
-from __future__ import annotations
-
 import json
 
 from chosen import HERE, considered

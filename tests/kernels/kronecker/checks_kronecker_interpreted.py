@@ -1,12 +1,11 @@
-"""Run with TRITON_INTERPRET=1 (test_tensors.py does): the Triton kernel of a factor on tensors of a processor.
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: the Triton kernel of a factor on tensors of a processor.
 
 Sizes are no multiples of a tile, fresh memory is NaN, and results lie in the middle of a canvas whose border must
 stay as it was.
 """
 
-from __future__ import annotations
-
 import itertools
+from functools import partial
 
 import pytest
 import torch
@@ -17,9 +16,8 @@ from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft, square_dyadic
 from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
-from lcma.kernels.structured.fused import fused_places, is_fused, multiply_fused
-from lcma.kernels.structured.gather import multiply_gathered
 from lcma.kernels.structured.outer import outer_blocks, outer_tiled
+from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tensors import multiply_tiled
 from lcma.kernels.structured.tiles import FactorTile
@@ -49,6 +47,28 @@ def as_read(tensor, dtype):
     return torch.ldexp(mantissa.sign() * torch.floor(mantissa.abs() * 2**11 + 0.5) / 2**11, exponent)
 
 
+def check_strides(multiply, full, x, wrong, read=lambda x: x):
+    """multiply(x, out) writes full @ x and nothing else, both batch-first and batch-last; wrong(error, truth) if not.
+
+    `read` gives the numbers that are multiplied.
+    """
+    rows, n = len(full), x.shape[1]
+    for first, last in itertools.product((False, True), (False, True)):
+        canvas = torch.full((n + 4, rows) if last else (rows, n + 4), CANARY, dtype=x.dtype)
+        out = canvas[2:-2].T if last else canvas[:, 2:-2]
+        out.fill_(torch.nan)
+        multiply(x.T.contiguous().T if first else x, out)
+        truth = full @ read(x).to(full.dtype)
+        assert not wrong(out.to(full.dtype) - truth, truth)
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+def beyond(limit):
+    """Whether an error is not within a limit, relative in the Frobenius norm."""
+    return lambda error, truth: not error.norm() <= limit * truth.norm()
+
+
 @pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"j{tile.j}")
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 8), Pattern(3, 5, 4, 1)], ids=str)
@@ -56,18 +76,9 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
     kind = torch.float32 if dtype in ("tf32", "tf32x3") else getattr(torch, dtype)
     weights = torch.randn(pattern.parameter_shape, dtype=torch.float64).to(kind)
     full = torch.from_numpy(FactoredMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
-    for first, last in itertools.product((False, True), (False, True)):
-        n = 21
-        x = torch.randn(pattern.cols, n, dtype=torch.float64).to(kind)
-        given = x.T.contiguous().T if first else x
-        canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY, dtype=kind)
-        out = canvas[2:-2].T if last else canvas[:, 2:-2]
-        out.fill_(torch.nan)
-        multiply_tiled(weights, pattern, given, out, dtype, tile.fitted(pattern))
-        truth = full @ as_read(x, dtype).double()
-        assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
+    x = torch.randn(pattern.cols, 21, dtype=torch.float64).to(kind)
+    multiply = partial(multiply_tiled, weights, pattern, dtype=dtype, tile=tile.fitted(pattern))
+    check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
@@ -94,18 +105,10 @@ def test_small_blocks_are_gathered_from_any_strides(dtype, pattern):
     wide = torch.complex128 if kind.is_complex else torch.float64
     weights = torch.randn(pattern.parameter_shape, dtype=wide).to(kind)
     full = torch.from_numpy(FactoredMatrix.of(pattern, weights.to(wide).numpy()).dense())
-    for first, last, n in itertools.product((False, True), (False, True), (1, 37)):
+    limit = LIMITS["float64" if dtype == "complex128" else dtype]
+    for n in (1, 37):
         x = torch.randn(pattern.cols, n, dtype=wide).to(kind)
-        given = x.T.contiguous().T if first else x
-        canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY, dtype=kind)
-        out = canvas[2:-2].T if last else canvas[:, 2:-2]
-        out.fill_(torch.nan)
-        multiply_gathered(weights, pattern, given, out)
-        truth = full @ x.to(wide)
-        limit = LIMITS["float64" if dtype == "complex128" else dtype]
-        assert (out.to(wide) - truth).norm() <= limit * truth.norm()
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
+        check_strides(partial(multiply_gathered, weights, pattern), full, x, beyond(limit))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -142,18 +145,9 @@ def test_pairs_are_multiplied_at_once_from_any_strides(patterns, dtype):
     wide = torch.complex128 if kind.is_complex else torch.float64
     weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
     full = torch.from_numpy(FactoredMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
-    for first, last, n in itertools.product((False, True), (False, True), (21,)):
-        x = torch.randn(patterns[1].cols, n, dtype=wide).to(kind)
-        given = x.T.contiguous().T if first else x
-        canvas = torch.full((n + 4, len(full)) if last else (len(full), n + 4), CANARY, dtype=kind)
-        out = canvas[2:-2].T if last else canvas[:, 2:-2]
-        out.fill_(torch.nan)
-        multiply_fused(weights, patterns, given, out)
-        truth = full @ x.to(wide)
-        limit = LIMITS["float64" if dtype == "complex128" else dtype]
-        assert (out.to(wide) - truth).norm() <= limit * truth.norm()
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
+    limit = LIMITS["float64" if dtype == "complex128" else dtype]
+    x = torch.randn(patterns[1].cols, 21, dtype=wide).to(kind)
+    check_strides(partial(multiply_fused, weights, patterns), full, x, beyond(limit))
 
 
 @pytest.mark.parametrize(
@@ -227,18 +221,9 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
     weights = torch.randn(pattern.parameter_shape)
     factor = split_factor(weights, pattern)
     n, full = 21, torch.from_numpy(FactoredMatrix.of(pattern, weights.double().numpy()).dense())
-    scales = torch.exp2(torch.linspace(-80, 80, n).round())
-    for first, last in itertools.product((False, True), (False, True)):
-        x = torch.randn(pattern.cols, n) * scales
-        given = x.T.contiguous().T if first else x
-        canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY)
-        out = canvas[2:-2].T if last else canvas[:, 2:-2]
-        out.fill_(torch.nan)
-        multiply_split(factor, pattern, given, out)
-        truth = full @ x.double()
-        assert ((out - truth).norm(dim=0) <= 4e-7 * truth.norm(dim=0)).all()
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
+    x = torch.randn(pattern.cols, n) * torch.exp2(torch.linspace(-80, 80, n).round())
+    wrong = lambda error, truth: not (error.norm(dim=0) <= 4e-7 * truth.norm(dim=0)).all()  # noqa: E731
+    check_strides(partial(multiply_split, factor, pattern), full, x, wrong)
 
 
 def test_a_chain_is_multiplied_by_halves():

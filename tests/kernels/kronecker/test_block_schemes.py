@@ -1,7 +1,5 @@
 """Schemes in the dense blocks of factors: on tensors of a processor, by the naive twins of the combine kernels."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -69,7 +67,7 @@ def test_large_blocks_are_predicted_to_gain_and_small_ones_are_not_proposed():
     assert decision.plan.candidate.strategy == "scheme"
     assert decision.plan.seconds < decision_for(request, strategy="strided").plan.seconds / 1.10
     assert str(decision.plan.candidate) == "scheme strassen/strassen/strassen"
-    strategy = strategies("cuda")["kronecker", "scheme"]
+    strategy = strategies("cuda")["structured", "scheme"]
     for structure, dtype in ((LARGE, "float16"), (KroneckerSparse.of(Pattern(4, 512, 512, 4)), "float32")):
         small = request_of(structure, 25088, dtype, "bsl", device="cuda")
         assert strategy.propose(small, machine_for(small)) == []
@@ -77,7 +75,7 @@ def test_large_blocks_are_predicted_to_gain_and_small_ones_are_not_proposed():
 
 def test_candidates_are_restored_by_name_and_nothing_else():
     request = request_of(LARGE, 25088, order="bsl", device="cuda")
-    strategy = strategies("cuda")["kronecker", "scheme"]
+    strategy = strategies("cuda")["structured", "scheme"]
     for candidate in strategy.candidates(request):
         _, _, key, parameters = candidate.key
         assert strategy.restore(key, parameters, request) == candidate

@@ -1,7 +1,5 @@
 """Kronecker-sparse matrices in .npz and .safetensors files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The Fourier transform as Kronecker-sparse factors against the libraries' own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

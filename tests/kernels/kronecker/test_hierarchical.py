@@ -1,7 +1,5 @@
 """Dense to Kronecker-sparse: errors are true, two factors are optimal, bounds hold, other algorithms serve any list."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

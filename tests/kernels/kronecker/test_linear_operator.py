@@ -1,7 +1,5 @@
 """The view of a Kronecker-sparse matrix for scipy."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """On a GPU only: operands of more than 2^31 elements, batch 25088 by 131072 features."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """Patterns, chains of them, the lists of the literature, and the canonical layout of parameters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,15 +1,13 @@
 """Products by slabs copy neither X nor the result: what numpy allocates during a call."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from lcma.kernels.kronecker import FactoredMatrix, Pattern
-from lcma.kernels.structured.permuted import by_bmm
 from lcma.kernels.structured.products import matmul
+from lcma.workbench.bench.baselines.permuted import by_bmm
 
 SMALL = 1 << 18
 """Bytes of Python objects that a call may take."""

@@ -1,7 +1,5 @@
 """The torch operators and KSLinear on a processor: values, gradients, strides, compile, autocast, other layouts."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -64,8 +62,7 @@ def test_values_and_gradients_are_those_of_the_dense_layer(patterns, layout, dty
     assert y.is_contiguous()
     leaves = [x, *layer.parameters()]
     ask = torch.randn_like(y)
-    for mine, other in zip(*(torch.autograd.grad(z, leaves, ask) for z in (y, truth)), strict=True):
-        torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(*(torch.autograd.grad(z, leaves, ask) for z in (y, truth)))
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -1,7 +1,5 @@
 """The feed-forward block of Kronecker-sparse layers against the same block of dense ones."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

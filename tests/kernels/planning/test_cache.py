@@ -1,7 +1,5 @@
 """The cache of plans: bounded, and emptied by what plans rest on, other processes' changes included."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The beam search over chains of levels (dense products on a processor)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A profile on disk that cannot be true counts as none, and never breaks a product; estimates in its place."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

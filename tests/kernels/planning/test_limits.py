@@ -1,7 +1,5 @@
 """Margins and limits: each rests on a measurement, and the strictest that applies counts."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """One price: what a proposal is ranked by is what its plan states; and every plan that is made can be built."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math

@@ -1,7 +1,5 @@
 """Strategies of other packages: registered, considered, chosen, run, and gone again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

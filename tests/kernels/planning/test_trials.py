@@ -146,6 +146,23 @@ def test_a_change_of_load_is_noticed_within_sixty_calls():
     assert DRIFTED < 60 < AGAIN < 1000
 
 
+def test_looks_at_a_leader_that_stays_become_rarer():
+    machine = Machine([10e-3, 11e-3], late=1, disturbed=1.0).run(20_000)
+    assert machine.trial.looks == 4  # after 800, 1600, 3200 and 6400 calls
+    machine.seconds = [10e-3, 7e-3]
+    while machine.trial.leader == 0:
+        machine.call()
+    assert machine.trial.looks == 0
+    assert machine.calls < 33_000
+
+
+def test_one_reading_alone_is_no_change_of_load():
+    trial = decided_by(1, (10e-3, 8e-3))
+    once = observe(trial, 1, 20e-3, True, 10 * DRIFTED)
+    assert once.decided
+    assert not observe(once, 1, 20e-3, True, 10 * DRIFTED).decided
+
+
 def test_a_contender_that_cannot_run_is_never_chosen_again():
     machine = Machine([10e-3, 5e-3], late=1).run(3)
     machine.trial = fail(machine.trial, 1)

@@ -1,7 +1,5 @@
 """Tuning: what is timed, checked and stored, with a bench that is played and on this processor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

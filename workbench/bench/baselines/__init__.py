@@ -9,26 +9,35 @@ from .product import Baseline
 
 NAMES = {
     "causal": ("halving", "halving:strassen"),
-    "kronecker": ("einsum", "bsr", "csr"),
+    "kronecker": ("bmm", "einsum", "bsr", "csr"),
     "block-low-rank": ("permuted",),
 }
-"""The baselines by family of the request."""
+"""The baselines by kind of the request."""
+
+
+def kind_of(request: Request) -> str:
+    """Return the family of a request; of factored matrices the kind, "kronecker" or "block-low-rank"."""
+    from ....kernels.structured.chain import KroneckerSparse
+
+    if (family := family_of(request)) != "structured":
+        return family
+    return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
 
 
 def baseline(request: Request, name: str) -> Baseline:
     """Return a baseline by name.
 
     Raises:
-        PlanError: the family of the request has no such baseline, or torch is not installed and it needs torch.
+        PlanError: the kind of the request has no such baseline, or torch is not installed and it needs torch.
     """
-    family = family_of(request)
-    if name not in NAMES.get(family, ()):
-        raise PlanError(f"{family} products have no baseline {name!r}")
-    if family == "causal":
+    kind = kind_of(request)
+    if name not in NAMES.get(kind, ()):
+        raise PlanError(f"{kind} products have no baseline {name!r}")
+    if kind == "causal":
         from . import causal
 
         return causal.baseline(request, name)
-    if family == "kronecker":
+    if kind == "kronecker":
         from . import kronecker
 
         return kronecker.baseline(request, name)

@@ -11,24 +11,26 @@ from functools import partial
 import numpy as np
 
 from ....kernels import Request
-from ....kernels.structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from ....kernels.structured.steps_strategy import padded, structure_in
+from ....kernels.structured.block_low_rank import Blast, LowRank, Monarch
+from ....kernels.structured.chain import FactorChain
+from ....kernels.structured.strategy import chain_in
+from ....kernels.structured.views import padded
 from .product import Array, Baseline, Factors
 
 
 def baseline(request: Request, name: str) -> Baseline:
     """Return the papers' form; its permutations take as much as the results that they copy."""
-    structure = structure_in(request)
+    structure = chain_in(request)
     held = 2 * sum(structure.intermediates()) * padded(request.n) + structure.rows * request.n
     return Baseline(request, name, partial(_multiply, structure), held * request.itemsize)
 
 
-def _multiply(structure: BlockLowRank, factors: Factors, x: Array, out: Array) -> None:
+def _multiply(structure: FactorChain, factors: Factors, x: Array, out: Array) -> None:
     rows = np.ascontiguousarray(x.T) if isinstance(x, np.ndarray) else x.T.contiguous()
     out[...] = multiply_permuted(structure, factors, rows).T
 
 
-def multiply_permuted(structure: BlockLowRank, factors: Sequence[Array], x: Array) -> Array:
+def multiply_permuted(structure: FactorChain, factors: Sequence[Array], x: Array) -> Array:
     """Compute Y (n, rows) = x W^T for x (n, cols), with every permutation as a copy."""
     if isinstance(structure, LowRank):
         return (x @ factors[1].T) @ factors[0].T

@@ -1,4 +1,4 @@
-"""Products by Kronecker-sparse factors as one tensor contraction, and by torch's sparse formats.
+"""Products by Kronecker-sparse factors: permuted batched GEMMs, one tensor contraction, and torch's sparse formats.
 
 Sources: the baselines of Gonon, Zheng, Carrivain, Le, "Fast Inference with Kronecker-Sparse Matrices" (ICML 2025).
 """
@@ -19,13 +19,13 @@ from ....kernels import Request
 from ....kernels.cpu.blas import as_tensor
 from ....kernels.kronecker import Pattern
 from ....kernels.structured.blocks import empty_result, is_batch_first
-from ....kernels.structured.permuted import axis_split, by_bmm, has_torch, multiply_permuted
 from ....kernels.structured.strategy import chain_in
+from .permuted import axis_split, by_bmm, has_torch, multiply_permuted
 from .product import Array, Baseline, Factors
 
 
 def baseline(request: Request, name: str) -> Baseline:
-    """Return einsum, or a sparse format: bsr or csr.
+    """Return bmm, einsum, or a sparse format: bsr or csr.
 
     Raises:
         PlanError: torch is not installed and the format is torch's.
@@ -99,6 +99,7 @@ def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 
 
 PRODUCTS: dict[str, Callable[[Array, Pattern, Array, Array], None]] = {
+    "bmm": by_bmm,
     "einsum": by_einsum,
     "bsr": by_bsr,
     "csr": by_csr,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import VerificationError
-from ...timing import Contest, ratio_to
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ...timing import Contest, Timing, Timings, ratio_to
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..picture import ratios
+from ..requirements import require_right
 
 if TYPE_CHECKING:
     from ....kernels import Request
@@ -148,13 +148,16 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     _gate(contenders, plain(a.astype(np.float64), b.astype(np.float64), triangle), out, row.dtype)
     timings = Contest(contenders, rounds, say=say).run()
     best = timings.fastest(BASELINES)
-    figures = timings.against(best, "chosen")
     return {
         "chosen": str(plan.candidate),
-        **figures,
-        "interval": _rounded(figures["interval"]),
+        **_against(timings, best, "chosen"),
         "ratios": {name: ratio_to(best, timing) for name, timing in timings.items()},
     }
+
+
+def _against(timings: Timings, baseline: Timing, name: str) -> dict[str, Any]:
+    figures = timings.against(baseline, name)
+    return {**figures, "interval": tuple(round(end, 3) for end in figures["interval"])}
 
 
 def _gate(contenders: dict[str, Any], truth: Any, out: Any, dtype: str) -> None:
@@ -168,13 +171,7 @@ def _gate(contenders: dict[str, Any], truth: Any, out: Any, dtype: str) -> None:
     for name, run in contenders.items():
         out[...] = np.nan
         run()
-        error = float(np.linalg.norm(out - truth)) / scale
-        if not error <= bound:
-            raise VerificationError(f"{name} is wrong: relative error {error:.2g}, more than {bound:.2g}")
-
-
-def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
-    return round(interval[0], 3), round(interval[1], 3)
+        require_right(name, float(np.linalg.norm(out - truth)) / scale, bound, "relative error")
 
 
 def _product_error(product: str, length: int, width: int, say: Say) -> Figures:
@@ -288,9 +285,8 @@ def _attention(length: int, width: int, backward: bool, rounds: int, seed: int, 
 
     with torch.enable_grad():
         timings = Contest({by: partial(run, by) for by in ("products", "sdpa")}, rounds, say=say).run()
-    figures = timings.against(timings["sdpa"], "products")
     chosen = "products" if pays(q, k, v) else "sdpa"
-    return {"chosen": chosen, **figures, "interval": _rounded(figures["interval"])}
+    return {"chosen": chosen, **_against(timings, timings["sdpa"], "products")}
 
 
 SUITE = Suite(
@@ -298,6 +294,6 @@ SUITE = Suite(
     "triangular products and causal attention against strips of GEMM, full + tril and fused attention",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_of_errors"),
-    ("kernels", "workbench/bench/causal_cuda.py"),
+    code_of("causal_cuda"),
     ratios,
 )

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
-from ..case import Case, Figures, Options, Say, Suite
+from ..case import Case, Figures, Options, Say, Suite, code_of
 from ..picture import new_figure, save
+from ..requirements import seeded_torch
 
 if TYPE_CHECKING:
     from ..text_models import Training
@@ -65,7 +66,7 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
     Raises:
         PlanError: torch is not installed, there is no such device, or no layer takes the structure.
     """
-    torch = _torch(options)
+    torch = seeded_torch(options)
     from .... import CompressConfig, compress_
     from ..text_models import held_out_loss, sample_inputs
 
@@ -159,18 +160,6 @@ def _seconds(dense: Any, model: Any, x: Any, options: Options, say: Say) -> dict
     return medians(calls, x.numel(), options, say)
 
 
-def _torch(options: Options) -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
-    if options.device == "cuda":
-        from ....kernels.cuda.machine import require_device
-
-        require_device()
-    return torch
-
-
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Loss against speed, a line a kind: after compression (open, dashed), and after training again (filled)."""
     shown = [row for row in rows if row["refused"] is None]
@@ -197,7 +186,7 @@ SUITE = Suite(
     "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
     _cases,
     ("ratio", "loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained", "bytes", "layers"),
-    ("kernels", "workbench/bench/blr_models.py", "workbench/bench/blr_products.py", "workbench/bench/text_models.py"),
+    code_of("blr_models", "blr_products", "text_models", "transformer_blocks"),
     draw,
     sized=True,
 )

@@ -253,16 +253,11 @@ def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
     from ....kernels import matmul
     from ....schemes_db.resolve import resolve
-    from ..rivals import compiled_formula, jitted_formula, tasks_adding
+    from ..rivals import rivals
 
     a, b = operands(_square(size), "float32", seed)
     out = np.empty_like(a)
-    scheme = resolve("strassen")[0]
-    ours = {"auto": lambda: matmul(a, b, out=out), "R tasks adding into C": tasks_adding(scheme, a, b)}
-    if compiled := compiled_formula(scheme, a, b, say):
-        ours["formula under torch.compile"] = compiled
-    if jitted := jitted_formula(scheme, a, b, say):
-        ours["formula under jax.jit"] = jitted
+    ours = {"auto": lambda: matmul(a, b, out=out)} | rivals(resolve("strassen")[0], a, b, say)
     return compete(a, b, libraries(a, b, 2), ours, rounds)
 
 

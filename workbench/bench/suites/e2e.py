@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..means import Rows, geometric, summarised
+from ..requirements import seeded_torch
 
 PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
 """About the weights of a row's stack, by model: what its time is estimated by."""
@@ -106,26 +107,10 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
 
 
 def _ready(options: Options, dtype: str) -> None:
-    """Strict products, and a seed.
-
-    Raises:
-        PlanError: torch is not installed, the dtype is none of the suite's, or there is no GPU that was measured.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    """Check the dtype and the device, which must be measured if it is a GPU."""
     if dtype not in RATES:
         raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
-    if options.device == "cuda":
-        from ....kernels.cuda.machine import device_profile, require_device
-        from ....kernels.planning.profile import ESTIMATED
-
-        require_device()
-        if device_profile(0).source == ESTIMATED:
-            raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
-    torch.manual_seed(options.seed)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    seeded_torch(options, measured=True)
 
 
 def _summary(rows: Rows) -> Mapping[str, Any]:
@@ -167,6 +152,6 @@ SUITE = Suite(
     "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
     _cases,
     ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
-    ("kernels", "workbench/bench/prefill.py", "workbench/bench/prefill_models.py"),
+    code_of("prefill", "prefill_models", "transformer_blocks"),
     summarised(_summary),
 )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ....errors import PlanError, VerificationError
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..picture import ratios
+from ..requirements import require_right, seeded_torch
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 
@@ -52,7 +52,8 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
         VerificationError: they differ; nothing was timed.
         PlanError: torch is not installed, or there is no such device.
     """
-    torch, models = _libraries(options)
+    torch = seeded_torch(options)
+    from .. import blr_models as models
     from ..blr_products import medians
 
     sizes = models.MODELS[name]
@@ -62,13 +63,12 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     tokens = min(CPU_TOKENS, sizes.tokens) if on_cpu else sizes.tokens
     x, condition = torch.randn(1, tokens, sizes.features, **where), torch.randn(1, sizes.features, **where)
     say("making the models")
-    dense, ours = (models.Transformer(sizes, one, blocks, **where).eval() for one in (models.DENSE, kind))
+    dense, ours = (models.transformer(sizes, one, blocks, **where).eval() for one in (models.DENSE, kind))
     free = copy.deepcopy(ours)
     with torch.inference_mode():
         packed, extra = take_dense(free, x, condition)
         difference = _difference(ours, x, condition)
-        if not difference <= LIMITS[dtype]:
-            raise VerificationError(f"{name} {kind} came out wrong: {difference:.1e}; nothing was timed")
+        require_right(f"{name} {kind}", difference, LIMITS[dtype], "relative difference")
         mode = "reduce-overhead"  # CUDA graphs
         torch.compiler.reset()  # after eight models torch would run the next ones uncompiled
         forms = {"dense": dense, kind: ours} | ({OR_DENSE: free} if packed else {})
@@ -144,26 +144,11 @@ def _difference(model: Any, x: Any, condition: Any) -> float:
     return float((ours - theirs).norm() / theirs.norm())
 
 
-def _libraries(options: Options) -> tuple[Any, Any]:
-    try:
-        import torch
-    except ImportError:
-        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
-    from .. import blr_models
-
-    if options.device == "cuda":
-        from ....kernels.cuda.machine import require_device
-
-        require_device()
-    torch.manual_seed(options.seed)
-    return torch, blr_models
-
-
 SUITE = Suite(
     "e2e_blr",
     "transformers with block low-rank layers against dense ones; --sample N blocks of each",
     _cases,
     ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
-    ("kernels", "workbench/bench/blr_layers.py", "workbench/bench/blr_models.py", "workbench/bench/blr_products.py"),
+    code_of("blr_layers", "blr_models", "blr_products", "transformer_blocks"),
     ratios,
 )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ....errors import PlanError, VerificationError
 from ...timing import Contest, clock_of
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..picture import ratios
+from ..requirements import require_right, seeded_torch
 
 PARTS = ("square", "up", "down", "ffn", "attention", "block", "full")
 
@@ -64,7 +64,9 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
 
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
-    torch, ks_models = _libraries(options)
+    torch = seeded_torch(options)
+    from .. import ks_models
+
     sizes = {"vit-s": ks_models.VIT_S, "gpt2-medium": ks_models.GPT2_MEDIUM}[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     features = sizes.features * (4 if part == "down" else 1)
@@ -75,8 +77,7 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
     say("comparing results")
     ours, theirs = calls["auto"]().double(), calls["bmm"]().double()
     error = float((ours - theirs).norm() / theirs.norm())
-    if not error <= LIMITS[dtype]:
-        raise VerificationError(f"{name} {part} came out wrong: relative difference {error:.1e}; nothing was timed")
+    require_right(f"{name} {part}", error, LIMITS[dtype], "relative difference")
     seconds = _medians(calls, options, say)
     paper = PAPER.get(f"{name} {part}", (None, None))
     return {
@@ -92,7 +93,9 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
 
 def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
-    torch, models = _libraries(options)
+    torch = seeded_torch(options)
+    from .. import ks_models as models
+
     sizes = models.VISION[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)
@@ -108,27 +111,6 @@ def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     }
 
 
-def _libraries(options: Options) -> tuple[Any, Any]:
-    """torch, set up for strict products on the options' device, and the models.
-
-    Raises:
-        PlanError: torch is not installed, or there is no such device.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
-    from .. import ks_models
-
-    if options.device == "cuda":
-        from ....kernels.cuda.machine import require_device
-
-        require_device()
-    torch.manual_seed(options.seed)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    return torch, ks_models
-
-
 def _part(sizes: Any, part: str, kind: str, where: dict[str, Any]) -> Any:
     from .. import ks_models
 
@@ -136,8 +118,13 @@ def _part(sizes: Any, part: str, kind: str, where: dict[str, Any]) -> Any:
     if part in ("square", "up", "down"):
         cols, rows = {"square": (n, n), "up": (n, 4 * n), "down": (4 * n, n)}[part]
         return ks_models.linear(cols, rows, getattr(sizes, part), kind, **where)
-    builders = {"ffn": ks_models.feed_forward, "block": ks_models.block, "full": ks_models.model}
-    return ks_models.Attention(sizes, kind, **where) if part == "attention" else builders[part](sizes, kind, **where)
+    builders: dict[str, Any] = {
+        "ffn": ks_models.feed_forward,
+        "attention": ks_models.attention,
+        "block": ks_models.block,
+        "full": ks_models.model,
+    }
+    return builders[part](sizes, kind, **where)
 
 
 def _run(module: Any, x: Any) -> Any:
@@ -156,7 +143,7 @@ SUITE = Suite(
     "transformers with Kronecker-sparse layers: seconds over those of dense layers",
     _cases,
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
-    ("kernels", "workbench/bench/ks_models.py"),
+    code_of("ks_models", "transformer_blocks"),
     ratios,
     {"shares": ("share", "paper", "ms", "paper_ms")},
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..contest import compete, libraries, operands
 from ..means import Rows, geometric, summarised
 
@@ -52,20 +52,15 @@ def _cases(options: Options) -> Iterator[Case]:
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
     from ....kernels import Request, matmul, plan_for
     from ....schemes_db.resolve import resolve
-    from ..rivals import compiled_formula, jitted_formula, tasks_adding
+    from ..rivals import rivals
 
     a, b = operands(sizes, "float32", seed)
     out = np.empty((sizes[0], sizes[2]), np.float32)
     plan = plan_for(Request.of(a, b, out))
     say(str(plan.candidate))
-    scheme = resolve("strassen")[0]
     ours = {"auto": lambda: matmul(a, b, out=out)}
     if not any(size % 2 for size in sizes):
-        ours["R tasks adding into C"] = tasks_adding(scheme, a, b)
-        if compiled and (formula := compiled_formula(scheme, a, b, say)):
-            ours["formula under torch.compile"] = formula
-        if compiled and (jitted := jitted_formula(scheme, a, b, say)):
-            ours["formula under jax.jit"] = jitted
+        ours |= rivals(resolve("strassen")[0], a, b, say, compiled)
     figures = compete(a, b, libraries(a, b, 0), ours, rounds)
     chosen = plan.candidate.strategy != "vendor"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}
@@ -110,6 +105,6 @@ SUITE = Suite(
     "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    ("kernels", *(f"workbench/bench/gpu_{part}.py" for part in ("launch", "layers", "products"))),
+    code_of("gpu_launch", "gpu_layers", "gpu_products"),
     summarised(_summary),
 )

@@ -20,6 +20,7 @@ from ..gpu_layers import layer_cases
 from ..gpu_products import RATES, Sizes, ahead, blank, checked, error_of, operands, paired
 from ..gpu_roofline import pictures
 from ..means import Rows
+from ..requirements import require_measured_gpu
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -143,15 +144,8 @@ def _cases(options: Options) -> Iterator[Case]:
     yield from choice_cases(options)
 
 
-def _ready() -> None:
-    from ....kernels.cuda.machine import require_device
-
-    require_device()
-
-
 def _gate(dtype: str, seed: int, say: Say) -> Figures:
     """Schemes, methods, sizes and storage orders against float64, and twice the same bits."""
-    _ready()
     import torch
 
     from ....kernels.torch.ops import bilinear_mm
@@ -183,7 +177,6 @@ def _gate_ahead(dtype: str) -> None:
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
-    _ready()
     import torch
 
     from ....kernels.torch import dispatch
@@ -221,7 +214,6 @@ def _product_ahead(product: Product) -> None:
 
 def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Both products replayed from CUDA graphs, so that no launch counts."""
-    _ready()
     import torch
 
     from ....kernels.torch.ops import bilinear_mm
@@ -238,7 +230,6 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
     """Memory of a run against what was predicted, and what a quarter of the workspace costs."""
-    _ready()
     import torch
 
     from ....kernels.cuda.requests import request_of
@@ -274,7 +265,6 @@ def _memory_ahead() -> None:
 
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
-    _ready()
     import torch
 
     from ....kernels.codegen.maps import maps_of
@@ -311,18 +301,14 @@ def _rivals_ahead(dtype: str, size: int) -> None:
 
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
-    _ready()
     import torch
 
-    from ....kernels.cuda.machine import device_profile
     from ....kernels.cuda.requests import request_of
-    from ....kernels.planning.profile import ESTIMATED
     from ....kernels.torch.dispatch import plan_of
     from ....kernels.torch.ops import matmul
     from ....kernels.torch.recipe import ProductRecipe
 
-    if device_profile(0).source == ESTIMATED:
-        raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
+    require_measured_gpu()
     a, b = operands(dtype, _square(size), seed)
     plan = plan_of(ProductRecipe(), request_of(a, b, dtype))
     checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import VerificationError
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..gpu_launch import launch, launch_ahead
 from ..picture import ratios
 from ..processes import in_new_process
@@ -148,6 +148,6 @@ SUITE = Suite(
     "what `auto` costs beside the product: a small call, plans warm and cold, a launch on a GPU",
     _cases,
     ("us", "ms", "most_ms", "proposed", "priced", "refused"),
-    ("kernels", "workbench/bench/gpu_launch.py"),
+    code_of("gpu_launch"),
     ratios,
 )

@@ -58,7 +58,6 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
     """The same on a GPU, where sums are made in float32 or better and kept in the dtype."""
     import torch
 
-    from ....kernels.cuda.machine import require_device
     from ....kernels.cuda.requests import request_of
     from ....kernels.planning.error import error_bound
     from ....kernels.torch.dispatch import plan_of
@@ -66,7 +65,6 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
     from ....kernels.torch.recipe import ProductRecipe
     from ..gpu_products import operands as tensors
 
-    require_device()
     a, b = tensors(dtype, (SIZE, SIZE, SIZE), seed)
     recipe = "/".join([name] * levels)
     request = request_of(a, b, dtype)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 
 import numpy as np
 
-from ...schemes_db import Scheme, costs
-from ...schemes_db.factor import Factor
-from ...schemes_db.gaussian import Gaussian
-from ...schemes_db.grids import Kind
+from .factor import Factor
+from .gaussian import Gaussian
+from .grids import Kind
+from .target import Target
 
 PRODUCTS_BYTES = 110_000
 OUTPUTS_BYTES = 50_000
 """Limits of the part of a large scheme that a page shows."""
+
+NOTEBOOK_ROWS = 50
+"""The most products, and the most blocks of C, that a notebook shows."""
 
 CELL = 10
 """Side of a block in a picture, in SVG units."""
@@ -23,6 +27,8 @@ CELL = 10
 Number = int | Fraction | Gaussian
 
 Term = tuple[int, Number]
+
+Factors = tuple[Factor, Factor, Factor]
 
 
 @dataclass(frozen=True)
@@ -48,21 +54,52 @@ class Drawing:
     """The number of blocks of C; `outputs` may be fewer."""
 
 
-def draw(scheme: Scheme) -> Drawing:
-    """The pictures and equations of a scheme, cut where they would make the page too large."""
+def draw(target: Target, factors: Factors, kinds: Sequence[str] = ()) -> Drawing:
+    """The pictures and equations of a scheme, cut where they would make the page too large.
+
+    `kinds` are those of its products, where they are known.
+    """
     grids, boxes = [], []
-    for kinds in scheme.target.kind_arrays:
-        grids.append(_grid(kinds.tolist()))
-        boxes.append(f"0 0 {kinds.shape[1] * CELL} {kinds.shape[0] * CELL}")
-    side = min(17, max(3, 84 // max(scheme.target.shape)))
+    for grid in target.kind_arrays:
+        grids.append(_grid(grid.tolist()))
+        boxes.append(f"0 0 {grid.shape[1] * CELL} {grid.shape[0] * CELL}")
+    side = min(17, max(3, 84 // max(target.shape)))
+    wide = max(target.shape) > 9
     return Drawing(
         (grids[0], grids[1], grids[2]),
         (boxes[0], boxes[1], boxes[2]),
         side,
-        tuple(_rows(scheme)),
-        tuple(_outputs(scheme)),
-        len(np.unique(scheme.w.indices)),
+        tuple(_rows(factors, kinds, wide)),
+        tuple(_outputs(factors[2], wide)),
+        len(np.unique(factors[2].indices)),
     )
+
+
+STYLE = (
+    "<style>.lcma-scheme .grid{fill:#eee;stroke:#aaa;stroke-width:.7}.lcma-scheme .p{fill:#0b5f66}"
+    ".lcma-scheme .n{fill:none;stroke:#c2410c;stroke-width:2.4}.lcma-scheme .tp{fill:#fff}"
+    ".lcma-scheme text{font:600 5px sans-serif;text-anchor:middle;dominant-baseline:central}</style>"
+)
+
+
+def picture(title: str, target: Target, factors: Factors) -> str:
+    """A scheme in HTML, for a notebook: a table of the first products, then the blocks of C."""
+    drawing = draw(target, factors)
+    rows = []
+    for row in drawing.rows[:NOTEBOOK_ROWS]:
+        cells = ""
+        for box, grid, marks in zip(drawing.boxes, drawing.grids, row.pictures, strict=True):
+            width, height = (int(side) * drawing.side // CELL for side in box.split()[2:])
+            svg = f'<svg viewBox="{box}" width="{width}" height="{height}"><path class="grid" d="{grid}"></path>'
+            cells += f"<td>{svg}{marks}</svg></td>"
+        rows.append(f"<tr><td>m<sub>{row.label}</sub></td>{cells}<td>{row.equation}</td></tr>")
+    outputs = drawing.outputs[:NOTEBOOK_ROWS]
+    cut = [f"{len(rows)} of {factors[0].rank} products"] if len(rows) < factors[0].rank else []
+    cut += [f"{len(outputs)} of {drawing.blocks} blocks of C"] if len(outputs) < drawing.blocks else []
+    head = "<tr><th></th><th>U</th><th>V</th><th>W</th><th>solid: plus, hollow: minus</th></tr>"
+    body = f"<table>{head}{''.join(rows)}</table><p>{'<br>'.join(outputs)}</p>"
+    more = f"<p>Shown are {' and '.join(cut)}.</p>" if cut else ""
+    return f'<div class="lcma-scheme">{STYLE}<p>{escape(title)}</p>{body}{more}</div>'
 
 
 def _grid(kinds: Sequence[Sequence[int]]) -> str:
@@ -76,23 +113,21 @@ def _grid(kinds: Sequence[Sequence[int]]) -> str:
     )
 
 
-def _rows(scheme: Scheme) -> Iterable[Row]:
-    wide = max(scheme.target.shape) > 9
+def _rows(factors: Factors, kinds: Sequence[str], wide: bool) -> Iterable[Row]:
     used = 0
-    for r, kind in enumerate(costs.product_kinds(scheme)):
-        terms = [_terms(factor, r) for factor in scheme.factors]
+    for r in range(factors[0].rank):
+        terms = [_terms(factor, r) for factor in factors]
         used += 130 * sum(map(len, terms)) + 900
         if used > PRODUCTS_BYTES:
             return
         pictures = [
-            _picture(part, factor, letter, wide)
-            for part, factor, letter in zip(terms, scheme.factors, "abc", strict=True)
+            _picture(part, factor, letter, wide) for part, factor, letter in zip(terms, factors, "abc", strict=True)
         ]
         left, right = (
             f"({_sum([(_block(letter, index, factor.cols, wide), value) for index, value in part])})"
-            for letter, factor, part in zip("ab", scheme.factors[:2], terms[:2], strict=True)
+            for letter, factor, part in zip("ab", factors[:2], terms[:2], strict=True)
         )
-        yield Row(str(r + 1), str(kind.value), (pictures[0], pictures[1], pictures[2]), left + right)
+        yield Row(str(r + 1), kinds[r] if kinds else "", (pictures[0], pictures[1], pictures[2]), left + right)
 
 
 def _terms(factor: Factor, r: int) -> Sequence[Term]:
@@ -119,9 +154,8 @@ def _picture(terms: Sequence[Term], factor: Factor, letter: str, wide: bool) -> 
     return "".join(marks)
 
 
-def _outputs(scheme: Scheme) -> Iterable[str]:
+def _outputs(w: Factor, wide: bool) -> Iterable[str]:
     """The equation of every block of C that is computed, in row order, as far as the page can hold them."""
-    wide, w = max(scheme.target.shape) > 9, scheme.w
     left = OUTPUTS_BYTES
     for index in np.unique(w.indices).tolist():
         places = np.flatnonzero(w.indices == index).tolist()

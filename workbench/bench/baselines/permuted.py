@@ -1,23 +1,17 @@
-"""The baseline: a batched GEMM between permutations, by operations of torch, or of numpy if torch is not installed."""
+"""A batched GEMM between permutations, by operations of torch, or of numpy if torch is not installed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..cpu.blas import as_tensor, backends
-from ..cpu.workspace import Arena
-from ..dtypes import dtype_of
-from ..planning.strategy import Stage
-from .blocks import empty_result, is_batch_first
-from .pattern import Pattern
+from ....kernels.cpu.blas import backends
+from ....kernels.kronecker import Pattern
+from ....kernels.structured.blocks import is_batch_first
 
 Array = Any
-
-BMM = "bmm"
 
 
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
@@ -97,50 +91,3 @@ def _multiply(left: Array, right: Array, out: Array) -> None:
 def has_torch(dtype: str) -> bool:
     """Return whether torch is installed and multiplies this dtype."""
     return any(backend.name == "torch" and backend.supports(dtype) for backend in backends())
-
-
-@dataclass(frozen=True)
-class PermutedProduct:
-    """K1 ... KL X factor by factor by `by_bmm`; a `StagedCore` whose first operand is the factors."""
-
-    patterns: tuple[Pattern, ...]
-    batch: int
-    dtype: str
-
-    @property
-    def _itemsize(self) -> int:
-        return dtype_of(self.dtype).numpy.itemsize
-
-    def workspace(self, threads: int) -> int:
-        """See `Core.workspace`: 0, as the library allocates its own memory."""
-        return 0
-
-    def compile(self) -> None:
-        """See `StagedCore.compile`: there is no code to compile."""
-
-    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the permutations and the products."""
-        item, found = self._itemsize, []
-        flop = 2 * dtype_of(self.dtype).parts ** 2
-        for pattern in reversed(self.patterns):
-            elements = (pattern.rows + pattern.cols) * self.batch
-            blocks = pattern.a * pattern.d
-            name = f"{blocks} blocks {pattern.b}x{pattern.c}"
-            flops = times * flop * pattern.nonzeros * self.batch
-            moved = times * (elements + pattern.nonzeros) * item
-            found.append(Stage(name, flops, moved, product=(pattern.b, pattern.c, self.batch)))
-            if pattern.d > 1 or pattern.a > 1:
-                found.append(Stage("permutations", 0, 2 * times * elements * item))
-        return found
-
-    def run(self, a: Any, b: Array, out: Array, arena: Arena, threads: int) -> None:
-        """See `Core.run`."""
-        x, target = b, out
-        if has_torch(self.dtype):
-            a = [as_tensor(weights, self.dtype) for weights in a]
-            x, target = as_tensor(b, self.dtype), as_tensor(out, self.dtype)
-        for place in reversed(range(len(self.patterns))):
-            pattern = self.patterns[place]
-            product = target if place == 0 else empty_result(x, pattern.rows, is_batch_first(x))
-            by_bmm(a[place], pattern, x, product)
-            x = product

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .block_low_rank import BlockLowRank, LowRank
+from ...kernels.structured.block_low_rank import BlockLowRank, LowRank
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Chains of factors with pairs of small-block neighbours fused to one kernel, their intermediate result on chip."""
+"""Products by factors with small blocks on scalar units: a Triton kernel a factor, or a pair of neighbours.
+
+Tensor cores would pad small blocks. The kernel of a pair keeps the result between the two factors on chip.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,37 @@ from typing import Any
 
 from ..cuda.launch import starter
 from .blocks import empty_result
-from .gather import LARGEST_BLOCK, gather_reason, multiply_gathered, words_of
+from .chain import KroneckerSparse
 from .pattern import Pattern
-from .tensors import multiply_strided
 from .tiles import MOST_PROGRAMS, power_above, triton_reason
+from .views import multiply_strided
 
 Tensor = Any
+
+LARGEST_BLOCK = 32
+"""Maximum side of a block that is gathered: larger ones are compute-bound, and faster by tiles."""
+
+ELEMENTS, ROWS = 4096, 16
+"""Words of 4 bytes of Y that a program of 128 threads computes, and the maximum number of rows p among its elements."""
 
 MOST_HELD = 256
 """Maximum number of interdependent elements of an intermediate result, which are stored for every column."""
 
-ELEMENTS = 8192
+PAIR_ELEMENTS = 8192
 """Words of 4 bytes of the intermediate result that a program of 256 threads stores."""
+
+
+@dataclass(frozen=True)
+class GatherTile:
+    """The tile of one program: columns of the batch, rows p, diagonals j."""
+
+    n: int
+    p: int
+    j: int
+
+    def programs(self, pattern: Pattern, n: int) -> int:
+        """Return the number of programs of the grid for n columns."""
+        return pattern.a * -(-pattern.b // self.p) * -(-pattern.d // self.j) * -(-n // self.n)
 
 
 @dataclass(frozen=True)
@@ -36,12 +58,42 @@ class PairTile:
         return pair[0].a * -(-pair[1].d // self.j) * -(-n // self.n)
 
 
+def _long(elements: int, d: int, first: bool) -> tuple[int, int]:
+    """Return columns and diagonals, more of those that are contiguous: diagonals (`first`: batch-first), or columns."""
+    rest = max(16, elements)
+    j = min(power_above(d), rest // 4 if first else max(1, rest // 128))
+    return rest // j, j
+
+
+def gather_tile(pattern: Pattern, first: bool, words: int) -> GatherTile:
+    """Return the tile of a pattern; `words` is the number of words of an element's sum."""
+    p = min(ROWS, power_above(pattern.b))
+    n, j = _long(ELEMENTS // (p * words), pattern.d, first)
+    return GatherTile(n, p, j)
+
+
 def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> PairTile:
-    """Return the tile of a pair: long in the contiguous dimension, diagonals (batch-first) or columns (batch-last)."""
+    """Return the tile of a pair."""
     q, p = power_above(pair[0].c), power_above(pair[1].b)
-    rest = max(16, ELEMENTS // (q * p * words))
-    j = min(power_above(pair[1].d), rest // 4 if first else max(1, rest // 128))
-    return PairTile(rest // j, q, p, j)
+    n, j = _long(PAIR_ELEMENTS // (q * p * words), pair[1].d, first)
+    return PairTile(n, q, p, j)
+
+
+def words_of(dtype: str) -> int:
+    """Return the words of 4 bytes of a sum of this dtype."""
+    return {"float64": 2, "complex64": 2, "complex128": 4}.get(dtype, 1)
+
+
+def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
+    """Return the reason why the kernel does not support these patterns, or None."""
+    if reason := triton_reason():
+        return reason
+    for one in patterns:
+        if max(one.b, one.c) > LARGEST_BLOCK:
+            return f"blocks of {one} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
+        if gather_tile(one, True, words_of(dtype)).programs(one, n) > MOST_PROGRAMS:
+            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
+    return None
 
 
 def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
@@ -74,33 +126,56 @@ def fused_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
     return None
 
 
+def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
+    """Compute out (rows, n) = K x (cols, n) for any strides; sums of half precision are computed in float32."""
+    from .scalar_kernel import gather_factor
+
+    tile = gather_tile(pattern, out.stride(1) != 1, words_of(_name(x)))
+    sizes = {"N": tile.n, "P": tile.p, "J": tile.j}
+    programs = tile.programs(pattern, x.shape[1])
+    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), pattern.d, sizes, 4)
+
+
 def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:
     """Compute out = K1 K2 x for any strides; intermediate results of half precision are stored in float32."""
-    import torch
-
-    from .fused_kernel import multiply_pair
+    from .scalar_kernel import multiply_pair
 
     (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
-    tile = pair_tile(pair, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
+    tile = pair_tile(pair, out.stride(1) != 1, words_of(_name(x)))
+    sizes = {"N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
+    programs = tile.programs(pair, x.shape[1])
+    _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), d, sizes, 8)
+
+
+def _launch(
+    kernel: Any,
+    programs: int,
+    operands: Sequence[Tensor],
+    blocks: Sequence[int],
+    d: int,
+    sizes: dict[str, int],
+    warps: int,
+) -> None:
+    """Launch a kernel on x, the parameters, and y; complex elements are pairs of real ones."""
+    import torch
+
+    x, out = operands[0], operands[-1]
     parts = 2 if x.is_complex() else 1
-    operands = [torch.view_as_real(one) if parts == 2 else one for one in (x, *weights, out)]
-    starter(multiply_pair, (tile.programs(pair, x.shape[1]),), x)(
-        *operands,
+    starter(kernel, (programs,), x)(
+        *(torch.view_as_real(one) if parts == 2 else one for one in operands),
         x.shape[1],
-        b1,
-        c1,
-        b2,
-        c2,
+        *blocks,
         *(parts * stride for stride in (*x.stride(), *out.stride())),
         D=d,
         DOUBLE=x.dtype in (torch.float64, torch.complex128),
         PARTS=parts,
-        N=tile.n,
-        Q=tile.q,
-        P=tile.p,
-        J=tile.j,
-        num_warps=8,
+        **sizes,
+        num_warps=warps,
     )
+
+
+def _name(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)
@@ -122,5 +197,5 @@ class FusedChain:
             elif gather_reason((head,), n, self.dtype) is None:
                 multiply_gathered(factors[places[0]], head, x, target)
             else:
-                multiply_strided(factors[places[0]], head, x, target)
+                multiply_strided(KroneckerSparse((head,)), [factors[places[0]]], x, target)
             x = target

@@ -1,11 +1,9 @@
 """The roofline model on the paper's own device."""
 
-from __future__ import annotations
-
 import pytest
 
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
-from lcma.kernels.structured.roofline import A40, Roof, dense_seconds, structured_seconds
+from lcma.workbench.bench.blr_roofline import A40, Roof, dense_seconds, structured_seconds
 
 LAYERS = {
     (4096, 4096): (1024, 1024),

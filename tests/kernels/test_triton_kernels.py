@@ -1,0 +1,32 @@
+"""Triton's kernels in processes of their own: interpreted, their results are right; compiled, they fit the GPU."""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CHECKS = [str(path.relative_to(HERE)) for path in sorted(HERE.rglob("checks_*.py"))]
+
+
+@pytest.fixture(autouse=True)
+def _triton():
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CHECKS if name.endswith("interpreted.py")])
+def test_interpreted_kernels_are_right(run_checks, name):
+    run_checks(name, TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CHECKS if name.endswith(("compiled.py", "precompile.py"))])
+def test_compiled_kernels_fit_sm_90(run_checks, tmp_path, name):
+    run_checks(name, TRITON_CACHE_DIR=str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["80", "89"])
+def test_kernels_are_compiled_for_older_gpus_or_refused(run_checks, tmp_path, arch):
+    run_checks("cuda/checks_other_gpus.py", TRITON_CACHE_DIR=str(tmp_path), ARCH=arch)

@@ -1,0 +1,52 @@
+"""What a row needs before anything is timed: torch, a measured GPU, and results that are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import PlanError, VerificationError
+from .case import Options
+
+
+def require_measured_gpu() -> None:
+    """Check that there is a GPU with a measured profile.
+
+    Raises:
+        PlanError: there is none.
+    """
+    from ...kernels.cuda.machine import device_profile, require_device
+    from ...kernels.planning.profile import ESTIMATED
+
+    require_device()
+    if device_profile(0).source == ESTIMATED:
+        raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
+
+
+def seeded_torch(options: Options, measured: bool = False) -> Any:
+    """Return torch with the options' seed and strict products; `measured`: a GPU must have a measured profile.
+
+    Raises:
+        PlanError: torch is not installed, or there is no such device.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    if options.device == "cuda":
+        from ...kernels.cuda.machine import require_device
+
+        (require_measured_gpu if measured else require_device)()
+    torch.manual_seed(options.seed)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return torch
+
+
+def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:
+    """Return the error.
+
+    Raises:
+        VerificationError: it is greater than the limit, or not a number.
+    """
+    if not error <= limit:
+        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was {done}")
+    return error

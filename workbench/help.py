@@ -1,0 +1,159 @@
+"""What `--help` shows beside the options: commands by user, examples, and the options that are listed first."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+GROUPS = {
+    "Find": {
+        "search": "Search for schemes of low rank; finds are certified and stored in the catalogue.",
+        "improve": "Improve the catalogue: ranks behind the best known ones, fronts of structured targets.",
+        "resume": "Continue a search or an improvement from its folder.",
+        "status": "Show the progress of searches and improvements.",
+        "merge": "Merge the finds of several searches.",
+        "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
+        "additions": "Find a program with few additions.",
+        "recombine": "Combine the products of several schemes into the cheapest scheme.",
+        "compose": "Compose the best scheme for a size from those of the catalogue.",
+        "explore": "Show the flip graph around schemes, modulo 2.",
+        "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
+    },
+    "Prove": {
+        "verify": "Prove or refute the schemes in files.",
+        "same": "Compare two schemes up to change of basis and permutation of roles.",
+        "convert": "Verify a scheme file and write it in another format.",
+    },
+    "Keep": {
+        "list": "List the schemes of the catalogue.",
+        "show": "Show a scheme: equations, costs, certificate, provenance.",
+        "add": "Verify schemes from files and store them in the catalogue.",
+        "export": "Write schemes of the catalogue as text.",
+        "rename": "Give one of your schemes, or an added name of any scheme, another name.",
+        "remove": "Remove your own schemes from the catalogue, by name or by the start of their digest.",
+    },
+    "Run": {
+        "run": "Multiply the matrices of two files by a certified scheme, or by the fastest plan.",
+        "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
+        "plan": "Show how a product would be run, and why.",
+        "suggest": "List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.",
+        "tune": "Measure the best candidates for a product, and use the measured times in later plans.",
+        "structure": "Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.",
+        "compress": "Replace the linear weights of a stored model by structured ones, and report every layer.",
+    },
+    "Report": {
+        "demo": "Find, prove, store and run a scheme, in about a minute.",
+        "doctor": "Show processor, libraries and folders of this machine, and prove the shipped schemes again.",
+        "bench": "Run a suite of benchmarks: interleaved, checked first, stored as rows.",
+        "analyse": "Count the savings and costs of schemes in causal attention.",
+        "report": "Write schemes, benchmarks and figures as pages and pictures.",
+        "site": "Write the catalogue as static pages into the folder OUT.",
+        "cache": "Show or clear the compiled code that lcma keeps.",
+    },
+}
+"""The commands with a line on each, by what a user wants to do."""
+
+EXAMPLES = {
+    "add": ("found.json --name mine", "*.exp --improved --source 'doi:10.1000/1'"),
+    "additions": ("strassen", "3x3x3 --time 1m --out program.json"),
+    "analyse": ("causal", "causal --scheme eca-stage1 --levels 2"),
+    "bench": ("", "causal --budget 8m"),
+    "cache": ("", "--clear"),
+    "compose": ("8x8x8 --dry-run --explain", "12x12x12 --out scheme.json"),
+    "compress": (
+        "model.safetensors --dry-run",
+        "model.safetensors --out small.safetensors --kind monarch",
+    ),
+    "convert": ("scheme.txt scheme.json", "scheme.json - --to exp"),
+    "demo": ("", "--size 1024 --rounds 3"),
+    "doctor": ("", "--profile"),
+    "explore": ("strassen --radius 3", "laderman --limit 5000 --out graph.svg"),
+    "export": ("strassen", "--all --out schemes/"),
+    "improve": ("4x4x4:tri-out --time 10m --out runs/tri", "5x5x5 --up-to --dry-run"),
+    "lift": ("runs/a", "4x4x4-r47-mod2 --ring Q"),
+    "list": ("3x3x3", "--records --json"),
+    "merge": ("runs/a runs/b", "runs/* --out finds.jsonl"),
+    "plan": ("4096 4096 4096", "8192 8192 8192 --device cuda --dtype bfloat16 --explain"),
+    "recombine": ("strassen winograd", "runs/a --time 5m"),
+    "remove": ("mine", "0123456789ab"),
+    "rename": ("mine yours", "0123456789ab mine"),
+    "report": ("catalogue --out catalogue.md", "benchmarks --results docs/results --out benchmarks.md"),
+    "resume": ("runs/a", "runs/a --time 2h --count 10"),
+    "run": ("strassen a.npy b.npy --out c.npy", "auto a.npy b.npy --check"),
+    "same": ("strassen winograd", "laderman found.json"),
+    "search": ("3x3x3", "4x4x4:tri-out --rank 34 --time 10m --out runs/a"),
+    "show": ("strassen", "3x3x3 --json"),
+    "site": ("pages", "pages --results docs/results"),
+    "solve": ("2x2x2 --rank 7", "2x2x2 --rank 6 --ring Z2 --prove"),
+    "status": ("runs/a", "runs/* --json"),
+    "structure": ("weight.npy", "model.safetensors:up --density 0.25 --device cuda"),
+    "suggest": ("4096 4096 4096", "11008 4096 --density 0.25"),
+    "time": ("strassen 2048", "auto 4096 1024 4096 --dtype float64"),
+    "tune": ("4096 4096 4096", "--from shapes.csv --budget 8m"),
+    "verify": ("scheme.json", "schemes/ --quiet --jobs 2"),
+}
+"""Two command lines a command, without `lcma` and its name."""
+
+FIRST = {
+    "bench": "patterns budget out device dry_run as_json",
+    "compress": "out what device dry_run as_json",
+    "improve": "seconds jobs device out dry_run as_json",
+    "plan": "device dtype scheme strategy explain as_json",
+    "run": "device dtype levels out check as_json",
+    "search": "rank ring seed seconds count jobs device out dry_run as_json",
+    "structure": "density batch device out as_json",
+    "suggest": "density dtype device top as_json",
+    "time": "size levels device dtype rounds as_json",
+    "tune": "file device dtype budget as_json",
+    "verify": "methods ring target jobs as_json quiet",
+}
+"""Of commands with many options, those that most users need, by the names of their parameters."""
+
+
+class SchemeName(click.ParamType[str]):
+    """A name of a scheme or a target, or a file; the shell completes them."""
+
+    name = "scheme"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from ..schemes_db.catalog import Catalog
+
+        with Catalog.open() as catalog:
+            rows = catalog.entries()
+        targets = "TARGET" in str(param.metavar)
+        names = dict.fromkeys(row.target if targets else row.name or row.target for row in rows)
+        files = [] if targets else [CompletionItem(incomplete, type="file")]
+        return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
+
+
+class Command(click.Command):
+    """A command whose help has the common options first and ends with examples; the shell completes schemes."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for param in self.params:
+            if re.search("SCHEME|TARGET", str(param.metavar)) and param.type is click.STRING:
+                param.type = SchemeName()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        common: list[tuple[str, str]] = []
+        rest: list[tuple[str, str]] = []
+        first = FIRST.get(self.name or "", "").split()
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                (common if not first or param.name in (*first, "help") else rest).append(record)
+        for title, records in (("Options", common), ("More options", rest)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write_text("Anywhere: --wide (all columns of tables), --force (replace files without a question).")
+        with formatter.section("Examples"):
+            for arguments in EXAMPLES[self.name or ""]:
+                formatter.write(f"{'':{formatter.current_indent}}lcma {self.name} {arguments}".rstrip() + "\n")
