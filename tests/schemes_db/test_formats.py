@@ -94,7 +94,7 @@ def test_wide_and_fractional_names():
     assert expression.parse_linear("a11 - a11") == {}
     (product,) = expression.parse_products("-(a11)(b11)*c11/3")
     assert product.scalar == Fraction(-1, 3)
-    assert len(product.forms) == 3
+    assert len(product.factors) == 3
 
 
 def test_exp_dialects():
