@@ -110,7 +110,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
             for call in contenders.values():
                 for _ in range(CALLS):
                     call()
-            torch.cuda.synchronize()
+                torch.cuda.synchronize()  # one's queue would hide the host's time of the next
             if time.perf_counter() - began > LONGEST:
                 break
         for name, call in contenders.items():
