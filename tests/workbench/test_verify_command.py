@@ -48,6 +48,14 @@ def test_what_is_no_scheme_is_an_error_where_it_was_named(run, folder):
     assert err.count("\n") == 1
 
 
+def test_a_folder_without_a_scheme_proves_nothing(run, tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing of the kind\n")
+    code, out, err = run(tmp_path)
+    assert (code, out) == (65, "")
+    left = "1 files are no schemes and were left out"
+    assert err == f"lcma: no scheme lies below {tmp_path}; {left}; name the files themselves\n"
+
+
 def test_faults_in_a_folder_count(run, folder):
     (folder / "wrong.exp").write_text(written.exp(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
     code, out, err = run(folder)

@@ -158,7 +158,11 @@ def command(
             click.echo(answer.err, nl=False, err=True)
     if folders:
         note = f"; {skipped} files are no schemes and were left out" if skipped else ""
-        click.echo(f"lcma: {valid} of {schemes} schemes are valid{note}", err=True)
+        if schemes or code:
+            click.echo(f"lcma: {valid} of {schemes} schemes are valid{note}", err=True)
+        else:  # nothing was proven: scripts must not take it for a proof
+            click.echo(f"lcma: no scheme lies below {', '.join(folders)}{note}; name the files themselves", err=True)
+            code = SchemeFormatError.exit_code
     return code
 
 
