@@ -39,7 +39,7 @@ MOST_CLASSES, MOST_JOBS = 1024, 256
 """Classes that are remembered, of which the least recently used ones are dropped, and jobs that wait: a new class is
 prepared by a later call."""
 
-LAST_SECONDS = 10.0
+LAST_SECONDS = 5.0
 """Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
 SWITCH_SECONDS = 1e-4

@@ -172,7 +172,7 @@ def test_the_message_names_the_mend():
         (lambda: lcma.KSLinear(96, 64), "patterns must be a Pattern or a tuple or a list, not 96"),
         (lambda: lcma.certify("strassen"), "a Scheme, as lcma.resolve(name)[0] gives, not 'strassen'"),
         (lambda: lcma.FastLinear(8, -8), "out_features must be at least 0, not -8"),
-        (lambda: lcma.compress_(model, "monarh"), "kind 'monarh' is not known; choose one of"),
+        (lambda: lcma.compress_(model, "monarh"), "kind 'monarh' is not known; did you mean monarch?"),
     ):
         with pytest.raises(LcmaError) as caught:
             call()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcma.errors import PlanError
+from lcma.errors import LcmaError, PlanError
 from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.codegen.programs import program_for
 from lcma.kernels.cpu.int8 import DEPTH, Int8Leaf
@@ -112,7 +112,7 @@ def test_wider_integers_are_bounded_by_c_alone(strassen, dtype):
 )
 def test_what_is_refused_says_why_in_one_line(strassen, largest, levels, message):
     a = np.full((4, 4), -30, np.int8)
-    with pytest.raises(PlanError, match=message) as caught:
+    with pytest.raises(LcmaError, match=message) as caught:
         matmul(a, a, strassen, levels, max_abs=largest)
     assert "\n" not in str(caught.value)
     assert "mask" not in str(caught.value)  # of every strategy's reasons the one that matters

@@ -146,7 +146,7 @@ def test_walks_never_make_a_half_product_full(name):
 def test_only_ternary_schemes_are_walked_on(strassen):
     with pytest.raises(PlanError, match="ternary walk can't start"):
         polished(strassen.over_z2())
-    with pytest.raises(PlanError, match="choose plain or shared"):
+    with pytest.raises(PlanError, match="choose one of plain, shared"):
         polished(strassen, goal="nonzeros")
 
 

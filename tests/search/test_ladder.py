@@ -113,7 +113,7 @@ def test_moves_between_formats_have_names_and_an_order(walk):
     assert set(MOVES) < set(format_move_names())
     with pytest.raises(PlanError, match="none of the moves project, product leads from 2x2x2 to 2x2x3"):
         change_format(pool, named((2, 2, 3)), ("project", "product"))
-    with pytest.raises(PlanError, match="choose from merge, extend, project, product"):
+    with pytest.raises(PlanError, match="choose one of merge, extend, project, product"):
         change_format(pool, aim, ("jump",))
     with pytest.raises(PlanError, match="registered already"):
         register_format_move("merge", None)

@@ -39,7 +39,7 @@ def test_a_nested_sum_is_invariant_and_exact(axis):
 def test_what_encloses_no_other_is_refused():
     with pytest.raises(PlanError, match="odd number of blocks along m"):
         nested_sum(plain((3, 2, 2)), plain((2, 2, 2)), "m")
-    with pytest.raises(PlanError, match="choose m, k or n"):
+    with pytest.raises(PlanError, match="choose one of m, k, n"):
         nested_sum(plain((2, 2, 2)), plain((2, 2, 2)), "x")
     with pytest.raises(PlanError, match="take them modulo 2"):
         nested_sum(naive(Target.general(2, 2, 2)), plain((2, 2, 2)), "m")

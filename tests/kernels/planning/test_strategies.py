@@ -126,7 +126,7 @@ def test_what_is_no_strategy_is_refused():
     [
         ("strips", "the product has no triangle"),
         ("fastest", "strategy 'fastest' is not known; choose one of"),
-        ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of bmm, "),
+        ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of dense, "),
     ],
 )
 def test_a_strategy_without_a_candidate_is_refused_by_name(strategy, reason):
