@@ -10,13 +10,11 @@ import time
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import compile_process, decision_for, learning, machine_for
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
@@ -27,8 +25,6 @@ from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
 from lcma.kernels.planning.trials import clock
-from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
-from lcma.kernels.planning.trials.trial import BLOCK, begun
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
@@ -305,24 +301,6 @@ def test_new_classes_are_bounded(learner, monkeypatch):
     assert len(learner._lessons) == 5
 
 
-@pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
-def test_a_clock_that_fails_costs_no_product(fails):
-    def broken(*_):
-        raise OSError("no clock")
-
-    failing = clock.HostClock()
-    setattr(failing, fails, broken)
-
-    class Product:
-        def run(self, a, b, out=None):
-            return "product"
-
-    plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
-    lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
-    executor = LearningExecutor(Request(4, 4, 4), lesson)
-    assert [executor.run(1, 2) for _ in range(8)] == ["product"] * 8
-
-
 def test_nothing_is_learned_in_a_process_group(learner, tmp_path):
     torch = pytest.importorskip("torch")
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
@@ -383,49 +361,6 @@ def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
         multiply_until(a, b, lambda lesson: len(strategy.runs) > 1)
     finally:
         unregister_strategy(strategy)
-
-
-def test_interrupted_calls_do_not_starve_a_challenger():
-    class Works:
-        workspace = 0
-
-        def run(self, a, b, out=None):
-            time.sleep(1e-4)
-
-    class Interrupted(Works):
-        calls = 0
-
-        def run(self, a, b, out=None):
-            self.calls += 1
-            raise KeyboardInterrupt
-
-    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Works(), 1: Interrupted()}
-    for _ in range(60):
-        try:
-            executor.run(None, None)
-        except KeyboardInterrupt:
-            assert lesson.trial.outstanding == 0
-    assert executor._executors[1].calls > 3 * BLOCK
-
-
-def test_operands_at_fault_do_not_cost_a_contender_its_place():
-    """What the leader cannot run either says nothing of the challenger."""
-
-    class Picky:
-        workspace = 0
-
-        def run(self, a, b, out=None):
-            raise PlanError("these operands do not fit")
-
-    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Picky(), 1: Picky()}
-    for _ in range(12):
-        with pytest.raises(PlanError, match="do not fit"):
-            executor.run(None, None)
-    assert not lesson.trial.failed
 
 
 def test_the_process_finds_candidates_of_products_by_factors(home):

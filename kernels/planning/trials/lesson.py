@@ -190,8 +190,8 @@ class LearningExecutor:
         """Run the contender that the trial chooses; without its checks if it can repeat a checked call."""
         lesson = self.lesson
         contender, counts = lesson.begin()
-        began = None if counts is None else _reading(lesson.clock.begin)
         try:
+            began = None if counts is None else _reading(lesson.clock.begin)
             executor: Any = self._executor(contender)
             run = executor.run if checked or not hasattr(executor, "again") else _repeated(executor)
             result = run(a, b, out)
@@ -229,5 +229,5 @@ def _reading(read: Callable[[], Reading]) -> Reading | None:
     """Return what a clock reads; None if it fails: the product is right without."""
     try:
         return read()
-    except Exception:
+    except Exception:  # whatever a clock raises, the caller's product does not depend on it
         return None

@@ -1,0 +1,98 @@
+"""Lessons without a machine: clocks and contenders that fail, and calls that are interrupted."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lcma.errors import PlanError
+from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
+from lcma.kernels.planning.trials.trial import BLOCK, begun
+from lcma.kernels.request import Request
+
+SIZES = 656, 648, 664
+
+
+@pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
+def test_a_clock_that_fails_costs_no_product(fails):
+    def broken(*_):
+        raise OSError("no clock")
+
+    failing = clock.HostClock()
+    setattr(failing, fails, broken)
+
+    class Product:
+        def run(self, a, b, out=None):
+            return "product"
+
+    plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
+    lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
+    executor = LearningExecutor(Request(4, 4, 4), lesson)
+    assert [executor.run(1, 2) for _ in range(8)] == ["product"] * 8
+
+
+def test_interrupted_calls_do_not_starve_a_challenger():
+    class Works:
+        workspace = 0
+
+        def run(self, a, b, out=None):
+            time.sleep(1e-4)
+
+    class Interrupted(Works):
+        calls = 0
+
+        def run(self, a, b, out=None):
+            self.calls += 1
+            raise KeyboardInterrupt
+
+    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Works(), 1: Interrupted()}
+    for _ in range(60):
+        try:
+            executor.run(None, None)
+        except KeyboardInterrupt:
+            assert lesson.trial.outstanding == 0
+    assert executor._executors[1].calls > 3 * BLOCK
+
+
+def test_operands_at_fault_do_not_cost_a_contender_its_place():
+    """What the leader cannot run either says nothing of the challenger."""
+
+    class Picky:
+        workspace = 0
+
+        def run(self, a, b, out=None):
+            raise PlanError("these operands do not fit")
+
+    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Picky(), 1: Picky()}
+    for _ in range(12):
+        with pytest.raises(PlanError, match="do not fit"):
+            executor.run(None, None)
+    assert not lesson.trial.failed
+
+
+def test_an_interrupted_clock_leaves_later_calls_timed():
+    class Product:
+        def run(self, a, b, out=None):
+            return "product"
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    timer = clock.HostClock()
+    lesson = Lesson(Request(*SIZES), [None], begun(1), timer, lambda _: None, lambda _: None)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Product()}
+    timer.begin = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        executor.run(1, 2)
+    del timer.begin
+    for _ in range(4):
+        executor.run(1, 2)
+    assert lesson.trial.led
