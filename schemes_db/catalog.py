@@ -485,9 +485,8 @@ class Catalog:
         run = run if run.started else dataclasses.replace(run, started=now())
         values = [getattr(run, name) for name in COLUMNS]
         with self._writing() as connection:
-            connection.execute(
-                f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(values))})", values
-            )
+            places = ", ".join("?" * len(values))
+            connection.execute(f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({places})", values)
 
     def runs(self) -> list[RunRecord]:
         """The searches that were recorded, oldest first."""
@@ -496,8 +495,6 @@ class Catalog:
 
     def measurements(self, digest: str) -> list[dict[str, object]]:
         """The measured figures of a scheme, oldest first."""
-        rows = self._rows(
-            "SELECT what, value, unit, machine, detail, taken FROM measurements WHERE digest = ? ORDER BY id", (digest,)
-        )
         keys = ("what", "value", "unit", "machine", "detail", "taken")
+        rows = self._rows(f"SELECT {', '.join(keys)} FROM measurements WHERE digest = ? ORDER BY id", (digest,))
         return [{**dict(zip(keys, row, strict=True)), "detail": json.loads(row[4])} for row in rows]

@@ -73,7 +73,7 @@ class Device:
                 with self.current():
                     require_device(self.index)
             except PlanError as error:
-                raise PlanError(f"{error}; without --device the processor is taken") from None
+                raise PlanError(f"{error}; without --device the CPU is used") from None
 
 
 class DeviceType(click.ParamType[Device]):

@@ -149,7 +149,8 @@ def format_for(path: str | Path) -> str:
     for name, format_ in WRITERS.items():
         if Path(path).suffix == format_.SUFFIX:
             return name
-    raise LcmaError(f"can't tell the format of {str(path)!r}; name one of {', '.join(WRITERS)}")
+    mend = f"name one (format=, or --to of lcma convert): {', '.join(WRITERS)}"
+    raise LcmaError(f"can't tell the format of {str(path)!r}; {mend}")
 
 
 def write_file(

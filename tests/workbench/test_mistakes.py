@@ -150,7 +150,7 @@ def test_no_gpu_and_no_torch(run, folder, line, monkeypatch):
 
     monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
     code, out, err = run(*line.split())
-    assert (code, out, err) == (3, "", "lcma: torch sees no GPU; without --device the processor is taken\n")
+    assert (code, out, err) == (3, "", "lcma: torch sees no GPU; without --device the CPU is used\n")
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     monkeypatch.setitem(sys.modules, "torch", None)

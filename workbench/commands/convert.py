@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from ...errors import LcmaError
 from ...schemes_db import parse_ring, parse_target
-from ...schemes_db.formats import FORMATS, WRITERS, render
+from ...schemes_db.formats import FORMATS, WRITERS, format_for, render
 from ...schemes_db.formats.parts import companions
 from ...verify import load
 from ..destination import claim, write
@@ -45,7 +44,7 @@ def command(
     if destination != "-":
         claim(destination, [source, *companions(Path(source))])
     scheme, _ = load(source, from_format, wanted, over, allow_pickle=allow_pickle, rounded=rounded)
-    to_format = to_format or _format_for(destination)
+    to_format = to_format or format_for(destination)
     content = render(scheme, to_format)
     if destination == "-":
         click.echo(content, nl=False)
@@ -55,12 +54,3 @@ def command(
         print_json({"file": destination, "format": to_format, **scheme_facts(scheme)})
     else:
         click.echo(f"{destination}: {scheme!r}", err=True)
-
-
-def _format_for(destination: str) -> str:
-    """The first format whose files end as the destination does."""
-    suffix = Path(destination).suffix
-    for name, format_ in WRITERS.items():
-        if suffix == format_.SUFFIX:
-            return name
-    raise LcmaError(f"can't tell the format of {destination!r}; name one with --to ({', '.join(WRITERS)})")

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from ...errors import DamagedRowError
-from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
+from ...schemes_db.formats import WRITERS, render
 from ...schemes_db.names import file_stem
 from ..board import board_cells, composed
 from ..destination import claim, write
@@ -61,20 +60,11 @@ def _export_one(scheme: str, format_: str, out: str | None) -> None:
     if out is not None:
         claim(out, [scheme])
     found, certificate = scheme_argument(scheme)
-    content = _content(found, certificate, format_)
+    content = render(found, format_, certificate)
     if out is None:
         click.echo(content, nl=False)
     else:
         write(out, content)
-
-
-def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
-    """The scheme in a format, with its certificate where the format can hold one."""
-    if format_ == lcma_json.NAME:
-        return lcma_json.render(scheme, certificate).encode()
-    if format_ == lcma_npz.NAME:
-        return lcma_npz.render(scheme, certificate)
-    return render(scheme, format_)
 
 
 def _export_all(format_: str, folder: Path) -> int:
@@ -88,7 +78,8 @@ def _export_all(format_: str, folder: Path) -> int:
             claim(path)
         for path, entry in zip(paths, entries, strict=True):
             try:
-                write(path, _content(*stored_scheme(catalog, entry.digest), format_))
+                found, certificate = stored_scheme(catalog, entry.digest)
+                write(path, render(found, format_, certificate))
             except DamagedRowError as error:
                 damaged += 1
                 click.echo(f"lcma: {error}", err=True)
@@ -106,7 +97,7 @@ def _export_records(format_: str, folder: Path) -> None:
                 scheme, certificate = composed(cell.part, cell.shape, catalog)
                 name = f"{cell.name}-r{scheme.rank}-{scheme.digest[:12]}{WRITERS[format_].SUFFIX}"
                 claim(folder / name)
-                write(folder / name, _content(scheme, certificate, format_))
+                write(folder / name, render(scheme, format_, certificate))
                 index.append(
                     {
                         "format": cell.name,
