@@ -229,7 +229,7 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
 def test_a_chain_is_multiplied_by_halves():
     patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
     matrix = FactoredMatrix.random(patterns, dtype="float32")
-    request = request_of(matrix.structure, 9, "tf32x3", device="cuda")
+    request = request_of(matrix.structure, 9, precision="fp32-accurate", device="cuda")
     plan = decision_for(request, strategy="split").plan
     factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
     executor = plan.build()

@@ -8,6 +8,7 @@ from lcma.kernels import decision_for  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.precision import fields_of  # noqa: E402
 
 BATCH = 25_088
 
@@ -27,7 +28,7 @@ CASES = [
 @pytest.mark.parametrize("pattern", [Pattern(1, 64, 1024, 128), Pattern(1, 1024, 64, 128)], ids=str)
 @pytest.mark.parametrize(("strategy", "dtype", "layout"), CASES)
 def test_the_product_is_right_beyond_two_billion_elements(strategy, dtype, layout, pattern):
-    request = request_of(KroneckerSparse.of(pattern), BATCH, dtype, layout, device="cuda")
+    request = request_of(KroneckerSparse.of(pattern), BATCH, **fields_of(dtype), order=layout, device="cuda")
     bench = CudaBench()
     a, b, out = bench.operands(request, 0)
     out.fill_(torch.nan)
