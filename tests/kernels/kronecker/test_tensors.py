@@ -301,7 +301,7 @@ def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
         assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
         names.add(tile)
     strategy = strategies("cuda")["structured", "tiled"]
-    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, layout, device="cuda")
+    request = request_of(KroneckerSparse.of(pattern), 1000, order=layout, device="cuda", **fields_of(dtype))
     proposals = strategy.propose(request, machine_for(request))
     assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
     for one in proposals:
