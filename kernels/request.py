@@ -68,13 +68,12 @@ class Layout(StrEnum):
 class Request:
     """One product C = A B, A (*batch_a, m, k) and B (*batch_b, k, n); the batches broadcast.
 
-    `layouts` and `structures` are those of A, B and C; with `shared`, B is the transpose of A. `static`
-    names the operand ("A" or "B") that is the same in every call. `max_workspace` is in bytes;
-    `max_extra_bytes` bounds the bytes of an expanded structured operand beyond its parameters.
-    `max_error` bounds the a-priori error of an element relative to k max|A| max|B|. `max_abs` is the
-    largest magnitude of an entry of integer A and B, as stated by the caller: nothing may overflow
-    then. It is required for int8; its C is int32. `precision` permits products on a GPU in another arithmetic
-    than that of the dtype, which is how operands and results are stored: one of `NAMES`.
+    `dtype` is how A and B are stored; `precision` permits a GPU to multiply them in another arithmetic (one of
+    `precision.NAMES`; None: that of the dtype). `layouts` and `structures` are those of A, B and C. `static` names the
+    operand ("A" or "B") that is the same in every call. `max_workspace` is in bytes; `max_extra_bytes` bounds the bytes
+    of an expanded structured operand beyond its parameters. `max_error` bounds the a-priori error of an element
+    relative to k max|A| max|B|. `max_abs` is the largest magnitude of an entry of integer A and B, as stated by the
+    caller: nothing may overflow then. It is required for int8; its C is int32.
 
     `ring` is None for products of real numbers; else the product is exact in the ring, and over GF(2)
     of the dtype "bit" (m, k and n count bits). `out_dtype` is the dtype of C if it is not implied by
@@ -94,7 +93,6 @@ class Request:
     layouts: tuple[Layout, Layout, Layout] = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
     static: str | None = None
     structures: tuple[Structure, Structure, Structure] = PLAIN
-    shared: bool = False
     max_error: float | None = None
     max_workspace: int | None = None
     max_abs: int | None = None
@@ -201,7 +199,6 @@ class Request:
         max_workspace: int | None = None,
         max_abs: int | None = None,
         structures: tuple[Structure, Structure, Structure] = PLAIN,
-        shared: bool = False,
     ) -> Request:
         """Return the request for `a @ b`, into `out` if given.
 
@@ -244,7 +241,6 @@ class Request:
             max_workspace=max_workspace,
             max_abs=max_abs,
             structures=structures,
-            shared=shared,
         )
 
     @property
@@ -270,7 +266,7 @@ class Request:
     @property
     def is_dense(self) -> bool:
         """True if A, B and C are plain matrices of machine numbers."""
-        return self.ring is None and self.structures == PLAIN and not self.shared
+        return self.ring is None and self.structures == PLAIN
 
     @property
     def triangle(self) -> Triangle | None:
@@ -278,7 +274,12 @@ class Request:
         found = [i for i, structure in enumerate(self.structures) if structure is not DENSE]
         if len(found) != 1 or not isinstance(structure := self.structures[found[0]], Triangular):
             return None
-        return Triangle(SIDES_OF[found[0]], structure.upper, self.shared)
+        return Triangle(SIDES_OF[found[0]], structure.upper, structure.shared)
+
+    @property
+    def shared(self) -> bool:
+        """True if B is the transpose of A, and C one triangle of their product."""
+        return isinstance(structure := self.structures[2], Triangular) and structure.shared
 
     @property
     def mask(self) -> BlockMask | None:
@@ -401,7 +402,7 @@ SIDES_OF = dict(enumerate(SIDES))
 
 def structures_of(triangle: Triangle) -> tuple[Structure, Structure, Structure]:
     """Return the structures of A, B and C of a triangular product."""
-    a, b, c = (Triangular(triangle.upper) if side == triangle.side else DENSE for side in SIDES)
+    a, b, c = (Triangular(triangle.upper, triangle.shared) if side == triangle.side else DENSE for side in SIDES)
     return a, b, c
 
 

@@ -23,7 +23,6 @@ def request_of(
     max_workspace: int | None = None,
     max_abs: int | None = None,
     structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
-    shared: bool = False,
 ) -> Request:
     """Return the request for `a @ b` of tensors, whatever torch's current setting of tf32 is.
 
@@ -60,7 +59,6 @@ def request_of(
         max_workspace=max_workspace,
         max_abs=max_abs,
         structures=structures,
-        shared=shared,
         precision=precision,
     )
 

@@ -134,7 +134,7 @@ def _names() -> dict[str, str]:
 
 def _request(row: Row) -> Request:
     triangle = None if row["triangle"] is None else Triangle(**row["triangle"])
-    structured = {} if triangle is None else {"structures": structures_of(triangle), "shared": triangle.shared}
+    structured = {} if triangle is None else {"structures": structures_of(triangle)}
     return Request(
         row["m"],
         row["k"],
