@@ -17,9 +17,11 @@ def wait_for_all(counter, programs):
     last arrives and leaves the other bits unchanged: the counter needs no reset.
     """
     tl.debug_barrier()
+    # 2147483647 is the largest int32: the sum over all programs is 2^31 whatever their number.
     step = tl.where(tl.program_id(0) == 0, 2147483647 - (programs - 2), 1)
     old = tl.atomic_add(counter, step, sem="acq_rel", scope="gpu")
     seen = old
+    # The highest bit, the sign, is that of this program's arrival until the last one has arrived.
     while (seen ^ old) >= 0:
         seen = tl.atomic_add(counter, 0, sem="acquire", scope="gpu")
     tl.debug_barrier()
@@ -28,11 +30,14 @@ def wait_for_all(counter, programs):
 @triton.jit
 def prefetch_rows(weights, count, m, k, programs, ROWS: tl.constexpr, AHEAD: tl.constexpr):
     """Prefetch the weights of this program's first AHEAD items of `multiply_rows` into the L2."""
+    # Elements of a line of the cache: 1024 bits.
     LINE: tl.constexpr = 1024 // weights.dtype.element_ty.primitive_bitwidth
     across = tl.cdiv(m, ROWS)
+    # The items program, program + programs, ... before this one are requested, at most AHEAD of them.
     for item in range(tl.program_id(0), tl.minimum(count * across, AHEAD * programs), programs):
         b = (item // across).to(tl.int64)
         start, last = (b * m + item % across * ROWS) * k, (b + 1) * m * k - 1
+        # Its first `line` elements are requested, 128 lines of the cache a step; beyond the block its last one.
         for line in range(0, ROWS * k, 128 * LINE):
             place = tl.minimum(start + line + tl.arange(0, 128) * LINE, last)
             tl.inline_asm_elementwise(
@@ -75,6 +80,7 @@ def multiply_rows(
     """
     across = tl.cdiv(m, ROWS)
     s = tl.arange(0, N)
+    # The items program, program + programs, ... before this one are stored.
     for item in range(tl.program_id(0), count * across, programs):
         b = (item // across).to(tl.int64)
         i = item % across * ROWS + tl.arange(0, ROWS)
@@ -82,6 +88,7 @@ def multiply_rows(
         rows = weights + (b * m + i) * k
         given = x + b * x_block
         total = tl.zeros((ROWS, K if N == 1 else N), tl.float32)
+        # total: the sum over j < start; by element of a step if N is 1, as one reduction at the end is cheaper.
         for start in range(0, k, K):
             j = start + tl.arange(0, K)
             left = tl.load(
@@ -96,6 +103,7 @@ def multiply_rows(
                 column = tl.load(given + j * x_row, j < k, 0.0)  # [K]
                 total += left.to(tl.float32) * column.to(tl.float32)[None, :]
             else:
+                # Columns 0 to c - 1 are added.
                 for c in tl.static_range(N):
                     column = tl.load(given + j * x_row + c * x_col, (j < k) & (c < n), 0.0)  # [K]
                     part = tl.sum(left.to(tl.float32) * column.to(tl.float32)[None, :], 1)
@@ -134,8 +142,10 @@ def mix_ranks(
     needs no result of another program. L and M are B1 and B2 rounded up to powers of two.
     """
     l, k, s = tl.arange(0, L), tl.arange(0, M), tl.arange(0, N)
+    # The ranks program, program + programs, ... before r are stored.
     for r in range(tl.program_id(0), rank, programs):
         inner = tl.zeros((L, P if N == 1 else N), tl.float32)
+        # inner: the sum over j < start of every block l; by element of a step if N is 1.
         for start in range(0, p, P):
             j = start + tl.arange(0, P)
             here = (l < B1)[:, None] & (j < p)[None, :]
@@ -146,6 +156,7 @@ def mix_ranks(
             if N == 1:
                 inner += left * tl.load(given, here, 0.0).to(tl.float32)  # [L, P]
             else:
+                # Columns 0 to c - 1 are added.
                 for c in tl.static_range(N):
                     part = tl.sum(left * tl.load(given + c * x_col, here & (c < n), 0.0).to(tl.float32), 1)  # [L, P]
                     inner += tl.where(s[None, :] == c, part[:, None], 0.0)
