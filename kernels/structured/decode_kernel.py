@@ -28,8 +28,9 @@ def wait_for_all(counter, programs):
 
 
 @triton.jit
-def prefetch_rows(weights, count, m, k, programs, ROWS: tl.constexpr, AHEAD: tl.constexpr):
+def prefetch_rows(weights, sizes, programs, ROWS: tl.constexpr, AHEAD: tl.constexpr):
     """Prefetch the weights of this program's first AHEAD items of `multiply_rows` into the L2."""
+    count, m, k = sizes
     # Elements of a line of the cache: 1024 bits.
     LINE: tl.constexpr = 1024 // weights.dtype.element_ty.primitive_bitwidth
     across = tl.cdiv(m, ROWS)
@@ -55,17 +56,10 @@ def multiply_rows(
     weights,
     x,
     y,
-    count,
-    m,
-    k,
+    sizes,
     n,
-    x_block,
-    x_row,
-    x_col,
-    y_block,
-    y_major,
-    y_minor,
-    y_col,
+    x_strides,
+    y_strides,
     programs,
     GROUP: tl.constexpr,
     ROWS: tl.constexpr,
@@ -75,9 +69,13 @@ def multiply_rows(
 ):
     """Compute y[b, i, s] = sum over j of weights[b, i, j] x[b, j, s] for n <= N columns s; sums are float32.
 
-    weights (count, m, k) are contiguous; row i of y is at i // GROUP y_major + i % GROUP y_minor. An item is ROWS
-    rows of a block; program t of `programs` computes the items t, t + programs, ...; tensor cores are used if DOT.
+    weights of these sizes (count, m, k) are contiguous; strides of x are those of b, j and s. y has the strides block,
+    major, minor and col: row i of b is at b block + i // GROUP major + i % GROUP minor. An item is ROWS rows of a
+    block; program t of `programs` computes the items t, t + programs, ...; tensor cores are used if DOT.
     """
+    count, m, k = sizes
+    x_block, x_row, x_col = x_strides
+    y_block, y_major, y_minor, y_col = y_strides
     across = tl.cdiv(m, ROWS)
     s = tl.arange(0, N)
     # The items program, program + programs, ... before this one are stored.
@@ -126,8 +124,7 @@ def mix_ranks(
     rank,
     p,
     n,
-    x_row,
-    x_col,
+    x_strides,
     programs,
     B1: tl.constexpr,
     B2: tl.constexpr,
@@ -141,6 +138,7 @@ def mix_ranks(
     v (B1, rank, p), scales (rank, B2, B1) and z (B2, n, rank) are contiguous. An item is a rank with all its blocks: it
     needs no result of another program. L and M are B1 and B2 rounded up to powers of two.
     """
+    x_row, x_col = x_strides
     l, k, s = tl.arange(0, L), tl.arange(0, M), tl.arange(0, N)
     # The ranks program, program + programs, ... before r are stored.
     for r in range(tl.program_id(0), rank, programs):
@@ -185,20 +183,11 @@ def multiply_few_columns(
     counter,
     n,
     programs,
-    count1,
-    m1,
-    k1,
-    x_row,
-    x_col,
-    z_block,
-    z_minor,
-    z_col,
-    count2,
-    m2,
-    k2,
-    y_block,
-    y_row,
-    y_col,
+    first,
+    x_strides,
+    z_strides,
+    second,
+    y_strides,
     GROUP: tl.constexpr,
     B1: tl.constexpr,
     B2: tl.constexpr,
@@ -217,59 +206,31 @@ def multiply_few_columns(
 ):
     """Compute y (n columns) = W x of a low-rank or Monarch matrix, or (MIX) a BLAST one, in two stages.
 
+    `first` and `second` are the sizes (blocks, rows, columns) of the stages' weights v and u; strides are (row, col) of
+    x, (block, minor, col) of z as it is written, and (block, row, col) of y. Constants are no tuple: Triton records a
+    launch as JSON (see `precompile`), which keeps neither a tuple among the constants nor the names of its fields.
+
     The stages are separated by a barrier of all programs, all of which must be resident; with FIRST or LAST
-    alone only one of them is run, without a barrier. z (count2, n, k2) is the result of the first stage.
+    alone only one of them is run, without a barrier. z (blocks, n, columns of u) is the result of the first stage.
     """
+    m1, k1, k2 = first[1], first[2], second[2]
+    x_row, x_col = x_strides
+    z_block, z_minor, z_col = z_strides
+    y_block, y_row, y_col = y_strides
     if FIRST:
-        if not MIX:
-            multiply_rows(
-                v,
-                x,
-                z,
-                count1,
-                m1,
-                k1,
-                n,
-                k1 * x_row,
-                x_row,
-                x_col,
-                z_block,
-                1,
-                z_minor,
-                z_col,
-                programs,
-                GROUP,
-                ROWS1,
-                K1,
-                N,
-                DOT,
-            )
+        if MIX:
+            mix_ranks(v, scales, x, z, m1, k1, n, x_strides, programs, B1, B2, L, M, K1, N)
         else:
-            mix_ranks(v, scales, x, z, m1, k1, n, x_row, x_col, programs, B1, B2, L, M, K1, N)
+            multiply_rows(
+                *(v, x, z, first, n, (k1 * x_row, x_row, x_col), (z_block, 1, z_minor, z_col), programs),
+                *(GROUP, ROWS1, K1, N, DOT),
+            )
     if FIRST and LAST:
         if AHEAD > 0:
-            prefetch_rows(u, count2, m2, k2, programs, ROWS2, AHEAD)
+            prefetch_rows(u, second, programs, ROWS2, AHEAD)
         wait_for_all(counter, programs)
     if LAST:
         multiply_rows(
-            u,
-            z,
-            y,
-            count2,
-            m2,
-            k2,
-            n,
-            n * k2,
-            1,
-            k2,
-            y_block,
-            y_row,
-            0,
-            y_col,
-            programs,
-            1,
-            ROWS2,
-            K2,
-            N,
-            DOT,
+            *(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs),
+            *(1, ROWS2, K2, N, DOT),
         )
