@@ -11,7 +11,8 @@ import numpy as np
 
 from ...errors import PlanError
 from ..planning.strategy import Executor, Plan
-from ..request import INT8, SPLIT, Layout, Request
+from ..precision import TF32
+from ..request import INT8, Layout, Request
 from ..structure import Triangular, is_factored
 from .clock import interleaved
 from .precompile import compile_ahead
@@ -26,7 +27,7 @@ SPENT = 0.02
 
 
 class CudaBench:
-    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request is of tf32."""
+    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: standard normal numbers, or integers up to `max_abs`.
@@ -36,10 +37,10 @@ class CudaBench:
         import torch
 
         if not blank:
-            torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
+            torch.backends.cuda.matmul.allow_tf32 = request.precision == TF32
         generator = None if blank else torch.Generator("cuda").manual_seed(seed)
         device = "meta" if blank else "cuda"
-        dtype = torch.float32 if request.dtype in ("tf32", SPLIT) else getattr(torch, request.plain_dtype)
+        dtype = getattr(torch, request.dtype)
         shapes = (
             (*request.batch_a, request.m, request.k),
             (*request.batch_b, request.k, request.n),

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from functools import partial
 from queue import PriorityQueue
 
 import pytest
@@ -20,6 +21,8 @@ from lcma.kernels.cuda.precompile_worker import OfflineDriver
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.planner import plan_candidate
+from lcma.kernels.structured import decode
+from lcma.kernels.structured.block_low_rank import LowRank
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +127,20 @@ def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):
     assert kernels_of([call]) == []
     call()
     assert compilations == [True] * 4
+
+
+def test_numbers_in_tuples_are_part_of_what_is_asked(compilations, monkeypatch):
+    structure = LowRank(512, 512, 64)
+    monkeypatch.setattr(decode, "programs_of", lambda device: 132)
+    blank = partial(torch.empty, dtype=torch.bfloat16, device="meta")
+
+    def call():
+        decode._launches.cache_clear()
+        decode.multiply_few(structure, list(map(blank, structure.factor_shapes)), blank((512, 1)), blank((512, 1)))
+
+    assert compile_ahead([call]).failed == ()
+    call()
+    assert compilations == [True]
 
 
 def test_what_cannot_be_planned_or_compiled_is_left_to_its_launch(tmp_path, monkeypatch):
