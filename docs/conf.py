@@ -22,6 +22,7 @@ exclude_patterns = ["_build", "_ext"]
 default_role = "code"
 nitpicky = False
 highlight_language = "text"
+smartquotes_action = "qe"  # quotes and ellipses; `--` is typed in options
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -1,9 +1,11 @@
 """Pages that are generated from the code: commands, public names, formats, benchmarks."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import lcma
@@ -44,6 +46,12 @@ def test_every_command_and_every_option_has_its_place(extension):
                 for option in (*param.opts, *param.secondary_opts):
                     assert not option.startswith("-") or option in pages[name]
         assert f"[lcma {name}]({name}.md)" in pages["index"]
+        listed = pages[name].partition("## Arguments")[2] or pages[name].partition("## Options")[2]
+        lines = listed.splitlines()
+        assert not [line for line in lines if line.startswith(":") and len(line) < 5]
+        assert ("## Arguments" in pages[name]) == any(isinstance(param, click.Argument) for param in command.params)
+        outside = re.sub(r"```.*?```|`[^`]*`", "", pages[name], flags=re.S)
+        assert not re.search(r"(?<![\w-])--\w", outside), "an option in prose is code, as it is typed"
 
 
 def test_every_public_name_has_a_page(extension):
