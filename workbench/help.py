@@ -74,7 +74,7 @@ EXAMPLES = {
     "export": ("strassen", "--all --out schemes/"),
     "improve": ("4x4x4:tri-out --time 10m --out runs/tri", "5x5x5 --up-to --dry-run"),
     "lift": ("runs/a", "4x4x4-r47-mod2 --ring Q"),
-    "list": ("3x3x3", "--records --json"),
+    "list": ("3x3x3", "--where 'additions<=60' --where ternary"),
     "merge": ("runs/a runs/b", "runs/* --out finds.jsonl"),
     "plan": ("4096 4096 4096", "8192 8192 8192 --device cuda --dtype bfloat16 --explain"),
     "recombine": ("strassen winograd", "runs/a --time 5m"),

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ def extension(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
     yield
     for name in (
+        "accessible",
         "api_pages",
         "check_links",
         "cli_pages",
@@ -96,6 +98,29 @@ def test_the_table_of_formats_states_names_conventions_and_writers():
         if (cells := [part.strip() for part in line[1:-1].split("|")])
     }
     assert rows == {name: (format_.CONVENTION, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
+
+
+def test_every_picture_has_a_caption_below_it():
+    pictures = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        if not {"_build", "generated"} & set(page.parts):
+            for line, below in pairwise([*page.read_text().splitlines(), ""]):
+                if line.startswith("!["):
+                    pictures += 1
+                    assert re.match(r"\*\w", below), f"{page.name}: {line}"
+    assert pictures > 8
+
+
+def test_boxes_that_scroll_and_captions_of_the_navigation_are_reached_from_the_keyboard(extension):
+    from accessible import change
+
+    context = {
+        "body": '<div class="table-wrapper docutils"><pre>x</pre></div>',
+        "furo_navigation_tree": '<p class="caption" role="heading">',
+    }
+    change(None, "page", "page.html", context, None)
+    assert context["body"] == '<div tabindex="0" class="table-wrapper docutils"><pre tabindex="0">x</pre></div>'
+    assert context["furo_navigation_tree"] == '<p class="caption" role="heading" aria-level="2">'
 
 
 def test_settings_of_all_walks_and_formats_are_shown(extension):
