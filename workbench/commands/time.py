@@ -11,7 +11,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import Command
-from ..output import print_json, print_table
+from ..output import json_option, print_json, print_table
 from ..product_options import ProductOptions, product_options, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
-@click.option("--json", "as_json", is_flag=True)
+@json_option
 def command(
     scheme: str,
     named: str | None,
