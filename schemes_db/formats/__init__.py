@@ -17,7 +17,6 @@ from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
 from . import (
-    alphaevolve,
     alphatensor,
     coq,
     equations,
@@ -93,10 +92,10 @@ _TEXT: tuple[TextFormat, ...] = (
     slp,
     fmm_text,
     fast_matmul,
-    alphaevolve,
+    literals.alphaevolve,
     equations,
     exp,
-    literals,
+    literals.arrays,
 )
 _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
@@ -261,7 +260,7 @@ def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) 
     names = [name for name, _ in matching]
     for name, parse in matching:
         formulas = [error for other, error in failures if other in (equations.NAME, exp.NAME)]
-        if name == literals.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
+        if name == literals.arrays.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
             break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
             readings = _guarded(parse)

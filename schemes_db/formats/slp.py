@@ -13,11 +13,12 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
+from .arithmetic import Form, unit_in_formulas
 from .candidates import reading_of_rows, shape_of, target_of
 from .dense import on_line
-from .expression import parse_linear
 from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
 from .reading import C, Reading
+from .syntax import Meaning, Parser
 
 NAME = "slp"
 SUFFIX = ".slp"
@@ -74,6 +75,12 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     return [Reading(NAME, (), programs=programs, declared=ring)]
 
 
+class _Sums(Meaning):
+    """Names stand for themselves, but for i and eps."""
+
+    unit = staticmethod(unit_in_formulas)
+
+
 class _Linear:
     """A linear program as it is read: the value that every name has now, as a statement or as ~input."""
 
@@ -87,7 +94,10 @@ class _Linear:
             raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
         if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match[2]):
             raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
-        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match[2]).items())
+        value = Parser(match[2], _Sums()).whole()
+        if not isinstance(value, Form):
+            raise SchemeFormatError("a bare number where a sum belongs")
+        terms = tuple((factor, self.source(source)) for source, factor in value.items())
         self.values[match[1]] = len(self.statements)
         self.statements.append(terms)
 
