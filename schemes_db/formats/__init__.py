@@ -22,8 +22,6 @@ from . import (
     equations,
     exp,
     flip_cpd,
-    fmm_json,
-    fmm_reduced,
     lcma_json,
     lcma_npz,
     literals,
@@ -34,6 +32,7 @@ from . import (
 )
 from .archive import NPY_MAGIC, array_of
 from .dense import bini, fast_matmul, fmm_text, sms
+from .fmm_database import fmm_json, fmm_reduced
 from .layouts import named_target
 from .parts import companions, is_part
 from .plain import scan

@@ -24,12 +24,28 @@ from .dense import TextReader
 from .lines import without_block_comments
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading, Term
-from .syntax import Call, Parser, Value, described, values
+from .syntax import Meaning, Parser, Value, described, values
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _START = pattern(r"\bTriad(?:Set)?\s*\(")
 _BEFORE = pattern(r"(?:^|[:;,\n])\s*(?:(\w+)\s*:=\s*)?$")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
+
+
+class _Triads(Meaning):
+    """Calls that make matrices, triads of them and sets of triads are the lists in them."""
+
+    def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
+        if name not in ("TriadSet", "Triad", "Matrix", "matrix"):
+            return super().called(name, arguments, keywords)
+        lists = [argument for argument in arguments if isinstance(argument, list)]
+        if len(lists) != 1:
+            raise SchemeFormatError(f"{name} must have one list, in brackets")
+        sizes, rows = [argument for argument in arguments if not isinstance(argument, list)], lists[0]
+        width = len(rows[0]) if rows and isinstance(rows[0], list) else 0
+        if name.endswith("atrix") and sizes and sizes != [len(rows), width]:
+            raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
+        return rows
 
 
 def _maple(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -45,45 +61,18 @@ def _maple(text: str, target: Target | None = None, ring: Ring | None = None) ->
     while match := _START.search(plain, position):
         line = plain.count("\n", 0, match.start()) + 1
         before = _BEFORE.search(plain[max(position - 1, match.start() - 80, 0) : match.start()])
-        parser = Parser(plain, position=match.start())
-        node = parser.top()
-        if before is None or not (parser.kind == "end" or parser.at(":", ";", ",")) or not isinstance(node, Call):
+        parser = Parser(plain, _Triads(), match.start())
+        triads = parser.top()
+        if before is None or not (parser.kind == "end" or parser.at(":", ";", ",")) or not isinstance(triads, list):
             raise SchemeFormatError("expected TriadSet([...]) or Triad([...]) and nothing around it", line=line)
         if (name := before[1]) and len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)?:=", plain)) > 1:
             raise SchemeFormatError(f"{name} is set twice", line=line)
         position = parser.position
-        if node.name == "TriadSet":
-            groups.append(_only_list(node))
-        else:
-            loose.append(node)
+        (groups if "Set" in match.group() else loose).append(triads)
     groups += [loose] if loose else []
     if not groups:
         raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")
-    return [_reading("maple", [_triad(node) for node in group], target, ring) for group in groups]
-
-
-def _only_list(node: Call) -> list[Value]:
-    """The one list among the arguments of a call."""
-    lists = [argument for argument in node.arguments if isinstance(argument, list)]
-    if len(lists) != 1:
-        raise SchemeFormatError(f"{node.name} must have one list, in brackets")
-    return lists[0]
-
-
-def _triad(node: Value) -> Value:
-    if not isinstance(node, Call) or node.name != "Triad":
-        raise SchemeFormatError("a triad set must hold triads: Triad([Matrix(..), Matrix(..), Matrix(..)])")
-    matrices = []
-    for part in _only_list(node):
-        if not isinstance(part, Call) or part.name not in ("Matrix", "matrix"):
-            raise SchemeFormatError("a triad must hold three matrices: Matrix(2, 2, [[1,0],[0,1]])")
-        rows = _only_list(part)
-        sizes = [argument for argument in part.arguments if not isinstance(argument, list)]
-        width = len(rows[0]) if rows and isinstance(rows[0], list) else 0
-        if sizes and sizes != [len(rows), width]:
-            raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
-        matrices.append(rows)
-    return matrices
+    return [_reading("maple", group, target, ring) for group in groups]
 
 
 def _mathematica(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
