@@ -182,7 +182,7 @@ class Parser:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
         found: dict[Any, Coefficient] = {}
         for sign, size, name in _TERMS.findall(match.group()):
-            value = self.meaning.named(name)
+            value = self.meaning.named(name if name.isalnum() else re.sub(r"\s", "", name))
             if type(value) is not Form:
                 return None
             number = int(f"{sign}{size or 1}")
@@ -308,7 +308,7 @@ class Parser:
         closer = _CLOSERS[opener]
         rows: list[list[Value]] = [[]]
         keyed = Table()
-        commas = blanks = lines = semicolons = False
+        marks: set[str] = set()
         while not self.at(closer):
             key = self.token[1:-1] if self.kind == "string" else None
             item = self.value(in_row=opener == "[")
@@ -319,20 +319,16 @@ class Parser:
                 keyed[key] = self.value()
             else:
                 rows[-1].append(item)
-            if self.accept(","):
-                commas = True
-            elif opener != "(" and self.accept(";"):
-                semicolons = True
-                rows.append([])
-            elif self.at(closer):
+            if self.at(closer):
                 break
-            elif opener == "[" and "\n" in self.gap:
-                lines = True
-                rows.append([])
-            elif opener == "[" and self.gap:
-                blanks = True
-            else:
+            mark = self.accept(",") or (opener != "(" and self.accept(";")) or None
+            if mark is None and opener == "[" and self.gap:
+                mark = "\n" if "\n" in self.gap else " "
+            if mark is None:
                 raise self.unexpected(f"{closer!r} or a comma")
+            marks.add(mark)
+            if mark in (";", "\n"):
+                rows.append([])
         self.depth = before
         self.take()
         rows = [row for row in rows if row]
@@ -340,12 +336,12 @@ class Parser:
             if rows:
                 raise self.fault("values with and without names in one table")
             return keyed
-        if commas and blanks:
+        if marks >= {",", " "}:
             raise self.fault("items parted by blanks and by commas in one list")
-        if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and not commas:
+        if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and "," not in marks:
             return rows[0][0]
-        if semicolons or blanks or lines:
-            printed = not semicolons and all(len(row) == 1 and isinstance(row[0], list | Joined) for row in rows)
+        if marks - {","}:
+            printed = ";" not in marks and all(len(row) == 1 and isinstance(row[0], list | Joined) for row in rows)
             if not printed:
                 return joined(rows)
             return Braces(
