@@ -99,6 +99,7 @@ class _Reader(Meaning):
         self.operands = self.operand_letters()
         self.values: dict[str, Value] = {}
         self.pending: dict[str, Equation] = {}
+        self.blocks: dict[str, Form] = {}
         self.matrices: dict[str, list[list[Value]]] = {}
         self.depth = 0
 
@@ -289,6 +290,8 @@ class _Reader(Meaning):
         """The value of a name; one that is set further down is computed now."""
         if name in self.values:
             return self.values[name]
+        if name in self.blocks:
+            return self.blocks[name]
         if (equation := self.pending.get(name)) is not None:
             self.depth += 1
             if self.depth > MAX_CHAIN:
@@ -304,7 +307,8 @@ class _Reader(Meaning):
         letter = self.operands.get(letters_of(name))
         if letter is None:
             raise SchemeFormatError(f"{name} has no value yet")
-        return Form({(letter, self.index(name)): 1})
+        self.blocks[name] = Form({(letter, self.index(name)): 1})
+        return self.blocks[name]
 
     def set_indices(self) -> None:
         """Find out whether blocks have one running index or two, and whether they count from 0."""

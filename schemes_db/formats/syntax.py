@@ -181,13 +181,15 @@ class Parser:
     def sum(self, match: re.Match[str]) -> Form | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
         found: dict[Any, Coefficient] = {}
+        named = self.meaning.named
         for sign, size, name in _TERMS.findall(match.group()):
-            value = self.meaning.named(name if name.isalnum() else re.sub(r"\s", "", name))
+            value = named(name if " " not in name else name.replace(" ", ""))
             if type(value) is not Form:
                 return None
-            number = int(f"{sign}{size or 1}")
+            factor = int(size or 1) if sign != "-" else -int(size or 1)
             for key, old in value.items():
-                found[key] = plus(found.get(key, 0), times(old, number))
+                new = factor if old == 1 else times(old, factor)
+                found[key] = plus(found[key], new) if key in found else new
         self.position = match.end()
         self.take()
         return Form({key: value for key, value in found.items() if value})
