@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ...arguments import PATH, need
 from ...errors import LcmaError, SchemeFormatError, unknown_name
@@ -35,14 +35,11 @@ from .dense import bini, fast_matmul, fmm_text, sms
 from .fmm_database import fmm_json, fmm_reduced
 from .layouts import named_target
 from .parts import companions, is_part
-from .plain import scan
 from .reading import Reading, UnknownFormatError
 from .sections import naming_sections
 from .triads import maple, mathematica
 
 MAX_FILE_BYTES = 64 << 20
-
-_Found = TypeVar("_Found", list[Reading], list[Reading] | None)
 
 
 class Format(Protocol):
@@ -98,9 +95,6 @@ _TEXT: tuple[TextFormat, ...] = (
 )
 _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
-
-_PLAIN = (equations, exp)
-"""Formats whose texts, in plain spelling, are of no other."""
 
 _WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)
 
@@ -220,10 +214,6 @@ def parse_bytes(
         raise SchemeFormatError("is empty")
     if "\0" in text:
         raise SchemeFormatError(_what_binary(raw))
-    if format is None and (lines := scan(text)) is not None:
-        for one in _PLAIN:
-            if (readings := _guarded(partial(one.parse_plain, text, lines, target, ring))) is not None:
-                return _declared(readings, ring)
     texts = [(one.NAME, partial(one.parse, text, target, ring)) for one in _matching(_TEXT, text, format)]
     if not texts:
         raise UnknownFormatError(
@@ -373,7 +363,7 @@ def _content(path: Path) -> bytes:
     return raw
 
 
-def _guarded(parse: Callable[[], _Found]) -> _Found:
+def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
     """The result of a reader; errors that hostile content causes deep inside are raised as faults of the file."""
     try:
         return parse()

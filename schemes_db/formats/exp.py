@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
@@ -25,7 +25,6 @@ from .header import parse_header
 from .lines import controlled_lines, statements
 from .naming import letters_of, place_of
 from .patterns import changes_something, pattern
-from .plain import PlainLine, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 from .syntax import Meaning, Parser, Value, described
 
@@ -70,30 +69,12 @@ def sniff(text: str) -> bool:
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
-def parse_plain(
-    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
-) -> list[Reading] | None:
-    """Read one scheme of products in plain spelling, of which `lines` are given; None for any other text.
-
-    Raises:
-        SchemeFormatError: by no convention do the products fit the target and the ring.
-    """
-    if lines is None or _is_symmetric(text) or (plain := read_trilinear(lines)) is None:
-        return None
-    header = parse_header(text)
-    ring = ring or header.ring
-    reading = reading_of_terms(NAME, *plain, CONVENTION, target or header.target, ring)
-    return [dataclasses.replace(reading, declared=ring)]
-
-
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line.
     """
-    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
-        return readings
     header = parse_header(text)
     target, ring = target or header.target, ring or header.ring
     skipped: list[int] = []

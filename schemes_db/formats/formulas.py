@@ -55,7 +55,7 @@ class Formulas:
 
     skipped: list[int] = field(default_factory=list)
 
-    def factors(self) -> list[list[list[tuple[Any, ...]]]]:
+    def factors(self) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
         """Of A, B and C the terms of every product: the index from 0, of one number or two, and the coefficient."""
         parts = [
             [[(key[1], value) for key, value in form.items()] for form in side]
@@ -66,10 +66,11 @@ class Formulas:
             for (_, (r,)), value in form.items():
                 parts[2][r].append((index, value))
         bases = self.bases.values()
-        return [
+        a, b, c = (
             [[(*(at - base for at in index), value) for index, value in row] for row in part]
             for part, base in zip(parts, bases, strict=True)
-        ]
+        )
+        return a, b, c
 
 
 def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozenset()) -> Formulas:
