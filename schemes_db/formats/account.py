@@ -13,7 +13,7 @@ from .arithmetic import Form
 from .equation import Equation
 from .naming import LETTERS, WORD, family, letters_of, placed
 from .patterns import CHANGES, OPERATOR, SHOWN, pattern
-from .syntax import Meaning, Parser, Value, is_matrix, name_of
+from .syntax import Meaning, Parser, Value, joined, name_of, rows_of
 
 _MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$")
 _DECLARED = pattern(
@@ -41,7 +41,7 @@ def stacked(name: str, arguments: list[Value], keywords: dict[str, str]) -> Valu
     if len(arguments) != 1 or keywords or not isinstance(value := arguments[0], list):
         return None
     if name in ("block", "vstack", "bmat"):
-        return [row if isinstance(row, list) else [row] for row in value]
+        return joined([row if isinstance(row, list) and name != "vstack" else [row] for row in value])
     return value if name in ("hstack", "array", "Matrix", "matrix", "list") else None
 
 
@@ -66,10 +66,10 @@ class Names(Meaning):
 def cells_of(text: str) -> list[list[Form]]:
     """The cells of a matrix of names; none where a text is no such matrix."""
     try:
-        rows = Parser(text, Names()).whole()
+        rows = rows_of(Parser(text, Names()).whole())
     except SchemeFormatError:
         return []
-    return rows if is_matrix(rows) and all(isinstance(cell, Form) for row in rows for cell in row) else []
+    return rows if all(isinstance(cell, Form) for row in rows for cell in row) else []
 
 
 @dataclass

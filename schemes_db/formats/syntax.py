@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from .arithmetic import IMAGINARY_UNIT, Form, decimal, inverse, is_number, plus, power, times, total, unit_in_arrays
-from .arrays import as_array
+from .arrays import Array
 from .patterns import pattern
 
 Value = Any
@@ -363,48 +363,38 @@ def scaled(value: Value, factor: Coefficient) -> Value:
         return times(value, factor)
     if isinstance(value, Form):
         return type(value)({key: new for key, old in value.items() if (new := times(old, factor))})
-    if isinstance(value, Braces | np.ndarray) and (array := as_array(plain(value))) is not None:
-        return np.frompyfunc(lambda entry: times(entry, factor), 1, 1)(array)
+    if isinstance(value, Braces | np.ndarray):
+        return np.frompyfunc(lambda entry: scaled(entry, factor), 1, 1)(grid(value))
     raise NotUnderstoodError(f"a number times {described(value)}, which some languages scale and others repeat")
+
+
+def grid(value: Value) -> Array:
+    """A list of numbers or forms, or of such lists of one length, as an array; an empty one for other things."""
+    try:
+        return value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
+    except ValueError:  # ragged lists
+        return np.array(())
+
+
+def rows_of(value: Value) -> list[list[Value]]:
+    """The rows of a matrix; none of other things."""
+    array = grid(value)
+    return array.tolist() if array.ndim == 2 else []
 
 
 def transposed(value: Value) -> Value:
     """A matrix with rows and columns exchanged."""
-    if is_matrix(value) and any(isinstance(cell, Form) for row in value for cell in row):
-        return [list(row) for row in zip(*value, strict=True)]
-    array = as_array(plain(value)) if isinstance(value, list | np.ndarray) else None
-    if array is None or array.ndim != 2:
+    if grid(value).ndim != 2:
         raise NotUnderstoodError("a transpose of something that is no matrix")
-    return array.T
+    return grid(value).T
 
 
-def is_matrix(value: Value) -> bool:
-    """Return whether a value is a list of rows of one length."""
-    rows = isinstance(value, list) and bool(value) and all(isinstance(row, list) for row in value)
-    return rows and len({len(row) for row in value}) == 1
-
-
-def joined(rows: list[list[Value]]) -> Value:
-    """The matrix of rows of numbers, or of matrices beside and below each other; of names the rows as they are."""
-    if any(isinstance(item, Form) for row in rows for item in row):
-        return rows
-    fault = NotUnderstoodError("matrices of unlike heights beside each other")
-    found = []
-    for row in rows:
-        if not any(isinstance(item, list | np.ndarray) for item in row):
-            row = [[row]]
-        arrays = [as_array(plain(item if isinstance(item, list | np.ndarray) else [item])) for item in row]
-        parts = [np.atleast_2d(array) for array in arrays if array is not None]
-        if (
-            len(parts) < len(arrays)
-            or len({part.shape[0] for part in parts}) != 1
-            or any(one.ndim != 2 for one in parts)
-        ):
-            raise fault
-        found.append(np.concatenate(parts, axis=1))
-    if len({part.shape[1] for part in found}) != 1:
-        raise NotUnderstoodError("rows of unlike lengths")
-    return np.concatenate(found).view(Joined)
+def joined(rows: list[list[Value]]) -> Array:
+    """The matrix of rows of numbers or forms, or of matrices beside and below each other."""
+    try:
+        return np.block([[np.atleast_2d(grid(item)) for item in row] for row in rows]).view(Joined)
+    except ValueError:
+        raise NotUnderstoodError("rows of unlike lengths, or matrices of unlike heights beside each other") from None
 
 
 def plain(value: Value) -> Value:
