@@ -15,7 +15,9 @@ from .naming import LETTERS, WORD, family, letters_of, placed
 from .patterns import CHANGES, OPERATOR, SHOWN, pattern
 from .syntax import Meaning, Parser, Value, joined, name_of, rows_of
 
-_MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$")
+_MATRIX = pattern(
+    r"^(?:return\b\s*|(?:\(?[A-Za-z]\w*(?P<turned>')?\)?|(?P<left>\[[^=]*\]))\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$"
+)
 _DECLARED = pattern(
     r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
     r"\w+(?:[\[(][\d,\s]*[\])])*(?:\s*,\s*\**\w+(?:[\[(][\d,\s]*[\])])*)*",
@@ -78,8 +80,8 @@ class Account:
 
     names: set[str]
     families: set[str]
-    matrices: list[tuple[int, str, list[list[Form]]]] = field(default_factory=list)
-    """Matrices of outputs: line, text, and the names in the cells."""
+    matrices: list[tuple[int, str, list[list[Form]], list[list[Form]]]] = field(default_factory=list)
+    """Matrices of outputs: line, text, the names in the cells, and the names of the outputs where they have some."""
 
     bases: set[int] = field(default_factory=set)
     """The first index of blocks that are cut out of matrices."""
@@ -98,7 +100,7 @@ class Account:
         if _GARBAGE.fullmatch(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if len(text) < MAX_MATRIX:
-            if (match := _MATRIX.match(text)) and self.is_matrix(line, text, match["value"]):
+            if (match := _MATRIX.match(text)) and self.is_matrix(line, match):
                 return True
             if equation is not None and equation.is_split:
                 return True
@@ -136,13 +138,15 @@ class Account:
             return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
         return letter in self.families and (sign[0] in "-+*/@" or letter in bare or len(bare) == 1)
 
-    def is_matrix(self, line: int, text: str, value: str) -> bool:
+    def is_matrix(self, line: int, match: re.Match[str]) -> bool:
         """Return whether a statement is a matrix of outputs, or of the blocks of an operand in their order."""
-        value = f"({value})'" if re.match(r"\(?[A-Za-z]'", text) else value
-        rows = cells_of(value)
+        value = f"({match['value']})'" if match["turned"] else match["value"]
+        rows, left = cells_of(value), cells_of(match["left"] or "")
+        if left and list(map(len, left)) != list(map(len, rows)):
+            raise SchemeFormatError("two matrices of unlike sizes are set equal", line=line)
         names = [name_of(cell) for row in rows for cell in row]
         if self.names.intersection(name for row in rows for cell in row for name in cell):
-            self.matrices.append((line, value, rows))
+            self.matrices.append((line, value, rows, left))
             return True
         if all(len(name) == 1 for name in names):
             return "".join(names).lower() in (LETTERS[:4], LETTERS[4:])

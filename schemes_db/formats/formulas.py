@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import Account, cells_of, places_of, stacked
+from .account import Account, places_of, stacked
 from .arithmetic import Form, is_number, total, unit_in_formulas
 from .dense import on_line
 from .equation import Equation, split_equation
@@ -108,10 +108,7 @@ class _Reader(Meaning):
         """The equations among the statements; what is left must be prose."""
         listed: list[tuple[int, str, Equation | None]] = []
         for line, text in statements:
-            if match := _SIDES.match(text):
-                listed += ((line, "", entry) for entry in self.entries(line, match["left"], match["right"]))
-            else:
-                listed.append((line, text, split_equation(line, text)))
+            listed.append((line, text, None if _SIDES.match(text) else split_equation(line, text)))
         equations = [equation for _, _, equation in listed if equation]
         self.names = {equation.name for equation in equations}
         lower = self.is_caseless(equations)
@@ -145,16 +142,6 @@ class _Reader(Meaning):
         whole = [name for name in self.names if name.isalpha() and name != name.lower()]
         clash = any(re.search(rf"\b{name.lower()}\b", equation.text) for name in whole for equation in equations)
         return len({name.lower() for name in self.names}) == len(self.names) and not clash and "I" not in self.names
-
-    def entries(self, line: int, left: str, right: str) -> Iterator[Equation]:
-        """The equation of two matrices as equations of their entries."""
-        sides = cells_of(left), cells_of(right)
-        if [len(row) for row in sides[0]] != [len(row) for row in sides[1]]:
-            raise SchemeFormatError("two matrices of unlike sizes are set equal", line=line)
-        for i, row in enumerate(sides[0]):
-            for j, cell in enumerate(row):
-                if name := name_of(cell):
-                    yield Equation(line, name, right, cell=(i, j))
 
     def single_letters(self, equations: list[Equation]) -> bool:
         """Return whether the blocks are the letters a to h, those of A first."""
@@ -219,22 +206,21 @@ class _Reader(Meaning):
         """The outputs of `C = [[m1 + m4, m3], [m2, m1]]` as equations; a matrix of outputs that have names is checked:
         they must stand where their names say.
         """
-        base = self.found.bases["c"]
-        for line, text, rows in self.account.matrices:
+        for line, text, rows, left in self.account.matrices:
             cells = [name_of(cell) for row in rows for cell in row]
             inner = {letters_of(cell) for cell in cells} & {"", "m", "p", "u"}
-            if not inner and places_of(cells, len(rows[0])):
+            if not left and not inner and places_of(cells, len(rows[0])):
                 continue
-            if any(letters_of(equation.name) == "c" for equation in self.equations):
+            if not left and any(letters_of(equation.name) == "c" for equation in self.equations):
                 raise SchemeFormatError("a matrix of outputs that stand elsewhere than their names say", line=line)
             for i, row in enumerate(rows):
                 for j, cell in enumerate(row):
-                    name = f"c[{i + base},{j + base}]"
+                    name = name_of(left[i][j]) if left else f"c[{i + 1},{j + 1}]"
                     self.equations.append(Equation(line, name, text, cell=(i, j), names=tuple(cell)))
 
     def read(self) -> Formulas:
-        self.set_indices()
         self.add_matrices()
+        self.set_indices()
         counts = Counter(equation.name for equation in self.equations)
         self.pending = {
             equation.name: equation for equation in self.equations if counts[equation.name] == 1 and not equation.sign
