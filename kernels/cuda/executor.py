@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .level import CudaLevel
 from .padded import PaddedProduct
+from .repeated_level import RepeatedLevel
 from .requests import request_of
 from .shape import MAX_PIECES, Shape
 
@@ -30,6 +32,7 @@ class TensorExecutor:
             for sizes in ((request.m, request.k), (request.k, request.n), (request.m, request.n))
         )
         self._empty = Shape.of(request).empty
+        self._repeated: RepeatedLevel | None = None
 
     @property
     def workspace(self) -> int:
@@ -80,10 +83,17 @@ class TensorExecutor:
 
     def again(self, a: Tensor, b: Tensor) -> Tensor:
         """Compute C = A B as `run` does, of tensors with the shapes and dtypes of a run, without its checks."""
+        import torch
+
         if self.request.batch or self._empty:
             return self.run(a, b)
+        if (repeated := self._repeated) is not None and repeated.fits(a, b):
+            with contextlib.suppress(torch.OutOfMemoryError):
+                return repeated(a, b)
         result = a.new_empty(self._shapes[2])
         self._within_memory(a.unsqueeze(0), b.unsqueeze(0), result.unsqueeze(0))
+        if self.pieces == 1 and isinstance(self._core, CudaLevel):
+            self._repeated = RepeatedLevel.of(self._core, a, b, result)
         return result
 
     def _within_memory(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:

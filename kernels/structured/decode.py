@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..cuda.grid_barrier import buffer_for, counter_for
+from ..cuda.grid_barrier import shared_memory
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
@@ -93,10 +93,9 @@ def multiply_few(
     """
     n, last = x.shape[1], structure.patterns[0]
     launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
-    one = len(launches) == 1
-    handed = buffer_for(x, last.blocks * n * last.c) if one else x.new_empty((last.blocks, n, last.c))
+    size = last.blocks * n * last.c
+    handed, counter = shared_memory(x, size) if len(launches) == 1 else (x.new_empty(size),) * 2
     for launch in launches:
-        counter = counter_for(x.device) if one else handed
         launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
 
 

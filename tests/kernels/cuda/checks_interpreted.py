@@ -232,6 +232,8 @@ def test_products(method, dtype, names):
         assert executor.run(a, executor.prepare(b), out) is out
         assert torch.equal(out, result)
         assert untouched(out, canvas)
+        for _ in range(3):  # the second and third are repeated
+            assert torch.equal(executor.again(a, b), result)
     a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)
     request = request_of(a, b, NAMES[dtype])
     most = 2 * built(nest, request, method).workspace // 3
@@ -274,6 +276,29 @@ def test_batches(method, leading):
     torch.testing.assert_close(result, a @ b)
     pieces = built(program("strassen"), replace(request, max_workspace=40 * 7 * 64), method)
     torch.testing.assert_close(pieces.run(a, b), a @ b)
+
+
+def test_repetitions_are_for_the_same_strides_and_addresses():
+    executor = built(program("strassen"), Request(8, 8, 8, "float64"))
+    a, b = drawn((8, 8), torch.float64), drawn((8, 8), torch.float64)
+    executor.again(a, b)
+    assert executor._repeated.fits(a, b)
+    moved = drawn((8, 9), torch.float64).flatten()[1:65].view(8, 8)
+    for left, right in ((a.mT, b), (a, b.mT), (moved, b)):
+        assert not executor._repeated.fits(left, right)
+        torch.testing.assert_close(executor.again(left, right), left @ right)
+
+
+def test_a_repetition_without_memory_is_run_in_pieces(monkeypatch):
+    a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
+    executor = built(program("strassen"), request_of(a, b, "float64"))
+    wanted = executor.again(a, b)
+
+    def scarce(*_):
+        raise torch.OutOfMemoryError("none left")
+
+    monkeypatch.setattr(type(executor._repeated), "__call__", scarce)
+    assert torch.equal(executor.again(a, b), wanted)
 
 
 def test_out_may_be_an_operand_but_not_expanded():
