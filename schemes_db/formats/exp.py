@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
@@ -49,13 +50,17 @@ class _Trilinear(Meaning):
     zero = Form()
 
     def named(self, name: str) -> Value:
-        if (unit := unit_in_formulas(name)) is not None:
-            return unit
-        return Form({(letters_of(name), *place_of(name)): 1})
+        return _block(name)
 
     def multiplied(self, left: Value, right: Value) -> Products:
         pairs = [(x, y) for x in _factors(left) for y in _factors(right)]
         return Products({(*x, *y): times(c, d) for (x, c), (y, d) in pairs})
+
+
+@lru_cache(maxsize=1 << 12)
+def _block(name: str) -> Value:
+    unit = unit_in_formulas(name)
+    return Form({(letters_of(name), *place_of(name)): 1}) if unit is None else unit
 
 
 def _factors(value: Value) -> list[tuple[Factors, Coefficient]]:
