@@ -29,8 +29,10 @@ from .patterns import changes_something, pattern
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
 from .syntax import Meaning, Parser, Value, described
 
-Factors = tuple[tuple[tuple[tuple[str, int, int], Coefficient], ...], ...]
-"""The factors of a product: each the blocks, by letter, row and column, and their coefficients."""
+Factor = tuple[tuple[tuple[str, int, int], Coefficient], ...]
+"""The blocks, by letter, row and column, and their coefficients."""
+
+Factors = tuple[Factor, ...]
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -40,6 +42,7 @@ _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
+_THREE = "expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)"
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
 
@@ -53,14 +56,23 @@ class _Trilinear(Meaning):
         return _block(name)
 
     def multiplied(self, left: Value, right: Value) -> Products:
-        pairs = [(x, y) for x in _factors(left) for y in _factors(right)]
-        return Products({(*x, *y): times(c, d) for (x, c), (y, d) in pairs})
+        pair = [*_factors(left), *_factors(right)]
+        if len(pair) != 2:
+            raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+        (x, c), (y, d) = pair
+        return Products({_at_most_three(*x, *y): times(c, d)})
 
 
 @lru_cache(maxsize=1 << 12)
 def _block(name: str) -> Value:
     unit = unit_in_formulas(name)
     return Form({(letters_of(name), *place_of(name)): 1}) if unit is None else unit
+
+
+def _at_most_three(*factors: Factor) -> Factors:
+    if len(factors) > 3:
+        raise SchemeFormatError(_THREE)
+    return factors
 
 
 def _factors(value: Value) -> list[tuple[Factors, Coefficient]]:
@@ -128,10 +140,8 @@ def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, Factors, Coe
                 raise SchemeFormatError(f"{name[:30]!r} before a product is not understood")
             value = Parser(right if sign else shorter, _Trilinear()).whole()
             for factors, scalar in _factors(value):
-                if len(factors) != 3:
-                    raise SchemeFormatError(
-                        f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(factors)}"
-                    )
+                if len(factors) < 3:
+                    raise SchemeFormatError(_THREE)
                 yield line, factors, scalar, symmetric or shorter != statement
                 count += 1
             if count > MAX_RANK:

@@ -141,7 +141,7 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     statement.
 
     Raises:
-        SchemeFormatError: one has more than MAX_STATEMENT characters.
+        SchemeFormatError: one that is no code has more than MAX_STATEMENT characters.
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
     lines = ((at, line, False) for at, line in enumerate(plain_code(text).splitlines(), start=1) if line.strip())
@@ -160,7 +160,7 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
                 yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined, code)
             number, held, length, equals, whole = at, [line], len(line), more, plain
             open_ = _depth(line, code)
-        if length > MAX_STATEMENT:
+        if length > MAX_STATEMENT and not code:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
 
 
