@@ -78,7 +78,7 @@ def test_all_680_compositions_are_exact(ring):
         for shape in board():
             part, scheme = composed(shape, ring, catalog)
             assert scheme.target.shape == shape
-            # The rank is an upper bound: products whose factors become zero vanish, modulo 2 and where blocks are padded
+            # The rank is an upper bound: products whose factors become zero vanish, modulo 2 and in padded blocks
             # (11x12x14 over Z has 1191 products of 1192).
             assert scheme.rank <= part.rank
             assert scheme.ternary or ring == "Z"
