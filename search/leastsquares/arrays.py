@@ -30,7 +30,9 @@ class Arrays:
         try:
             import torch
         except ImportError:
-            raise PlanError("least squares on a GPU need torch: pip install 'lcma[torch]', or leave --device out") from None
+            raise PlanError(
+                "least squares on a GPU need torch: pip install 'lcma[torch]', or leave --device out"
+            ) from None
         if not torch.cuda.is_available():
             raise PlanError("torch finds no GPU here: leave --device out")
         self.xp = torch

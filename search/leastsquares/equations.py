@@ -137,6 +137,8 @@ class Equations:
         share = w @ (inverse @ of_w).swapaxes(1, 2)
         head, solved = self.arrays.solve(full, (left * share[:, owner]).sum(2) - gradient[:, : self.reduced])
         moved = left * head[:, :, None]
-        sums = moved[:, :first].reshape(batch, rank, a, rank).sum(2) + moved[:, first:].reshape(batch, rank, b, rank).sum(2)
+        sums = moved[:, :first].reshape(batch, rank, a, rank).sum(2) + moved[:, first:].reshape(
+            batch, rank, b, rank
+        ).sum(2)
         tail = inverse @ (-of_w - sums.swapaxes(1, 2) @ w)
         return xp.concatenate((head, tail.reshape(batch, -1)), 1), solved

@@ -71,6 +71,10 @@ class Hopping:
         everyone = np.ones(count, dtype=bool)
         self._send(everyone, self._base, np.full(count, START_RIDGE), np.full(count, START_DECAY), 1.0)
 
+    @property
+    def rank(self) -> int:
+        return self._equations.rank
+
     def advance(self, steps: int) -> list[FloatArray]:
         """Take `steps` steps, rounded up to a multiple of PERIOD; return the solutions (size,) on the way."""
         found = []
@@ -149,7 +153,12 @@ class Hopping:
         get = self._equations.arrays.get
         state = {name: get(array) for name, array in self._chains.state().items()}
         own = (self._base_residuals, self._best, self.lowest, self._before, self._idle, self._age)
-        return {**state, "base": get(self._base), "own": np.array(own, dtype=float), "decisions": np.array(self._decisions)}
+        return {
+            **state,
+            "base": get(self._base),
+            "own": np.array(own, dtype=float),
+            "decisions": np.array(self._decisions),
+        }
 
     def take_arrays(self, arrays: Snapshot) -> None:
         """Invert `to_arrays`."""

@@ -57,7 +57,11 @@ class Chains:
         """Take one step of every chain, or raise its damping where the step would not lower the cost."""
         equations, x, select = self.equations, self.x, self.equations.arrays.xp.where
         excess = self._excess(x)
-        gradient = equations.gradient(x, self._residual) + self.ridge[:, None] * x + PENALTY * excess * select(x < 0, -1.0, 1.0)
+        gradient = (
+            equations.gradient(x, self._residual)
+            + self.ridge[:, None] * x
+            + PENALTY * excess * select(x < 0, -1.0, 1.0)
+        )
         diagonal = (self._damping + self.ridge)[:, None] + PENALTY * (excess > 0)
         direction, solved = equations.direction(x, gradient, diagonal)
         direction = select(solved[:, None], direction, 0.0 * x)

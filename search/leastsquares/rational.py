@@ -67,7 +67,9 @@ def _primitive(factors: Sequence[Rationals]) -> list[Rationals]:
     for factor in (u, v):
         for row, other in zip(factor, w, strict=True):
             entries = [entry for entry in row if entry]
-            content = Fraction(gcd(*(entry.numerator for entry in entries)), lcm(*(entry.denominator for entry in entries)))
+            content = Fraction(
+                gcd(*(entry.numerator for entry in entries)), lcm(*(entry.denominator for entry in entries))
+            )
             row /= content
             other *= content
     return [u, v, w]

@@ -206,6 +206,10 @@ def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
         from ..triples.run import TripleRun
 
         return TripleRun(config, folder)
+    if config.method == "least-squares":
+        from ..leastsquares.run import LeastSquaresRun
+
+        return LeastSquaresRun(config, folder)
     return WalkRun(config, folder)
 
 
