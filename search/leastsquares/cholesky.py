@@ -62,7 +62,7 @@ class Cholesky:
         self._factor(middle, last)
 
     def _eliminate(self, first: int, last: int, top: int, bottom: int) -> None:
-        """Multiply rows `top` to `bottom` of columns `first` to `last` by L^-T of the diagonal block of these columns."""
+        """Multiply rows `top` to `bottom` of columns `first` to `last` by L^-T of their diagonal block."""
         a = self._matrices
         if last - first <= BLOCK:
             a[:, top:bottom, first:last] = a[:, top:bottom, first:last] @ self._inverses[first][1].swapaxes(1, 2)

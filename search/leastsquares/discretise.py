@@ -1,4 +1,4 @@
-"""From real factors that solve the equations to rational ones: a sparse basis, then entries are fixed at simple values."""
+"""From real solutions of the equations to rational ones: in a sparse basis entries are fixed at simple values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LARGEST_DENOMINATOR = 24
 SPARSE_STEPS = 110
 LOG_WEIGHT, WIDE, NARROW = 4e-4, 0.4, 0.02
 """Weight of sum log(1 + (x/e)^2) while a basis becomes sparse, and the first and last e. With a weight of 3e-3 products
-vanish. At 3x3x4:29, of 957 entries, 700 to 750 become 0 so, and three of four such solutions become rational; without, of
-four solutions none does."""
+vanish. At 3x3x4:29, of 957 entries, 700 to 750 become 0 so, and three of four attempts give rational factors; without a
+sparse basis none of four does."""
 
 FIRST_VALUES = (0.0, 1.0, -1.0)
 VALUES = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.25, -0.25)

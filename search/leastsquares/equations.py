@@ -43,7 +43,7 @@ class Equations:
         a, b, c = self.dims
         first = self.rank * a
         parts = (x[:, :first], x[:, first : self.reduced], x[:, self.reduced :])
-        return tuple(part.reshape(-1, self.rank, dim) for part, dim in zip(parts, (a, b, c), strict=True))  # type: ignore[return-value]
+        return tuple(part.reshape(-1, self.rank, dim) for part, dim in zip(parts, (a, b, c), strict=True))
 
     def join(self, *factors: Any) -> Any:
         """Invert `split`."""

@@ -1,4 +1,4 @@
-"""Basin hopping: chains descend to minima of the equations, and leave those that are no solutions by a random change."""
+"""Basin hopping: chains descend to minima of the equations, and leave those that are no solutions at random."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ PATIENCE = 150
 """Hops without a better minimum until a chain begins anew."""
 
 SCALE, START_RIDGE, START_DECAY = 0.5, 0.03, 0.95
-"""Standard deviation of random factors, ridge of a start and its decay in a step. The ridge keeps chains from cancelling
-factors: at 3x3x3:23, 30 of 51 starts become solutions with a ridge of 0.03 that falls to 1e-4 at 0.93 a step, 4 of 21
-with 0.01 at 0.9."""
+"""Standard deviation of random factors, ridge of a start and its decay in a step. The ridge keeps chains from
+factors that cancel: at 3x3x3:23, 30 of 51 starts become solutions with a ridge of 0.03 that falls to 1e-4 at 0.93 a
+step, 4 of 21 with 0.01 at 0.9."""
 
 NOISE, REPLACED = (0.05, 0.1, 0.2, 0.35), (1, 2, 4, 8)
 """Hops: noise of one of these standard deviations on all factors, or so many products replaced by random ones."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd, lcm, prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +18,14 @@ LARGEST = 1 << 15
 RATIOS = (Fraction(2), Fraction(1, 2), Fraction(3), Fraction(1, 3))
 """What a basis vector is multiplied by, if that leaves smaller denominators."""
 
-Rationals = npt.NDArray[np.object_]
+Rationals = npt.NDArray[Any]
 """(R, blocks) of Fractions."""
 
 
 def scheme_of(target: Target, factors: Sequence[Rationals]) -> Scheme | None:
-    """Return the scheme of a full product with the factors U, V and W in a basis that leaves small denominators, or None.
+    """Return the scheme of the factors U, V and W of a full product, in a basis with small denominators, or None.
 
-    None means that the factors do not solve the equations, which integers decide, or that a coefficient is beyond LARGEST.
+    None means that the factors do not solve the equations, which integers decide, or a coefficient beyond LARGEST.
     """
     if any(not factor.any(axis=1).all() for factor in factors):
         return None  # a product without an entry
@@ -81,7 +82,7 @@ def _price(factors: Sequence[Rationals]) -> int:
 
 
 def _scaled(target: Target, factors: Sequence[Rationals], side: int, index: int, ratio: Fraction) -> list[Rationals]:
-    """Return the factors with a basis vector of the side m, k or n multiplied: one operand by `ratio`, another by 1/ratio.
+    """Return the factors with a basis vector of the side m, k or n multiplied: one operand by `ratio`, one by 1/ratio.
 
     A row of A and the same row of C; a column of A and the row of B; a column of B and the same column of C.
     """
