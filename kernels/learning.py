@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import datetime
+import gc
 import os
 import statistics
 import sys
@@ -44,7 +45,8 @@ LAST_SECONDS = 5.0
 
 SWITCH_SECONDS = 1e-4
 """Python's switch interval while plans are built beside calls: each operation of torch that a thread calls waits for
-it, 5 ms by default, so that on an H100 a second of planning cost a second of calls."""
+it, 5 ms by default, so that on an H100 a second of planning cost a second of calls. Python's collector of cycles rests
+meanwhile: imports set it off, and it holds that lock for 0.2 to 0.3 s where torch is loaded."""
 
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
@@ -230,16 +232,15 @@ class Learner:
         request = lesson.request
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
-        usual = sys.getswitchinterval()
-        sys.setswitchinterval(min(usual, SWITCH_SECONDS))
         try:
             for found in self._process.candidates(request, machine):
-                if (plan := _restored(found, request, machine, known)) is not None:
+                with _beside_calls():
+                    if (plan := _restored(found, request, machine, known)) is not None:
+                        _offer(plan, lesson)
+            with _beside_calls():
+                for plan in _registered(request, machine, known):
                     _offer(plan, lesson)
-            for plan in _registered(request, machine, known):
-                _offer(plan, lesson)
         finally:
-            sys.setswitchinterval(usual)
             lesson.add([], complete=True)
 
     def _decided(self, lesson: Lesson) -> None:
@@ -267,6 +268,20 @@ class Learner:
         if not self._warned:
             self._warned = True
             warnings.warn(text, stacklevel=2)
+
+
+@contextlib.contextmanager
+def _beside_calls() -> Iterator[None]:
+    """Within a with block of the one thread that loads plans, calls of other threads wait little for Python's lock."""
+    usual, collects = sys.getswitchinterval(), gc.isenabled()
+    sys.setswitchinterval(min(usual, SWITCH_SECONDS))
+    gc.disable()
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+        if collects:
+            gc.enable()
 
 
 def _offer(plan: Plan, lesson: Lesson) -> None:
@@ -346,7 +361,7 @@ def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
     seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * request.m * request.k * request.n * request.items
     timed = [
-        GemmRate(request.dtype, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
+        GemmRate(request.arithmetic, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
         for i in range(trial.vendors)
         if i in seconds
     ]

@@ -100,6 +100,10 @@ class Combination:
             for first in range(0, items, MOST_ITEMS):
                 self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
             return
+        self.launch(matrix, stack, tile)(matrix, stack, *(shifts or ()))
+
+    def launch(self, matrix: Tensor, stack: Tensor, tile: CombineTile | None = None) -> Launch:
+        """Return the launch of `run` for at most MOST_ITEMS matrices, also for others with the same properties."""
         # All properties that determine the code and its arguments, including the alignment of both tensors.
         key = (
             matrix.shape,
@@ -118,7 +122,7 @@ class Combination:
             if len(self._launches) >= KEPT:
                 self._launches.clear()
             self._launches[key] = launch
-        launch(matrix, stack, *(shifts or ()))
+        return launch
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: CombineTile | None) -> Launch:
         """Return the launch for tensors with the strides of these."""
@@ -187,17 +191,18 @@ class KernelLaunch:
         self, kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], form: Form, warps: int
     ) -> None:
         self._kernel, self._grid, self._numbers, self._form, self._warps = kernel, grid, numbers, form, warps
+        self._fixed = (*numbers, *form)
         self._start: Callable[[Sequence[Any]], object] | None = None
 
     def __call__(self, matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
         import torch
 
         # Triton launches on the current device, which may differ from the tensors' device.
-        if matrix.is_cuda and matrix.get_device() != torch.cuda.current_device():
+        if matrix.is_cuda and matrix.get_device() != torch._C._cuda_getDevice():
             with torch.cuda.device(matrix.device):
                 return self(matrix, stack, *others)
         if self._start is not None:
-            self._start((matrix, stack, *others, *self._numbers, *self._form))
+            self._start((matrix, stack, *others, *self._fixed))
             return None
         start = starter(self._kernel, self._grid, matrix)
         named = dict(zip(FORM, self._form, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .level import CudaLevel
 from .padded import PaddedProduct
+from .repeated_level import RepeatedLevel
 from .requests import request_of
 from .shape import MAX_PIECES, Shape
 
@@ -30,6 +32,7 @@ class TensorExecutor:
             for sizes in ((request.m, request.k), (request.k, request.n), (request.m, request.n))
         )
         self._empty = Shape.of(request).empty
+        self._repeated: RepeatedLevel | None = None
 
     @property
     def workspace(self) -> int:
@@ -80,10 +83,17 @@ class TensorExecutor:
 
     def again(self, a: Tensor, b: Tensor) -> Tensor:
         """Compute C = A B as `run` does, of tensors with the shapes and dtypes of a run, without its checks."""
+        import torch
+
         if self.request.batch or self._empty:
             return self.run(a, b)
+        if (repeated := self._repeated) is not None and repeated.fits(a, b):
+            with contextlib.suppress(torch.OutOfMemoryError):
+                return repeated(a, b)
         result = a.new_empty(self._shapes[2])
         self._within_memory(a.unsqueeze(0), b.unsqueeze(0), result.unsqueeze(0))
+        if self.pieces == 1 and isinstance(self._core, CudaLevel):
+            self._repeated = RepeatedLevel.of(self._core, a, b, result)
         return result
 
     def _within_memory(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:
@@ -111,8 +121,8 @@ def check_operands(
         if tuple(b.b.shape[-2:]) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
             raise PlanError(f"the plan is for {request}, not for these operands; plan again")
     else:
-        actual = request_of(a, b, request.dtype)
-        if (actual.shape, actual.batch) != (request.shape, request.batch):
+        actual = request_of(a, b, request.precision)
+        if (actual.shape, actual.dtype, actual.batch) != (request.shape, request.dtype, request.batch):
             raise PlanError(f"the plan is for {request}, not for {actual}; plan again")
     if out is not None:
         check_out(out, wanted, a.dtype, a.device)

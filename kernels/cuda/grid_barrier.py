@@ -16,24 +16,36 @@ SLOTS = 4096
 _lock = threading.Lock()
 _slabs: dict[Any, Tensor] = {}
 _taken: dict[Any, dict[Any, int]] = {}
-_of_stream: dict[tuple[Any, int], Tensor] = {}
-_buffers: dict[tuple[Any, int, Any], Tensor] = {}
+_of_stream: dict[tuple[Any, int, Any], tuple[Tensor, Tensor]] = {}
 
 
-def counter_for(device: Any) -> Tensor:
-    """Return a zeroed int32 that no other launch uses at the same time, for a barrier that restores its low bits.
+def shared_memory(like: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return memory of at least `size` elements of a tensor's dtype, and a zeroed int32, for the stages of one launch.
 
-    Launches of one stream share one. Each launch captured by a CUDA graph has its own, since graphs may run
-    concurrently; after SLOTS of these a graph zeroes new ones itself, with one more launch.
+    No other launch uses them at the same time: those of one stream share them, since each is done before the next one
+    begins, and a launch captured by a CUDA graph has its own, since graphs may run concurrently. The barrier restores
+    the low bits of the counter; after SLOTS counters a graph zeroes new ones itself, with one more launch.
     """
     import torch
 
+    device = like.device
     if device.type == "meta":
-        return torch.empty(1, dtype=torch.int32, device=device)
+        return like.new_empty(size), torch.empty(1, dtype=torch.int32, device=device)
     capturing = torch.cuda.is_current_stream_capturing()
     stream = torch._C._cuda_getCurrentRawStream(device.index)  # of torch.cuda.current_stream, in a tenth of its time
-    if not capturing and (known := _of_stream.get((device, stream))) is not None:
+    key = device, stream, like.dtype
+    if not capturing and (known := _of_stream.get(key)) is not None and known[0].numel() >= size:
         return known
+    found = like.new_empty(size), _counter(device, stream, capturing)
+    if not capturing:
+        _of_stream[key] = found
+    return found
+
+
+def _counter(device: Any, stream: int, capturing: bool) -> Tensor:
+    """Return the counter of a stream, or a new one for a captured launch."""
+    import torch
+
     with _lock:
         if device not in _slabs:
             if capturing:
@@ -48,24 +60,4 @@ def counter_for(device: Any) -> Tensor:
                 return torch.zeros(1, dtype=torch.int32, device=device)
             taken[key] = len(taken)
         place = taken[key] * APART
-        found = _slabs[device][place : place + 1]
-        if not capturing:
-            _of_stream[device, stream] = found
-        return found
-
-
-def buffer_for(like: Tensor, size: int) -> Tensor:
-    """Return memory of at least `size` elements, of the dtype and device of a tensor, for the stages of one launch.
-
-    Launches of one stream share it: each is done with it before the next one begins. A captured launch has its own.
-    """
-    import torch
-
-    device = like.device
-    if device.type != "cuda" or torch.cuda.is_current_stream_capturing():
-        return like.new_empty(size)
-    key = device, torch._C._cuda_getCurrentRawStream(device.index), like.dtype
-    found = _buffers.get(key)
-    if found is None or found.numel() < size:
-        found = _buffers[key] = like.new_empty(size)
-    return found
+        return _slabs[device][place : place + 1]

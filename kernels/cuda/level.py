@@ -48,8 +48,8 @@ class CudaLevel:
         self.flat: FlatProgram = flat_program(program)
         self.target = target = self.flat.program.target
         self._kinds = [op.kind for op in self.flat.products]
-        self._halves = any(kind.half for kind in self._kinds)
-        if self._halves and method is not CudaMethod.BATCHED:
+        self.has_halves = any(kind.half for kind in self._kinds)
+        if self.has_halves and method is not CudaMethod.BATCHED:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         maps = self.flat.maps
@@ -64,7 +64,7 @@ class CudaLevel:
             return Combination(linear, Direction.SPLIT, blocks, kinds, nest=nest)
 
         self.left, self.right = split(0, left, maps.left_blocks), split(1, right, maps.right_blocks)
-        needed = tuple(map(_needed, self.flat.products)) if self._halves else ()
+        needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
         self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed, nest=nests[2])
         self.slabs = (len(left.results), len(right.results), self.flat.rank)
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
@@ -85,7 +85,7 @@ class CudaLevel:
     def fits(self, m: int, k: int, n: int) -> bool:
         """Return whether products of these sizes can be run: for a mask with half blocks the grid must divide them."""
         divided = not any(size % parts for size, parts in zip((m, k, n), self.target.shape, strict=True))
-        return divided or not self._halves or triangle_of(self.target) is not None
+        return divided or not self.has_halves or triangle_of(self.target) is not None
 
     def prepare(self, b: Tensor) -> PreparedOperand:
         """Return matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
@@ -129,7 +129,7 @@ class CudaLevel:
         lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
-        if self._halves:
+        if self.has_halves:
             products = half.empty_products(a, items, self.flat.rank, bm, bn)
         else:
             products = a.new_empty((items, self.flat.rank, bm, bn))
@@ -137,7 +137,7 @@ class CudaLevel:
         combine(self.merge, out, products)
 
     def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
-        if self._halves:
+        if self.has_halves:
             stack = half.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
         else:
             stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
@@ -146,14 +146,15 @@ class CudaLevel:
 
     def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         items = products.shape[0]
-        if not self._halves and lefts.shape[0] == rights.shape[0] == items:
-            self._batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
+        if not self.has_halves and lefts.shape[0] == rights.shape[0] == items:
+            self.multiply_batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
             return
-        one = self._by_kind if self._halves else self._batch
+        one = self._by_kind if self.has_halves else self.multiply_batch
         for i in range(items):
             one(lefts[i % lefts.shape[0]], rights[i % rights.shape[0]], products[i])
 
-    def _batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+    def multiply_batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+        """Compute products (slabs, m, n) of lefts (slabs, m, k) and rights (slabs, k, n), all full ones."""
         import torch
 
         if self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):

@@ -160,8 +160,9 @@ PLAIN = (Tensor, torch.nn.Parameter)
 
 def is_eager(*tensors: Tensor) -> bool:
     """Return whether a product of these tensors may run at once: they are plain, and nothing compiles or casts it."""
-    device = tensors[0].device.type
-    if torch.compiler.is_compiling() or device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
+    first = tensors[0]
+    device = "cuda" if first.is_cuda else "cpu"
+    if torch.compiler.is_compiling() or not (first.is_cuda or first.is_cpu) or torch.is_autocast_enabled(device):
         return False
     return is_plain(*tensors)
 

@@ -45,7 +45,8 @@ class BlockLowRankLinear(FactoredLinear):
     @property
     def factors(self) -> list[Tensor]:
         """The factors, left-most first."""
-        return [getattr(self, name) for name in self.names]
+        own: dict[str, Any] = self._parameters  # in a tenth of the time of getattr, which finds parametrized ones
+        return [own[name] if name in own else getattr(self, name) for name in self.names]
 
     def weights(self) -> list[Tensor]:
         """See `FactoredLinear`."""

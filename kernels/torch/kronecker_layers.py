@@ -32,8 +32,8 @@ class KSLinear(FactoredLinear):
     `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) for every strategy, and
     `bias` (rows,); factors are drawn from U(+-1/sqrt(c)), the bias from U(+-1/sqrt(cols)). Inputs of layout "bsf"
     are (..., cols), of "bsl" (cols, ...); so are results. Between factors the batch is last. `precision` is how float32
-    is multiplied on a GPU, forward and backward: "ieee" (strict), "tf32", "tf32x3" (three products of tf32 or of
-    float16 halves, about as accurate as float32; gradients of parameters stay strict), or None for torch's setting.
+    is multiplied on a GPU, forward and backward: "ieee" (strict), "tf32", "fp32-accurate" (three products of tf32 or
+    of float16 halves, about as accurate as float32; gradients of parameters stay strict), or None for torch's setting.
 
     Raises:
         PlanError: the patterns do not compose, or there is no such layout or precision.
@@ -67,7 +67,8 @@ class KSLinear(FactoredLinear):
 
     def weights(self) -> list[Tensor]:
         """See `FactoredLinear`."""
-        return list(self.factors)
+        found: list[Any] = [*self.factors._parameters.values()]  # in a tenth of the time that iterating the list takes
+        return found if len(found) == len(self._singles) else list(self.factors)  # some are parametrized
 
     @classmethod
     def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
@@ -159,7 +160,9 @@ class KSLinear(FactoredLinear):
             PlanError: x has another number of features.
         """
         self._check_features(x)
-        return x.reshape(-1, self.in_features).T if self.layout == BATCH_FIRST else x.reshape(self.in_features, -1)
+        if self.layout == BATCH_FIRST:
+            return x.T if x.dim() == 2 else x.reshape(-1, self.in_features).T
+        return x.reshape(self.in_features, -1)
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
@@ -176,7 +179,7 @@ class KSLinear(FactoredLinear):
     def from_columns(self, y: Tensor, x: Tensor) -> Tensor:
         """Return results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
         if self.layout == BATCH_FIRST:
-            return y.T.reshape(*x.shape[:-1], self.out_features)
+            return y.T if x.dim() == 2 else y.T.reshape(*x.shape[:-1], self.out_features)
         return y.reshape(self.out_features, *x.shape[1:])
 
     def _check_features(self, x: Tensor) -> None:

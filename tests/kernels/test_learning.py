@@ -1,5 +1,6 @@
 """Learning in use on this processor: the vendor answers, calls are timed, the winner becomes wisdom."""
 
+import gc
 import json
 import os
 import pickle
@@ -185,6 +186,16 @@ def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, play
     multiply_until(a, b, decided)
     (trial,) = (lesson.trial for lesson in learner.lessons())
     assert trial.failed == {trial.contenders - 1}
+
+
+def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch):
+    played({"vendor": 1.0, "scheme": 0.8})
+    found, usual = [], sys.getswitchinterval()
+    monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
+    multiply_until(*operands(), decided)
+    assert found == [(False, pytest.approx(learning.SWITCH_SECONDS))]
+    assert gc.isenabled()
+    assert sys.getswitchinterval() == usual
 
 
 @pytest.mark.parametrize("reason", ["the environment", "paused", "learn=False"])

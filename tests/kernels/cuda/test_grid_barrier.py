@@ -22,8 +22,16 @@ def gpu(monkeypatch):
     return state
 
 
+class Like:
+    dtype, device = torch.float16, torch.device("cpu")
+
+    @staticmethod
+    def new_empty(size):
+        return torch.empty(size, dtype=torch.float16)
+
+
 def place():
-    counter = grid_barrier.counter_for(torch.device("cpu"))
+    _, counter = grid_barrier.shared_memory(Like, 1)
     assert counter.shape == (1,)
     assert counter.dtype == torch.int32
     assert counter.item() == 0
@@ -51,21 +59,15 @@ def test_without_a_free_counter_new_ones_are_zeroed(gpu):
     assert len({one.data_ptr() for one in [before, *known]}) == 7
 
 
-def test_launches_of_a_stream_share_their_buffer_and_captured_ones_do_not(gpu, monkeypatch):
-    monkeypatch.setattr(grid_barrier, "_buffers", {})
+def test_launches_of_a_stream_share_their_memory_and_captured_ones_do_not(gpu):
+    def memory(size):
+        return grid_barrier.shared_memory(Like, size)[0]
 
-    class Like:
-        dtype, device = torch.float16, torch.device("cuda", 0)
-
-        @staticmethod
-        def new_empty(size):
-            return torch.empty(size, dtype=torch.float16)
-
-    first = grid_barrier.buffer_for(Like, 64)
-    assert grid_barrier.buffer_for(Like, 32) is first
-    assert grid_barrier.buffer_for(Like, 65).numel() == 65
+    first = memory(64)
+    assert memory(32) is first
+    assert memory(65).numel() == 65
     gpu.cuda_stream = 8
-    other = grid_barrier.buffer_for(Like, 8)
+    other = memory(8)
     assert other.numel() == 8
     gpu.capturing = True
-    assert grid_barrier.buffer_for(Like, 8) is not other
+    assert memory(8) is not other

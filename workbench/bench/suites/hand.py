@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import compileall
+import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,18 +78,34 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 @lru_cache(maxsize=1)
-def _byte_code() -> None:
-    """Compile the package's sources to byte code, as installing it does."""
+def _byte_code() -> dict[str, str]:
+    """Compile sources to byte code as installing a package does: ours, and Triton's, which some images lack.
+
+    Return the environment in which Python finds it.
+    """
     compileall.compile_dir(Path(__file__).parents[3], quiet=2, rx=re.compile(r"/(\.venv|tests|docs)/"))
+    found = importlib.util.find_spec("triton")
+    if found is None or found.origin is None or Path(importlib.util.cache_from_source(found.origin)).exists():
+        return {}
+    folder = tempfile.mkdtemp(prefix="lcma-hand-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    environment = {"PYTHONPYCACHEPREFIX": folder}
+    for command in (["-m", "compileall", "-q", "-j0", str(Path(found.origin).parent)], ["-c", "import torch, lcma"]):
+        subprocess.run([sys.executable, *command], capture_output=True, env=_environment() | environment)
+    return environment
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment, with the folders of its modules."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _process(module: str, argument: dict[str, Any]) -> Any:
     """Return the JSON that a module of this folder prints, run in a process with an empty home."""
-    _byte_code()
+    byte_code = _byte_code()
     with tempfile.TemporaryDirectory(prefix="lcma-hand-") as home:
-        paths = os.pathsep.join(filter(None, sys.path))
         caches = {"LCMA_HOME": f"{home}/home", "TRITON_CACHE_DIR": f"{home}/triton"}
-        environment = {**os.environ, **caches, "LCMA_LEARN": "1", "PYTHONPATH": paths}
+        environment = {**_environment(), **byte_code, **caches, "LCMA_LEARN": "1"}
         package = __package__.rpartition(".")[0]
         command = [sys.executable, "-P", "-m", f"{package}.{module}", json.dumps(argument)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -113,11 +132,7 @@ def _named_scheme(say: Say) -> Figures:
         paths = [str(Path(folder, name)) for name in ("a.npy", "b.npy")]
         np.save(paths[0], a)
         np.save(paths[1], b)
-        environment = {
-            **os.environ,
-            "LCMA_HOME": f"{folder}/home",
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        }
+        environment = {**_environment(), "LCMA_HOME": f"{folder}/home"}
         command = [sys.executable, "-P", "-m", __name__.partition(".workbench")[0], "run", "strassen", *paths]
         seconds = []
         for number in range(2):
