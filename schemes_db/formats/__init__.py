@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ...arguments import PATH, need
 from ...errors import LcmaError, SchemeFormatError, unknown_name
@@ -17,14 +17,11 @@ from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
 from . import (
-    alphaevolve,
     alphatensor,
     coq,
     equations,
     exp,
     flip_cpd,
-    fmm_json,
-    fmm_reduced,
     lcma_json,
     lcma_npz,
     literals,
@@ -35,16 +32,14 @@ from . import (
 )
 from .archive import NPY_MAGIC, array_of
 from .dense import bini, fast_matmul, fmm_text, sms
+from .fmm_database import fmm_json, fmm_reduced
 from .layouts import named_target
 from .parts import companions, is_part
-from .plain import scan
 from .reading import Reading, UnknownFormatError
 from .sections import naming_sections
 from .triads import maple, mathematica
 
 MAX_FILE_BYTES = 64 << 20
-
-_Found = TypeVar("_Found", list[Reading], list[Reading] | None)
 
 
 class Format(Protocol):
@@ -93,16 +88,13 @@ _TEXT: tuple[TextFormat, ...] = (
     slp,
     fmm_text,
     fast_matmul,
-    alphaevolve,
+    literals.alphaevolve,
     equations,
     exp,
-    literals,
+    literals.arrays,
 )
 _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
-
-_PLAIN = (equations, exp)
-"""Formats whose texts, in plain spelling, are of no other."""
 
 _WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)
 
@@ -222,10 +214,6 @@ def parse_bytes(
         raise SchemeFormatError("is empty")
     if "\0" in text:
         raise SchemeFormatError(_what_binary(raw))
-    if format is None and (lines := scan(text)) is not None:
-        for one in _PLAIN:
-            if (readings := _guarded(partial(one.parse_plain, text, lines, target, ring))) is not None:
-                return _declared(readings, ring)
     texts = [(one.NAME, partial(one.parse, text, target, ring)) for one in _matching(_TEXT, text, format)]
     if not texts:
         raise UnknownFormatError(
@@ -261,7 +249,7 @@ def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) 
     names = [name for name, _ in matching]
     for name, parse in matching:
         formulas = [error for other, error in failures if other in (equations.NAME, exp.NAME)]
-        if name == literals.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
+        if name == literals.arrays.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
             break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
             readings = _guarded(parse)
@@ -375,7 +363,7 @@ def _content(path: Path) -> bytes:
     return raw
 
 
-def _guarded(parse: Callable[[], _Found]) -> _Found:
+def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
     """The result of a reader; errors that hostile content causes deep inside are raised as faults of the file."""
     try:
         return parse()

@@ -9,15 +9,14 @@ import re
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
-from .equation import Equation, is_split
+from .arithmetic import Form
+from .equation import Equation
 from .naming import LETTERS, WORD, family, letters_of, placed
-from .nodes import Call, Item, Listed, Node, Transposed, names_in, rows_of, sole_name
-from .patterns import CHANGES, OPERATOR, pattern
-from .syntax import Parser
+from .patterns import CHANGES, OPERATOR, SHOWN, pattern
+from .syntax import Meaning, Parser, Value, joined, name_of, rows_of
 
-_MATRIX = pattern(r"^(?:return\b\s*|\(?[A-Za-z]\w*'?\)?\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$")
-_SHOWN = pattern(
-    r"^\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
+_MATRIX = pattern(
+    r"^(?:return\b\s*|(?:\(?[A-Za-z]\w*(?P<turned>')?\)?|(?P<left>\[[^=]*\]))\s*:?=\s*)(?P<value>[\[(A-Za-z].*)$"
 )
 _DECLARED = pattern(
     r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
@@ -35,9 +34,46 @@ _PROGRAM = pattern(
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
 _GARBAGE = pattern(r"(?=.*\d)[-+*/^][-+*/^().\d\s]*")
-_STACKED = {"hstack": True, "block": False, "vstack": False, "bmat": False}
 MAX_MATRIX = 200_000
 """Characters up to which a line may be a matrix of outputs."""
+
+
+def stacked(name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
+    """The matrix that a call such as `np.block([[c11, c12], [c21, c22]])` puts together; None for other calls."""
+    if len(arguments) != 1 or keywords or not isinstance(value := arguments[0], list):
+        return None
+    if name in ("block", "vstack", "bmat"):
+        return joined([row if isinstance(row, list) and name != "vstack" else [row] for row in value])
+    return value if name in ("hstack", "array", "Matrix", "matrix", "list") else None
+
+
+class Names(Meaning):
+    """Of a matrix the names in each of its cells."""
+
+    zero = Form()
+
+    def named(self, name: str) -> Value:
+        return Form({name: 1})
+
+    def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
+        value = stacked(name, arguments, keywords)
+        return super().called(name, arguments, keywords) if value is None else value
+
+    def multiplied(self, left: Value, right: Value) -> Value:
+        if isinstance(left, Form) and isinstance(right, Form):
+            left = Form(dict.fromkeys(left, 2)) if len(left) == 1 else left
+            left.update(dict.fromkeys(right, 2))  # in place: a long product takes linear time
+            return left
+        return super().multiplied(left, right)
+
+
+def cells_of(text: str) -> list[list[Form]]:
+    """The cells of a matrix of names; none where a text is no such matrix."""
+    try:
+        rows = rows_of(Parser(text, Names()).whole())
+    except SchemeFormatError:
+        return []
+    return rows if all(isinstance(cell, Form) for row in rows for cell in row) else []
 
 
 @dataclass
@@ -46,8 +82,8 @@ class Account:
 
     names: set[str]
     families: set[str]
-    matrices: list[tuple[int, list[list[Node]]]] = field(default_factory=list)
-    """Matrices of outputs, by line."""
+    matrices: list[tuple[int, str, list[list[Form]], list[list[Form]]]] = field(default_factory=list)
+    """Matrices of outputs: line, text, the names in the cells, and the names of the outputs where they have some."""
 
     bases: set[int] = field(default_factory=set)
     """The first index of blocks that are cut out of matrices."""
@@ -61,17 +97,17 @@ class Account:
         Raises:
             SchemeFormatError: it does something to a block or a product, and what is not known.
         """
-        if _SHOWN.match(text) or _DECLARED.fullmatch(text):
+        if SHOWN.match(text) or _DECLARED.fullmatch(text):
             return False
         if _GARBAGE.fullmatch(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if len(text) < MAX_MATRIX:
-            if (match := _MATRIX.match(text)) and self.is_matrix(line, text, match["value"]):
+            if (match := _MATRIX.match(text)) and self.is_matrix(line, match):
                 return True
-            if equation is not None and is_split(equation):
+            if equation is not None and equation.is_split:
                 return True
-            if equation is not None and isinstance(equation.node, Item):
-                return self.cuts_block(equation)
+            if equation is not None and equation.item:
+                return self.cuts_block(equation, *equation.item)
             if self.changes_a_matrix(text):
                 raise SchemeFormatError(f"{text[:40]!r} is not understood", line=line)
         new = equation is not None and not letters_of(equation.name) and equation.name not in self.families
@@ -89,7 +125,7 @@ class Account:
         if equation is None:
             return f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
         unknown = sorted(name for name in equation.names if name not in self.names and not letters_of(name))
-        if equation.fault is None and letters_of(equation.name) and unknown:
+        if letters_of(equation.name) and unknown:
             return f"{unknown[0]} has no value yet"
         return f"{text[:40]!r} is not understood"
 
@@ -104,28 +140,24 @@ class Account:
             return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
         return letter in self.families and (sign[0] in "-+*/@" or letter in bare or len(bare) == 1)
 
-    def is_matrix(self, line: int, text: str, value: str) -> bool:
+    def is_matrix(self, line: int, match: re.Match[str]) -> bool:
         """Return whether a statement is a matrix of outputs, or of the blocks of an operand in their order."""
-        try:
-            rows = rows_of(stacked(Parser(value).whole()))
-        except SchemeFormatError:
-            return False
-        if not rows or len({len(row) for row in rows}) != 1 or not all(any(names_in(Listed(row))) for row in rows):
-            return False
-        if re.match(r"\(?[A-Za-z]'", text):
-            rows = [list(row) for row in zip(*rows, strict=True)]
-        cells = [sole_name(cell) for row in rows for cell in row]
-        if self.names.intersection(name for row in rows for name in names_in(Listed(row))):
-            self.matrices.append((line, rows))
+        value = f"({match['value']})'" if match["turned"] else match["value"]
+        rows, left = cells_of(value), cells_of(match["left"] or "")
+        if left and list(map(len, left)) != list(map(len, rows)):
+            raise SchemeFormatError("two matrices of unlike sizes are set equal", line=line)
+        names = [name_of(cell) for row in rows for cell in row]
+        if self.names.intersection(name for row in rows for cell in row for name in cell):
+            self.matrices.append((line, value, rows, left))
             return True
-        if all(len(cell) == 1 for cell in cells):
-            return "".join(cells).lower() in (LETTERS[:4], LETTERS[4:])
-        return places_of(cells, len(rows[0])) is not False
+        if all(len(name) == 1 for name in names):
+            return "".join(names).lower() in (LETTERS[:4], LETTERS[4:])
+        return places_of(names, len(rows[0])) is not False
 
-    def cuts_block(self, equation: Equation) -> bool:
+    def cuts_block(self, equation: Equation, matrix: str, index: str) -> bool:
         """Check that a name that is set to slices of a matrix is that of the block that they cut out."""
-        place, (letters, written) = placed(equation.node.index), family(equation.name)
-        if letters != equation.node.name.lower():
+        place, (letters, written) = placed(index), family(equation.name)
+        if letters != matrix.lower():
             if equation.name in self.families or letters in self.families:
                 raise SchemeFormatError(f"{equation.name} is not understood as a block", line=equation.line)
             return False
@@ -136,29 +168,15 @@ class Account:
         return True
 
 
-def places_of(cells: list[str], width: int) -> bool | None:
+def places_of(names: list[str], width: int) -> bool | None:
     """Return whether the names in a matrix are those of one letter in their places; None for running indices, of
     which the numbering is found from the equations.
     """
-    found = [family(cell) for cell in cells]
+    found = [family(name) for name in names]
     if len({letters for letters, _ in found}) != 1 or not found[0][0]:
         return False
     places = [place for _, place in found]
     if any(len(place) != 2 for place in places):
         return None if all(len(place) == 1 for place in places) else False
     base = min(min(place) for place in places)
-    return places == [(at // width + base, at % width + base) for at in range(len(cells))]
-
-
-def stacked(node: Node) -> Node:
-    """The rows of a matrix that calls such as `np.vstack((np.hstack((c11, c12)), ...))` put together."""
-    while isinstance(node, Transposed):
-        node = Listed([list(row) for row in zip(*rows_of(stacked(node.node)), strict=False)])
-    if isinstance(node, Call) and node.name in _STACKED and len(node.arguments) == 1 and not node.keywords:
-        inner = node.arguments[0]
-        if _STACKED[node.name] or not isinstance(inner, list):
-            return inner
-        return Listed([stacked(row) for row in inner])
-    if isinstance(node, Call) and node.name in ("array", "Matrix", "matrix", "list") and len(node.arguments) == 1:
-        return node.arguments[0]
-    return node
+    return places == [(at // width + base, at % width + base) for at in range(len(names))]

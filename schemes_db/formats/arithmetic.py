@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..gaussian import MAX_BITS, Gaussian, bits, gaussian, simplest
@@ -19,6 +21,41 @@ MAX_DIGITS = 1_000
 """Digits of one number: few enough to be cheap."""
 
 IMAGINARY_UNIT = Gaussian(Fraction(0), Fraction(1))
+
+
+class Form(dict[Any, Coefficient]):
+    """A sum of named things times numbers: name -> coefficient, without zeros."""
+
+
+class Products(Form):
+    """A sum of products of forms: the factors, each the items of a form, and the coefficient."""
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | Fraction | Gaussian | Inexact)
+
+
+def total(parts: Sequence[Any]) -> Any:
+    """The sum of numbers, or of forms of one kind.
+
+    Raises:
+        SchemeFormatError: other things are added up.
+    """
+    if all(map(is_number, parts)):
+        return reduce(plus, parts)
+    forms = [part for part in parts if not (is_number(part) and not part)]
+    if not all(isinstance(part, Form) for part in forms):
+        form = any(isinstance(part, Form) for part in forms)
+        raise SchemeFormatError(
+            "a bare number where a sum of blocks belongs" if form else "a sum of lists is no number"
+        )
+    if len({isinstance(part, Products) for part in forms}) > 1:
+        raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+    found: dict[Any, Coefficient] = {}
+    for part in forms:
+        for key, value in part.items():
+            found[key] = plus(found[key], value) if key in found else value
+    return type(forms[0])({key: value for key, value in found.items() if value})
 
 
 def times(x: Coefficient, y: Coefficient) -> Coefficient:

@@ -15,7 +15,7 @@ from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .arithmetic import MAX_BINARY_PLACES
-from .reading import C_TRANSPOSED, C, Entries, Reading, Terms, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Reading, Terms, factor_of, ring_of
 
 Shape = tuple[int, int, int]
 Row = Iterable[tuple[int, Coefficient]]
@@ -214,14 +214,11 @@ def any_inexact(values: Iterable[Coefficient]) -> bool:
 
 def has_inexact(factors: Iterable[Terms]) -> bool:
     """Return whether some coefficient is rounded, or has a power of an infinitesimal."""
-    listed = [factor for factor in factors if not isinstance(factor, Entries)]
-    return any_inexact(value for factor in listed for terms in factor for _, _, value in terms)
+    return any_inexact(value for factor in factors for terms in factor for _, _, value in terms)
 
 
 def transposed(factor: Terms) -> Terms:
     """A factor with rows and columns exchanged."""
-    if isinstance(factor, Entries):
-        return Entries(factor.rank, factor.product, factor.col, factor.row, factor.value)
     return [[(col, row, value) for row, col, value in terms] for terms in factor]
 
 
@@ -230,7 +227,6 @@ def flat_rows(factors: Sequence[Terms], widths: Sequence[int]) -> list[list[list
     return [
         [[(row * width + col, value) for row, col, value in terms] for terms in factor]
         for factor, width in zip(factors, widths, strict=True)
-        if not isinstance(factor, Entries)
     ]
 
 
@@ -266,8 +262,6 @@ def approximate(
 
 def extent_of(factor: Terms) -> tuple[int, int]:
     """The rows and columns of the smallest grid that holds every block of a factor."""
-    if isinstance(factor, Entries):
-        return int(factor.row.max(initial=-1)) + 1, int(factor.col.max(initial=-1)) + 1
     places = {(row, col) for terms in factor for row, col, _ in terms}
     return max((row + 1 for row, _ in places), default=0), max((col + 1 for _, col in places), default=0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -54,6 +54,12 @@ def on_line(line: int) -> Iterator[None]:
         raise SchemeFormatError(error.message, error.file, line) from None
 
 
+def _words(text: str) -> list[Line]:
+    """The lines of a text that are not empty without their comments."""
+    lines = ((at, line.partition("#")[0].split()) for at, line in enumerate(text.splitlines(), start=1))
+    return [(at, words) for at, words in lines if words]
+
+
 def _row(words: Sequence[str], size: int, line: int) -> list[tuple[int, Coefficient]]:
     """The nonzero entries of a line of so many numbers."""
     with on_line(line):
@@ -62,12 +68,11 @@ def _row(words: Sequence[str], size: int, line: int) -> list[tuple[int, Coeffici
         return [(index, number(word)) for index, word in enumerate(words) if word != "0"]
 
 
-def _transposed(rows: Sequence[list[tuple[int, Coefficient]]], rank: int) -> Rows:
-    """The entries by products, of rows that each hold one entry of all products."""
+def _by_products(rank: int, entries: Iterable[tuple[int, int, Coefficient]]) -> Rows:
+    """A factor of so many products, of (index, product, value) entries."""
     products: Rows = [[] for _ in range(rank)]
-    for index, row in enumerate(rows):
-        for r, value in row:
-            products[r].append((index, value))
+    for index, r, value in entries:
+        products[r].append((index, value))
     return products
 
 
@@ -88,7 +93,10 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
     if len(blocks) != 3:
         raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
     rank = len(blocks[0][0][1])
-    u, v, w = (_transposed([_row(words, rank, line) for line, words in block], rank) for block in blocks)
+    u, v, w = (
+        _by_products(rank, ((at, r, x) for at, (line, words) in enumerate(block) for r, x in _row(words, rank, line)))
+        for block in blocks
+    )
     return [reading_of_rows("fast-matmul", (u, v, w), shape_of(*map(len, blocks)), C, target, ring)]
 
 
@@ -106,14 +114,17 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
         ring = Z2
     lines = [(at, line.split("#", 1)[0].strip().rstrip(";")) for at, line in enumerate(text.splitlines(), start=1)]
-    cells = [(at, line.split(";")) for at, line in lines if line.count(";") == 3]
     rows = [
-        [_row(column.split(), size, at) for column, size in zip(columns[1:], (m * n, m * k, k * n), strict=True)]
-        for at, columns in cells
+        [
+            _row(column.split(), size, at)
+            for column, size in zip(line.split(";")[1:], (m * n, m * k, k * n), strict=True)
+        ]
+        for at, line in lines
+        if line.count(";") == 3
     ]
     if len(rows) != rank:
         raise SchemeFormatError(f"{len(rows)} products, where the header says {rank}")
-    w, u, v = ([row[slot] for row in rows] for slot in range(3))
+    w, u, v = map(list, zip(*rows, strict=True))
     return [reading_of_rows("bini", (u, v, w), (m, k, n), C, target, ring)]
 
 
@@ -123,11 +134,7 @@ def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None)
     In the fractional variant every entry is a numerator and a denominator. A file of several schemes has their
     number on its first line.
     """
-    lines = [
-        (line, [_integer(word, line) for word in words.split()])
-        for line, words in enumerate(text.splitlines(), start=1)
-        if words.strip()
-    ]
+    lines = [(line, [_integer(word, line) for word in words]) for line, words in _words(text)]
     count = lines.pop(0)[1][0] if lines and len(lines[0][1]) == 1 else None
     readings = []
     for start in range(0, len(lines), 4):
@@ -135,9 +142,8 @@ def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None)
         if len(head) != 4 or not 1 <= head[3] <= MAX_RANK:
             raise SchemeFormatError(f"expected four sizes: n1 n2 n3 m, with m from 1 to {MAX_RANK}", line=line)
         m, k, n, rank = head
-        sizes = (m * k, k * n, m * n)
         rest += [(line, [])] * (3 - len(rest))
-        u, v, w = (_factor(*part, rank, entries) for part, entries in zip(rest, sizes, strict=True))
+        u, v, w = (_factor(*part, rank, size) for part, size in zip(rest, (m * k, k * n, m * n), strict=True))
         readings.append(reading_of_rows("fmm-text", (u, v, w), (m, k, n), C_TRANSPOSED, target, ring))
     if not readings or (count is not None and count != len(readings)):
         raise SchemeFormatError(f"{len(readings)} schemes, where the first line says {count or 'n1 n2 n3 m'}")
@@ -154,8 +160,7 @@ def _factor(line: int, words: list[int], rank: int, entries: int) -> Rows:
         if len(numbers) != rank * entries or not entries:
             wanted = f"{rank} rows of {entries} entries make {rank * entries}"
             raise SchemeFormatError(f"a line of {len(words)} numbers, where {wanted}")
-    rows = (numbers[at : at + entries] for at in range(0, len(numbers), entries))
-    return [[(index, value) for index, value in enumerate(row) if value] for row in rows]
+    return _by_products(rank, ((at % entries, at // entries, value) for at, value in enumerate(numbers) if value))
 
 
 def _integer(word: str, line: int) -> int:
@@ -170,8 +175,7 @@ def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> l
     A matrix is `rows cols R`, then `row col value` lines from 1, then `0 0 0`; values are p or p/q. The three may
     come as files ..L.sms, ..R.sms and ..P.sms.
     """
-    words = ((at, line.partition("#")[0].split()) for at, line in enumerate(text.splitlines(), start=1))
-    lines = ((at, line) for at, line in words if line)
+    lines = iter(_words(text))
     matrices = [_matrix(*head, lines) for head in lines]
     if not matrices or len(matrices) % 3:
         raise SchemeFormatError(
@@ -183,25 +187,24 @@ def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> l
 
 def _matrix(line: int, head: list[str], lines: Iterator[Line]) -> tuple[int, int, list[tuple[int, int, Number]]]:
     """Rows, columns, and the (row, column, value) entries, 0-based, of the matrix that begins with a head."""
-    with on_line(line):
-        rows, cols = _places(head, "a matrix header such as 7 4 R")
-        if max(rows, cols) > MAX_RANK:
-            raise SchemeFormatError(f"a matrix of {rows} x {cols}, beyond {MAX_RANK}")
+    rows, cols = _places(line, head, "a matrix header such as 7 4 R")
+    if max(rows, cols) > MAX_RANK:
+        raise SchemeFormatError(f"a matrix of {rows} x {cols}, beyond {MAX_RANK}", line=line)
     entries: list[tuple[int, int, Number]] = []
     for at, words in lines:
+        row, col = _places(at, words, "an entry such as 1 2 -1/2")
+        if row == col == 0:
+            return rows, cols, entries
+        if not (1 <= row <= rows and 1 <= col <= cols):
+            raise SchemeFormatError(f"entry {row} {col} is outside the {rows} x {cols} matrix", line=at)
         with on_line(at):
-            row, col = _places(words, "an entry such as 1 2 -1/2")
-            if row == col == 0:
-                return rows, cols, entries
-            if not (1 <= row <= rows and 1 <= col <= cols):
-                raise SchemeFormatError(f"entry {row} {col} is outside the {rows} x {cols} matrix")
             entries.append((row - 1, col - 1, parse_coefficient(words[2], "the entry")))
     raise SchemeFormatError("the matrix has no end: expected a line 0 0 0", line=line)
 
 
-def _places(words: list[str], wanted: str) -> tuple[int, int]:
+def _places(line: int, words: list[str], wanted: str) -> tuple[int, int]:
     if len(words) != 3 or not all(map(_COUNT.fullmatch, words[:2])):
-        raise SchemeFormatError(f"expected {wanted}")
+        raise SchemeFormatError(f"expected {wanted}", line=line)
     return int(words[0]), int(words[1])
 
 
@@ -215,12 +218,8 @@ def _sparse_reading(
         )
     if rank > len(left):
         raise SchemeFormatError(f"{rank} products, but only {len(left)} entries in L")
-    factors: list[Rows] = []
-    for entries in (left, right, [(col, row, value) for row, col, value in outputs]):
-        factors.append([[] for _ in range(rank)])
-        for r, index, value in entries:
-            factors[-1][r].append((index, value))
-    return reading_of_rows("sms", (factors[0], factors[1], factors[2]), shape_of(a, b, c), C, target, ring)
+    u, v = (_by_products(rank, ((col, row, value) for row, col, value in part)) for part in (left, right))
+    return reading_of_rows("sms", (u, v, _by_products(rank, outputs)), shape_of(a, b, c), C, target, ring)
 
 
 def _sniff_fast_matmul(text: str) -> bool:
@@ -234,9 +233,12 @@ def _sniff_bini(text: str) -> bool:
     return ";" in text and re.search(_BINI, text[:20_000]) is not None
 
 
+def _sniff_fmm_text(text: str) -> bool:
+    """Return whether it starts with four sizes, and goes on with numbers alone."""
+    return _SIZES.fullmatch(text.lstrip()[:4000]) is not None
+
+
 bini = TextReader("bini", ".txt", C, _sniff_bini, _bini)
 fast_matmul = TextReader("fast-matmul", ".txt", C, _sniff_fast_matmul, _fast_matmul)
-fmm_text = TextReader(
-    "fmm-text", ".txt", C_TRANSPOSED, lambda text: _SIZES.fullmatch(text.lstrip()[:4000]) is not None, _fmm_text
-)
+fmm_text = TextReader("fmm-text", ".txt", C_TRANSPOSED, _sniff_fmm_text, _fmm_text)
 sms = TextReader("sms", ".sms", C, lambda text: _SMS.match(text) is not None, _sms)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...errors import SchemeFormatError
 from .naming import NAME, WORD, family, letters_of, placed
-from .nodes import Call, Node, sole_name
 from .patterns import pattern
+from .syntax import words
 
 _ASSIGNED = pattern(
     rf"^(?P<words>(?:[A-Za-z]+[ ,:]\s*)*?)(?P<name>{NAME}|[A-Za-z]\[[^\]=]*:[^\]=]*\])\s*"
@@ -19,20 +19,52 @@ _REVERSED = pattern(rf"^(.*[)\d\]])\s*=\s*({NAME})$")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
 
+_SPLIT = pattern(r"[A-Za-z_]\w+\(\s*[A-Za-z]\w*\s*\)")
+_MATRIX = pattern(r"[\[{]|\(\s*\[|(?:\w+\.)?(?:block|[hv]stack|bmat|array|[mM]atrix)\(")
+_ITEM = pattern(r"([A-Za-z]\w*)\[([^\[\]]*)\]")
+
 
 @dataclass
 class Equation:
-    """One statement `name = node`; `sign` is not 0 where it adds to a value, as in `c11 += m1`."""
+    """One statement `name = text`; `sign` is not 0 where it adds to a value, as in `c11 += m1`.
+
+    `cell` are the row and column of an entry, where the text is a matrix and the name that of one entry.
+    """
 
     line: int
     name: str
     text: str
     sign: int = 0
-    node: Node = None
-    fault: SchemeFormatError | None = None
-    names: frozenset[str] = frozenset()
     others: tuple[str, ...] = ()
     """What the same name is also said to be: c11 = a11 b11 + a12 b21 = m1 + m2."""
+
+    cell: tuple[int, int] | None = None
+    names: tuple[str, ...] = ()
+
+    def settle(self, lower: bool, names: set[str]) -> None:
+        """Choose between what the name is said to be, and list the names in it."""
+        if lower:
+            self.name, self.text = self.name.lower(), self.text.lower()
+            self.others = tuple(map(str.lower, self.others))
+        if self.others and names.isdisjoint(words(self.text)):  # c11 = a11 b11 + a12 b21 = m1 + m2
+            self.text = next((one for one in self.others if names.issuperset(words(one))), self.text)
+        self.names = (self.item[0],) if self.item else tuple(words(self.text))
+
+    @property
+    def item(self) -> tuple[str, str] | None:
+        """The name and the index of a part of a matrix that the right side is, as in `a11 = A[:h, :h]`."""
+        match = _ITEM.fullmatch(self.text)
+        return None if match is None or WORD.fullmatch(self.text) else (match[1], match[2])
+
+    @property
+    def is_matrix(self) -> bool:
+        return self.cell is None and _MATRIX.match(self.text) is not None
+
+    @property
+    def is_split(self) -> bool:
+        """True if a call cuts a matrix into the names of its four blocks by rows, as in `a, b, c, d = split(x)`."""
+        last = self.name in ("d", "h") or family(self.name)[1] == (2, 2)
+        return last and _SPLIT.fullmatch(self.text) is not None
 
 
 def split_equation(line: int, text: str) -> Equation | None:
@@ -42,14 +74,13 @@ def split_equation(line: int, text: str) -> Equation | None:
         SchemeFormatError: a statement of a language that is not read, or a name set to two unlike things.
     """
     match = _ASSIGNED.match(text)
-    if text in ("begin", "where"):
-        raise SchemeFormatError(f"{text!r} belongs to a language that is not read", line=line)
+    foreign = {text} & {"begin", "where"} or (match and _FOREIGN.intersection(match["words"].split()))
+    if foreign:
+        raise SchemeFormatError(f"{min(foreign)!r} belongs to a language that is not read", line=line)
     if match is None:
         reversed_ = _REVERSED.match(text)
         return Equation(line, reversed_.group(2), reversed_.group(1)) if reversed_ else None
     name, operator, right = match["name"], match["sign"], match["right"]
-    if foreign := _FOREIGN.intersection(match["words"].split()):
-        raise SchemeFormatError(f"{min(foreign)!r} belongs to a language that is not read", line=line)
     if ":" in name:
         place = placed(name[2:-1])
         if place is None:
@@ -61,12 +92,4 @@ def split_equation(line: int, text: str) -> Equation | None:
     if letters_of(name) and not all(WORD.search(part) for part in parts[1:]):
         # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
-    return Equation(line, name, parts[0].strip(), {"+=": 1, "-=": -1}.get(operator, 0), others=tuple(parts[1:]))
-
-
-def is_split(equation: Equation) -> bool:
-    """Return whether a call cuts a matrix into the names of its four blocks by rows, as in `a, b, c, d = split(x)`."""
-    node = equation.node
-    if not (isinstance(node, Call) and len(node.arguments) == 1 and sole_name(node.arguments[0])):
-        return False
-    return equation.name in ("d", "h") or family(equation.name)[1] == (2, 2)
+    return Equation(line, name, parts[0].strip(), {"+=": 1, "-=": -1}.get(operator, 0), tuple(parts[1:]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Set
 from fractions import Fraction
 from typing import Any
 
@@ -20,21 +20,24 @@ from ...errors import LcmaError, SchemeFormatError
 from ..gaussian import Gaussian, Number
 from ..ring import Z2, Ring
 from ..scheme import Scheme
-from ..target import MAX_DIMENSION, Target
+from ..target import Target
 from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
 from .formulas import Formulas, read_formulas
 from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .plain import PlainLine, read_equations, scan
-from .reading import C_TRANSPOSED, C, Entries, Reading, Terms, UnknownFormatError, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Reading, Terms, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-FlatRows = list[list[list[tuple[Any, ...]]]]
+Factors = tuple[Terms, Terms, Terms]
+Option = tuple[str, Target, Factors]
+"""What a file may be: a label, the target, and the factors by row and column."""
+
+FlatRows = tuple[list[list[Any]], list[list[Any]], list[list[Any]]]
 """Of A, B and C the terms of every product: a running index from 0 and the coefficient."""
 
 MAX_TRIED = 32
@@ -61,39 +64,16 @@ def is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
-def parse_plain(
-    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
-) -> list[Reading] | None:
-    """Read one scheme of equations in plain spelling, of which `lines` are given; None for any other text.
-
-    Raises:
-        SchemeFormatError: they do not fit the target or the ring.
-    """
-    if lines is None or (plain := read_equations(lines)) is None:
-        return None
-    header = parse_header(text)
-    ring = ring or header.ring
-    return [dataclasses.replace(_reading(plain, target or header.target, ring, header.name), declared=ring)]
-
-
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme of equations; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
-    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
-        return readings
     header = parse_header(text)
     wanted, ring = target or header.target, ring or header.ring
-    try:
-        found = read_formulas(statements(text), controlled_lines(text))
-        reading = _reading_of_formulas(found, wanted, ring, header.name)
-        return [dataclasses.replace(reading, declared=ring)]
-    except SchemeFormatError:
-        raise
-    except LcmaError as error:
-        raise SchemeFormatError(str(error)) from None
+    found = read_formulas(statements(text), controlled_lines(text))
+    return [dataclasses.replace(_reading(found, wanted, ring, header.name), declared=ring)]
 
 
 def listed_text(data: dict[str, Any], *keys: str) -> str:
@@ -117,7 +97,7 @@ def agreeing(reading: Reading, text: str) -> Reading:
         if found.skipped:
             return reading  # text for people
         target = reading.candidates[0][1].target
-        written = [scheme for _, scheme in _reading_of_formulas(found, target, None, "").candidates]
+        written = [scheme for _, scheme in _reading(found, target, None, "").candidates]
     except SchemeFormatError:
         return reading
     given = [scheme for _, scheme in reading.candidates]
@@ -131,130 +111,104 @@ def agreeing(reading: Reading, text: str) -> Reading:
     return reading
 
 
-def _reading_of_formulas(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
     if not found.products or not (found.outputs or target):
         raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
-    a, b, c = found.factors()
-    named = {tuple(at - found.bases["c"] for at in index) for index in found.outputs}
-    notes = tuple(found.notes)
+    factors, notes = found.factors(), tuple(found.notes)
+    outputs = {tuple(at - found.bases["c"] for at in index) for index in found.outputs}
     if found.flat:
-        reading = _flat_reading(
-            [a, b, c], 1 + max((index for (index,) in named), default=-1), notes, target, ring, name
-        )
+        wanted, others = _by_running_index(factors, 1 + max((index for (index,) in outputs), default=-1), target)
+        notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
     else:
-        reading = _reading((a, b, c), target, ring, name, {(i, j) for i, j in named}, notes)
-    if found.skipped and any(scheme.target.shape == (1, 1, 1) for _, scheme in reading.candidates):
+        shapes = _shapes(factors, {(i, j) for i, j in outputs}, target)
+        if has_inexact(factors):
+            chosen = target or Target.general(*next(iter(shapes.values())))
+            rows = flat_rows(factors, (chosen.k, chosen.n, chosen.n))
+            return approximate(NAME, rows, list(shapes), chosen, ring, notes)
+        wanted, others = _by_place(factors, shapes, {(i, j) for i, j in outputs}, target)
+    candidates, failure = _schemes(wanted, ring, name)
+    alternatives, _ = _schemes(others, ring, name)
+    if failure is not None and not candidates:
+        hint = f"; it holds as {alternatives[0][1].target}" if found.flat and alternatives else ""
+        raise SchemeFormatError(f"{failure}{hint}")
+    if found.skipped and any(scheme.target.shape == (1, 1, 1) for _, scheme in candidates):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
-    return dataclasses.replace(reading, doubt=doubt)
-
-
-def _reading(
-    factors: tuple[Terms, Terms, Terms],
-    target: Target | None,
-    ring: Ring | None,
-    name: str,
-    named: Set[tuple[int, int]] = frozenset(),
-    notes: tuple[str, ...] = (),
-) -> Reading:
-    """The reading of blocks with a row and a column; the outputs that are `named` are blocks of C, too."""
-    a, b, c = factors
-    left, right, (rows, cols) = (extent_of(factor) for factor in factors)
-    rows, cols = max(rows, *(i + 1 for i, _ in named), 0), max(cols, *(j + 1 for _, j in named), 0)
-    shapes = {C: _shape(left, right, rows, cols), C_TRANSPOSED: _shape(left, right, cols, rows)}
-    volumes = {convention: math.prod(shape) for convention, shape in shapes.items()}
-    smallest = min(volumes.values())
-    if has_inexact(factors):
-        chosen = target or Target.general(*shapes[C if volumes[C] == smallest else C_TRANSPOSED])
-        conventions = [one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest]
-        return approximate(NAME, flat_rows(factors, (chosen.k, chosen.n, chosen.n)), conventions, chosen, ring, notes)
-    candidates: list[tuple[str, Scheme]] = []
-    alternatives: list[tuple[str, Scheme]] = []
-    failure: SchemeFormatError | None = None
-    for convention in (one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest):
-        three = a, b, c if convention == C else transposed(c)
-        found = list(_targets(convention, shapes[convention], three, named))
-        wanted = [(convention, target)] if target else found
-        for label, one in (*wanted, *(found if target else ())):
-            into = candidates if one is target or not target else alternatives
-            try:
-                into.append((label, _scheme(three, one or Target.general(*shapes[convention]), ring, name)))
-            except LcmaError as error:
-                failure = failure or SchemeFormatError(str(error))
-    if failure and not candidates:
-        raise failure
     held = {scheme.target for _, scheme in candidates}
     alternatives = [(label, scheme) for label, scheme in alternatives if scheme.target not in held]
-    return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
+    return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives), doubt=doubt)
 
 
-def _targets(
-    convention: str, shape: Shape, factors: tuple[Terms, Terms, Terms], named: Set[tuple[int, int]]
-) -> Iterator[tuple[str, Target | None]]:
-    """The general target (None), and the triangular ones of just these blocks that save products.
+def _schemes(
+    options: Iterable[Option], ring: Ring | None, name: str
+) -> tuple[list[tuple[str, Scheme]], LcmaError | None]:
+    """The schemes of the options that fit their targets, and the first failure."""
+    found: list[tuple[str, Scheme]] = []
+    failure: LcmaError | None = None
+    for label, target, factors in options:
+        m, k, n = target.shape
+        grids = zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
+        try:
+            u, v, w = (factor_of(factor, *grid, letter) for factor, grid, letter in grids)
+            found.append((label, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)))
+        except LcmaError as error:
+            failure = failure or error
+    return found, failure
+
+
+def _shapes(factors: Factors, outputs: Set[tuple[int, int]], target: Target | None) -> dict[str, Shape]:
+    """The smallest sizes whose grids hold every block that is named, by the conventions that are meant."""
+    (m, k), (inner, n), (rows, cols) = map(extent_of, factors)
+    rows, cols = max(rows, *(i + 1 for i, _ in outputs), 0), max(cols, *(j + 1 for _, j in outputs), 0)
+    k = max(k, inner)
+    shapes = {C: (max(m, rows), k, max(n, cols)), C_TRANSPOSED: (max(m, cols), k, max(n, rows))}
+    smallest = min(map(math.prod, shapes.values()))
+    return {one: shape for one, shape in shapes.items() if target or math.prod(shape) == smallest}
+
+
+def _by_place(
+    factors: Factors, shapes: dict[str, Shape], outputs: Set[tuple[int, int]], target: Target | None
+) -> tuple[list[Option], list[Option]]:
+    """What blocks by row and column may compute, and what else than the target that is asked for: the general
+    target, and the triangular ones of just these blocks that save products.
 
     A general scheme that lost an output has no fewer products than the triangle needs one by one.
     """
-    yield convention, None
-    a, b, c = (_blocks(factor) for factor in factors)
-    turned = {(j, i) for i, j in named} if convention == C_TRANSPOSED else named
-    rank = factors[0].rank if isinstance(factors[0], Entries) else len(factors[0])
-    for target in triangular_targets(shape, (a, b, c | turned)):
-        if rank < len(target.terms) + ("tri-out" not in target.name):
-            yield f"{convention}, {target}", target
+    wanted: list[Option] = []
+    others: list[Option] = []
+    for convention, shape in shapes.items():
+        a, b, c = factors
+        three = a, b, c if convention == C else transposed(c)
+        turned = {(j, i) for i, j in outputs} if convention == C_TRANSPOSED else outputs
+        left, right, out = ({(row, col) for terms in factor for row, col, _ in terms} for factor in three)
+        found: list[Option] = [(convention, Target.general(*shape), three)] if all(shape) or not target else []
+        for one in triangular_targets(shape, (left, right, out | turned)):
+            if len(a) < len(one.terms) + ("tri-out" not in one.name):
+                found.append((f"{convention}, {one}", one, three))
+        wanted += [(convention, target, three)] if target else found
+        others += found if target else []
+    return wanted, others
 
 
-def _blocks(factor: Terms) -> set[tuple[int, int]]:
-    """The blocks that occur in a factor."""
-    if isinstance(factor, Entries):
-        keys = np.unique(factor.row * MAX_DIMENSION + factor.col)
-        return set(zip((keys // MAX_DIMENSION).tolist(), (keys % MAX_DIMENSION).tolist(), strict=True))
-    return {(row, col) for terms in factor for row, col, _ in terms}
-
-
-def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | None, name: str) -> Scheme:
-    m, k, n = target.shape
-    u, v, w = (
-        factor_of(factor, *grid, label)
-        for factor, grid, label in zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
-    )
-    return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
-
-
-def _shape(a: tuple[int, int], b: tuple[int, int], rows: int, cols: int) -> Shape:
-    """The smallest sizes m, k, n whose grids hold every block that is named."""
-    return max(a[0], rows), max(a[1], b[0]), max(b[1], cols)
-
-
-def _flat_reading(
-    rows: FlatRows, outputs: int, notes: tuple[str, ...], target: Target | None, ring: Ring | None, name: str
-) -> Reading:
-    """The reading of blocks with one running index, by every numbering that may be meant."""
+def _by_running_index(rows: FlatRows, outputs: int, target: Target | None) -> tuple[list[Option], list[Option]]:
+    """The same of blocks with one running index, by every numbering that may be meant."""
     left, right, _ = (max((index + 1 for row in part for index, _ in row), default=0) for part in rows)
     chosen, others = _layouts(rows, (left, right, outputs), target)
-    try:
-        candidates, alternatives = (
-            [(_label(one), _of_layout(rows, one, ring, name)) for one in part] for part in (chosen, others)
-        )
-    except LcmaError as error:
-        hint = f"; it holds as {others[0].target}" if others else ""
-        raise SchemeFormatError(f"{error}{hint}") from None
-    notes = (*notes, f"blocks by running index, {chosen[0].label or chosen[0].target}")
-    return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives))
+    return [_option(rows, one) for one in chosen], [_option(rows, one) for one in others]
 
 
-def _label(layout: GridNumbering) -> str:
-    return f"{C}, {layout.label}" if layout.label else C
-
-
-def _of_layout(rows: FlatRows, layout: GridNumbering, ring: Ring | None, name: str) -> Scheme:
+def _option(rows: FlatRows, layout: GridNumbering) -> Option:
     _, k, n = layout.target.shape
     factors = []
     for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
         if max((index for row in part for index, _ in row), default=0) >= len(places):
             raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
         factors.append([[(*divmod(places[index], width), value) for index, value in row] for row in part])
-    return _scheme((factors[0], factors[1], factors[2]), layout.target, ring, name)
+    return _label(layout), layout.target, (factors[0], factors[1], factors[2])
+
+
+def _label(layout: GridNumbering) -> str:
+    return f"{C}, {layout.label}" if layout.label else C
 
 
 def _layouts(

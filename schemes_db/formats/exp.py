@@ -11,25 +11,28 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
+from functools import lru_cache
 
 from ...errors import SchemeFormatError
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .arithmetic import times
+from .arithmetic import Form, Products, times, unit_in_formulas
 from .candidates import reading_of_terms
 from .dense import on_line
-from .expression import (
-    block_of,
-    parse_products,
-)
 from .header import parse_header
 from .lines import controlled_lines, statements
-from .nodes import ProductNode
-from .patterns import OPERATOR, pattern
-from .plain import PlainLine, read_trilinear, scan
+from .naming import letters_of, place_of
+from .patterns import changes_something, pattern
 from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
+from .syntax import Meaning, Parser, Value, described
+
+Factor = tuple[tuple[tuple[str, int, int], Coefficient], ...]
+"""The blocks, by letter, row and column, and their coefficients."""
+
+Factors = tuple[Factor, ...]
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -39,29 +42,48 @@ _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
+_THREE = "expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)"
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
+
+
+class _Trilinear(Meaning):
+    """Names are blocks by letter, row and column; products of forms are kept as they are written."""
+
+    zero = Form()
+
+    def named(self, name: str) -> Value:
+        return _block(name)
+
+    def multiplied(self, left: Value, right: Value) -> Products:
+        pair = [*_factors(left), *_factors(right)]
+        if len(pair) != 2:
+            raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+        (x, c), (y, d) = pair
+        return Products({_at_most_three(*x, *y): times(c, d)})
+
+
+@lru_cache(maxsize=1 << 12)
+def _block(name: str) -> Value:
+    unit = unit_in_formulas(name)
+    return Form({(letters_of(name), *place_of(name)): 1}) if unit is None else unit
+
+
+def _at_most_three(*factors: Factor) -> Factors:
+    if len(factors) > 3:
+        raise SchemeFormatError(_THREE)
+    return factors
+
+
+def _factors(value: Value) -> list[tuple[Factors, Coefficient]]:
+    if not isinstance(value, Form):
+        raise SchemeFormatError(f"a sum of blocks expected, not {described(value)}")
+    return list(value.items()) if isinstance(value, Products) else [((tuple(value.items()),), 1)]
 
 
 def sniff(text: str) -> bool:
     """Return whether some line is a product with blocks of three matrices in it."""
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
-
-
-def parse_plain(
-    text: str, lines: Sequence[PlainLine] | None, target: Target | None, ring: Ring | None
-) -> list[Reading] | None:
-    """Read one scheme of products in plain spelling, of which `lines` are given; None for any other text.
-
-    Raises:
-        SchemeFormatError: by no convention do the products fit the target and the ring.
-    """
-    if lines is None or _is_symmetric(text) or (plain := read_trilinear(lines)) is None:
-        return None
-    header = parse_header(text)
-    ring = ring or header.ring
-    reading = reading_of_terms(NAME, *plain, CONVENTION, target or header.target, ring)
-    return [dataclasses.replace(reading, declared=ring)]
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -70,17 +92,43 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line.
     """
-    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
-        return readings
     header = parse_header(text)
     target, ring = target or header.target, ring or header.ring
-    symmetric, controlled = _is_symmetric(text), controlled_lines(text)
-    listed: list[tuple[int, ProductNode, bool]] = []
     skipped: list[int] = []
+    listed = list(_products(text, skipped))
+    if not listed:
+        raise UnknownFormatError("no products here")
+    blocks = {block for _, factors, _, _ in listed for factor in factors for block, _ in factor}
+    letters = "xyz" if blocks and {letter for letter, *_ in blocks} <= set("xyz") else "abc"
+    base = int(all(row and col for _, row, col in blocks))
+    rows: tuple[list[list[Term]], list[list[Term]], list[list[Term]]] = ([], [], [])
+    for line, factors, scalar, cyclic in listed:
+        terms = []
+        for letter, factor in zip(letters, factors, strict=True):
+            if wrong := [f"{block[0]}{block[1]}{block[2]}" for block, _ in factor if block[0] != letter]:
+                raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
+            scale = scalar if letter in "cz" else 1
+            terms.append([(row - base, col - base, times(value, scale)) for (_, row, col), value in factor])
+        for turn in range(3 if cyclic and not terms[0] == terms[1] == terms[2] else 1):
+            for slot in range(3):
+                rows[slot].append(terms[(slot + turn) % 3])
+    reading = reading_of_terms(NAME, *rows, CONVENTION, target, ring)
+    rotated = sum(cyclic for *_, cyclic in listed)
+    notes = [] if base else ["indices count from 0"]
+    notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
+    notes += [f"{rotated} products stand for their three rotations"] if rotated else []
+    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
+
+
+def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, Factors, Coefficient, bool]]:
+    """Every product of a text: its line, its three factors, the number before it, and whether it stands for its
+    rotations; lines of prose are added to `skipped`.
+    """
+    symmetric, controlled, count = _is_symmetric(text), controlled_lines(text), 0
     for line, statement in statements(text):
         with on_line(line):
             if _is_prose(statement):
-                if OPERATOR.search(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
+                if changes_something(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
                     raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose")
                 skipped.append(line)
                 continue
@@ -90,37 +138,14 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             name, sign, right = shorter.partition("=")
             if sign and not _NAMED.fullmatch(name):
                 raise SchemeFormatError(f"{name[:30]!r} before a product is not understood")
-            for product in parse_products(right if sign else shorter):
-                if (count := len(product.factors)) != 3:
-                    raise SchemeFormatError(f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {count}")
-                listed.append((line, product, symmetric or shorter != statement))
-            if len(listed) > MAX_RANK:
+            value = Parser(right if sign else shorter, _Trilinear()).whole()
+            for factors, scalar in _factors(value):
+                if len(factors) < 3:
+                    raise SchemeFormatError(_THREE)
+                yield line, factors, scalar, symmetric or shorter != statement
+                count += 1
+            if count > MAX_RANK:
                 raise SchemeFormatError(f"more than {MAX_RANK} products")
-    if not listed:
-        raise UnknownFormatError("no products here")
-    blocks = {name: block_of(name) for _, product, _ in listed for form in product.factors for name in form}
-    found = [block for block in blocks.values() if block is not None]
-    letters = "xyz" if found and {letter for letter, _, _ in found} <= set("xyz") else "abc"
-    base = int(all(row and col for _, row, col in found))
-    factors: tuple[list[list[Term]], ...] = ([], [], [])
-    for line, product, cyclic in listed:
-        terms = []
-        for letter, form in zip(letters, product.factors, strict=True):
-            if wrong := [name for name in form if (blocks[name] or ("",))[0] != letter]:
-                raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
-            scale = product.scalar if letter in "cz" else 1
-            places = [(blocks[name] or ("", 0, 0), times(value, scale)) for name, value in form.items()]
-            terms.append([(row - base, col - base, value) for (_, row, col), value in places])
-        for turn in range(3 if cyclic and not terms[0] == terms[1] == terms[2] else 1):
-            for slot in range(3):
-                factors[slot].append(terms[(slot + turn) % 3])
-    a, b, c = factors
-    reading = reading_of_terms(NAME, a, b, c, CONVENTION, target, ring)
-    rotated = sum(cyclic for _, _, cyclic in listed)
-    notes = [] if base else ["indices count from 0"]
-    notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
-    notes += [f"{rotated} products stand for their three rotations"] if rotated else []
-    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
 
 
 def _is_symmetric(text: str) -> bool:
@@ -148,10 +173,8 @@ def _shortened(statement: str) -> str:
 
 def _is_prose(statement: str) -> bool:
     """Return whether a statement says something in words."""
-    return (
-        not re.search(r"\d", statement)
-        or re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement))) is not None
-    )
+    words = re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement)))
+    return words is not None or not re.search(r"\d", statement)
 
 
 def _mentions(statement: str) -> bool:

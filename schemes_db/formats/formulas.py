@@ -8,43 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..scheme import MAX_RANK
-from .account import MAX_MATRIX, Account, places_of
-from .arithmetic import inverse, plus, times, unit_in_formulas
+from .account import Account, places_of, stacked
+from .arithmetic import Form, is_number, total, unit_in_formulas
 from .dense import on_line
-from .equation import Equation, is_split, split_equation
-from .expression import plain_product, plain_sum
+from .equation import Equation, split_equation
 from .lines import Statement
-from .naming import LETTERS, WORD, Index, family, joined, letters_of
-from .nodes import (
-    Call,
-    Inverse,
-    Item,
-    Listed,
-    Node,
-    ProductNode,
-    Rows,
-    Table,
-    Total,
-    described,
-    is_number,
-    names_in,
-    rows_of,
-    sole_name,
-)
+from .naming import LETTERS, Index, family, joined, letters_of, place_of
 from .patterns import pattern
-from .syntax import Parser
-
-Form = dict[tuple[str, Index], Coefficient]
-"""A linear form over blocks ("a" or "b", index) or over products ("m", (r,)); a number has the key SCALAR."""
-
-SCALAR = ("", ())
+from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, name_of, scaled
 
 _SIDES = pattern(r"^(?P<left>\[[^=]*\])\s*:?=\s*(?P<right>\[.*\])$")
 _CALLED = pattern(
@@ -60,7 +37,10 @@ MAX_CHAIN = 60
 
 @dataclass
 class Formulas:
-    """Products as pairs of forms over blocks, outputs as forms over products, and what was noticed on the way."""
+    """Products as pairs of forms over blocks, outputs as forms over products, and what was noticed on the way.
+
+    The keys of forms are blocks ("a" or "b", index), or products ("m", (r,)).
+    """
 
     products: list[tuple[Form, Form]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
@@ -75,7 +55,7 @@ class Formulas:
 
     skipped: list[int] = field(default_factory=list)
 
-    def factors(self) -> list[list[list[tuple[Any, ...]]]]:
+    def factors(self) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
         """Of A, B and C the terms of every product: the index from 0, of one number or two, and the coefficient."""
         parts = [
             [[(key[1], value) for key, value in form.items()] for form in side]
@@ -86,10 +66,11 @@ class Formulas:
             for (_, (r,)), value in form.items():
                 parts[2][r].append((index, value))
         bases = self.bases.values()
-        return [
+        a, b, c = (
             [[(*(at - base for at in index), value) for index, value in row] for row in part]
             for part, base in zip(parts, bases, strict=True)
-        ]
+        )
+        return a, b, c
 
 
 def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozenset()) -> Formulas:
@@ -101,10 +82,13 @@ def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozen
     return _Reader(list(statements), controlled).read()
 
 
-class _Reader:
+class _Reader(Meaning):
+    """The names of a text: those that are set, and the blocks of the operands."""
+
+    zero = Form()
+
     def __init__(self, statements: list[Statement], controlled: Set[int]) -> None:
         self.found = Formulas()
-        self.names: set[str] = set()
         self.multiplies = {
             name
             for _, text in statements
@@ -114,39 +98,23 @@ class _Reader:
         self.controlled = controlled
         self.equations = self.sorted_out(statements)
         self.operands = self.operand_letters()
-        self.values: dict[str, Form] = {}
+        self.values: dict[str, Value] = {}
         self.pending: dict[str, Equation] = {}
-        self.blocks: dict[str, tuple[str, Index]] = {}
-        """Blocks by their names, of the names that have no value of their own."""
-
+        self.blocks: dict[str, Form] = {}
+        self.matrices: dict[str, list[list[Value]]] = {}
         self.depth = 0
 
     def sorted_out(self, statements: list[Statement]) -> list[Equation]:
         """The equations among the statements; what is left must be prose."""
-        sides = [(line, match["left"], match["right"]) for line, text in statements if (match := _SIDES.match(text))]
-        listed: list[tuple[int, str, Equation | None]] = [
-            (line, text, split_equation(line, text)) for line, text in statements if not _SIDES.match(text)
-        ]
+        listed: list[tuple[int, str, Equation | None]] = []
+        for line, text in statements:
+            listed.append((line, text, None if _SIDES.match(text) else split_equation(line, text)))
         equations = [equation for _, _, equation in listed if equation]
-        names = {equation.name for equation in equations} | {
-            name for _, left, _ in sides for name in WORD.findall(left)
-        }
-        lower = {name.lower() for name in names}
-        whole = [name for name in names if name.isalpha() and name != name.lower()]
-        clash = any(re.search(rf"\b{name.lower()}\b", equation.text) for name in whole for equation in equations)
-        self.lower = len(lower) == len(names) and not clash and "I" not in names  # a Roman I is a name, i a number
-        if self.lower:
-            for each in equations:
-                each.name, each.text = each.name.lower(), each.text.lower()
-                each.others = tuple(other.lower() for other in each.others)
-            sides = [(line, left.lower(), right.lower()) for line, left, right in sides]
-            names = lower
-        for side in sides:
-            listed += self.entrywise(*side)
-        equations = [equation for _, _, equation in listed if equation]
-        self.names = names
+        self.names = {equation.name for equation in equations}
+        lower = self.is_caseless(equations)
+        self.names = {name.lower() for name in self.names} if lower else self.names
         for each in equations:
-            self.parse(each)
+            each.settle(lower, self.names)
         self.letters = self.single_letters(equations)
         if self.letters:
             self.name_outputs(equations)
@@ -158,51 +126,27 @@ class _Reader:
                 raise SchemeFormatError("i is the imaginary unit and can't be set", line=line)
             idle = equation is not None and not letters_of(equation.name) and equation.name not in used
             if equation is None or idle or not self.is_formula(equation):
-                rest.append((line, text, equation))
+                rest.append((line, text.lower() if lower else text, equation))
+            elif line in self.controlled:
+                raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
             else:
                 kept.append(equation)
-                if line in self.controlled:
-                    raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
         families = {letters_of(name) for own in kept for name in (own.name, *own.names)} - {""}
         self.account = Account(self.names, families)
-        for line, text, equation in rest:
-            if not self.account.of(line, text.lower() if self.lower else text, equation):
-                self.found.skipped.append(line)
+        self.found.skipped = [line for line, text, equation in rest if not self.account.of(line, text, equation)]
         self.found.code = self.account.code
         return kept
 
-    def entrywise(self, line: int, left: str, right: str) -> Iterator[tuple[int, str, Equation | None]]:
-        """The equation of two matrices as equations of their entries."""
-        sides = [rows_of(Parser(side, unit=unit_in_formulas).whole()) for side in (left, right)]
-        if [[len(row) for row in side] for side in sides] != [[len(row) for row in sides[0]]] * 2:
-            raise SchemeFormatError("two matrices of unlike sizes are set equal", line=line)
-        for names, nodes in zip(*sides, strict=True):
-            for name, node in zip(names, nodes, strict=True):
-                if sole_name(name):
-                    yield line, "", Equation(line, sole_name(name), "", node=node)
-
-    def parse(self, equation: Equation) -> None:
-        """Read the right side; a fault in it is kept for the case that the equation counts."""
-        if equation.node is None:
-            text = equation.text
-            if equation.others and self.names.isdisjoint(WORD.findall(text)):  # c11 = a11 b11 + a12 b21 = m1 + m2
-                text = next((one for one in equation.others if self.names.issuperset(WORD.findall(one))), text)
-            try:
-                plain = plain_product(text) or plain_sum(text)
-                equation.node = Parser(text, unit=self.unit).whole() if plain is None else plain
-            except SchemeFormatError as error:
-                equation.fault = SchemeFormatError(error.message, line=equation.line)
-                equation.names = frozenset(WORD.findall(text[:MAX_MATRIX]))
-                return
-        equation.names = frozenset() if isinstance(equation.node, Item) else frozenset(names_in(equation.node))
-
-    def unit(self, name: str) -> Coefficient | None:
-        return None if name in self.names else unit_in_formulas(name)
+    def is_caseless(self, equations: list[Equation]) -> bool:
+        """Return whether no two names differ in case alone; a Roman I is a name, i a number."""
+        whole = [name for name in self.names if name.isalpha() and name != name.lower()]
+        clash = any(re.search(rf"\b{name.lower()}\b", equation.text) for name in whole for equation in equations)
+        return len({name.lower() for name in self.names}) == len(self.names) and not clash and "I" not in self.names
 
     def single_letters(self, equations: list[Equation]) -> bool:
         """Return whether the blocks are the letters a to h, those of A first."""
         used = {name for equation in equations if letters_of(equation.name) for name in equation.names}
-        used -= {equation.name for equation in equations if not is_split(equation)}
+        used -= {equation.name for equation in equations if not equation.is_split}
         return set(LETTERS) <= used and not any(map(letters_of, used))
 
     def names_used(self, equations: list[Equation]) -> set[str]:
@@ -226,28 +170,25 @@ class _Reader:
 
     def is_formula(self, equation: Equation) -> bool:
         """Return whether a right side is of names that have a value or are blocks, and of numbers."""
-        if equation.fault is not None:
-            # What would set a block is an equation with a fault, anything else may be prose.
-            if letters_of(equation.name) and any(map(letters_of, equation.names)):
-                raise equation.fault
+        if equation.is_matrix or equation.item:
             return False
         letters = LETTERS if self.letters else ""
-        known = all(name in self.names or letters_of(name) or name in letters for name in equation.names)
-        return known and not isinstance(equation.node, Item | Listed | Rows | Table)
+        known = (*letters, "i", "I", "eps", "epsilon")
+        return all(name in self.names or letters_of(name) or name in known for name in equation.names)
 
     def operand_letters(self) -> dict[str, str]:
         """The letters of the operands' blocks, as a and b."""
         assigned = {equation.name for equation in self.equations}
         order: dict[str, None] = {}
         for equation in self.equations:
-            for name in dict.fromkeys(names_in(equation.node)):
+            for name in dict.fromkeys(equation.names):
                 if name not in assigned and (letters := letters_of(name)):
                     order.setdefault(letters)
         free = [letters for letters in order if letters not in ("a", "b")]
         families = set(map(letters_of, assigned))
         for equation in self.equations:
-            own, alias = letters_of(equation.name), sole_name(equation.node)
-            if own and letters_of(alias) == own and alias not in assigned:
+            own = letters_of(equation.name)
+            if own and letters_of(equation.text) == own and equation.text not in assigned:
                 continue  # a11 = A[0][0]
             if own in ("a", "b") and (own in order or len(free) != 2):
                 raise SchemeFormatError(
@@ -265,23 +206,21 @@ class _Reader:
         """The outputs of `C = [[m1 + m4, m3], [m2, m1]]` as equations; a matrix of outputs that have names is checked:
         they must stand where their names say.
         """
-        base = self.found.bases["c"]
-        for line, rows in self.account.matrices:
-            cells = [sole_name(cell) for row in rows for cell in row]
+        for line, text, rows, left in self.account.matrices:
+            cells = [name_of(cell) for row in rows for cell in row]
             inner = {letters_of(cell) for cell in cells} & {"", "m", "p", "u"}
-            placed = False if inner else places_of(cells, len(rows[0]))
-            if placed:
+            if not left and not inner and places_of(cells, len(rows[0])):
                 continue
-            if any(letters_of(equation.name) == "c" for equation in self.equations):
+            if not left and any(letters_of(equation.name) == "c" for equation in self.equations):
                 raise SchemeFormatError("a matrix of outputs that stand elsewhere than their names say", line=line)
-            for i, row in enumerate(rows, start=base):
-                for j, node in enumerate(row, start=base):
-                    name = f"c[{i},{j}]"
-                    self.equations.append(Equation(line, name, "", node=node, names=frozenset(names_in(node))))
+            for i, row in enumerate(rows):
+                for j, cell in enumerate(row):
+                    name = name_of(left[i][j]) if left else f"c[{i + 1},{j + 1}]"
+                    self.equations.append(Equation(line, name, text, cell=(i, j), names=tuple(cell)))
 
     def read(self) -> Formulas:
-        self.set_indices()
         self.add_matrices()
+        self.set_indices()
         counts = Counter(equation.name for equation in self.equations)
         self.pending = {
             equation.name: equation for equation in self.equations if counts[equation.name] == 1 and not equation.sign
@@ -300,77 +239,46 @@ class _Reader:
     def set(self, equation: Equation) -> None:
         """Give a name its value, or add to it."""
         known = equation.name in self.values
-        own = known and equation.name in equation.names
-        if known and not equation.sign and not own:
+        if known and not equation.sign and equation.name not in equation.names:
             raise SchemeFormatError(f"{equation.name} is set twice")
-        self.blocks.pop(equation.name, None)
         before = len(self.found.products)
-        value = self.form_of(equation.node)
+        value = self.value_of(equation)
         self.found.labels += [equation.name] * (len(self.found.products) - before)
         if equation.sign:
-            value = added(self.values.get(equation.name, {}), value, equation.sign)
+            value = total([self.values.get(equation.name, Form()), scaled(value, equation.sign)])
         self.values[equation.name] = value
 
-    def form_of(self, node: Node) -> Form:
-        form = self.value(node)
-        if SCALAR in form:
+    def value_of(self, equation: Equation) -> Value:
+        """The number or the form that the right side of an equation, or one cell of it, is."""
+        if equation.cell is None:
+            value = Parser(equation.text, self).whole()
+        else:
+            if equation.text not in self.matrices:
+                self.matrices[equation.text] = Parser(equation.text, self).whole()
+            value = self.matrices[equation.text][equation.cell[0]][equation.cell[1]]
+        if not is_number(value) and not isinstance(value, Form):
+            raise SchemeFormatError(f"{described(value)} is not understood")
+        if is_number(value) and value:
             raise SchemeFormatError("a bare number where a sum of blocks belongs")
-        return form
+        return value or Form()
 
-    def value(self, node: Node) -> Form:
-        """The value of a node that is a sum, or a number."""
-        if is_number(node):
-            return {SCALAR: node} if node else {}
-        if isinstance(node, dict) and not isinstance(node, Table):
-            return self.resolved(node)
-        if isinstance(node, Total):
-            total: Form = {}
-            for part in node.parts:
-                total = added(total, self.value(part), 1)
-            return total
-        if isinstance(node, ProductNode):
-            result: Form = {SCALAR: node.scalar}
-            for factor in node.factors:
-                if isinstance(factor, Inverse):
-                    divisor = self.value(factor.node)
-                    if set(divisor) != {SCALAR}:
-                        raise SchemeFormatError("division by something that is no number")
-                    result = multiplied_by(result, inverse(divisor[SCALAR]))
-                else:
-                    result = self.multiplied(result, self.value(factor))
-            return result
-        if isinstance(node, Call) and len(node.arguments) == 2 and not node.keywords:
-            match = _CALLED.fullmatch(node.name)
-            if match or node.name in self.multiplies:
-                sign = {"add": 1, "subtract": -1}.get((match and match.lastgroup) or "", 0)
-                left, right = map(self.value, node.arguments)
-                return added(left, right, sign) if sign else self.multiplied(left, right)
-        raise SchemeFormatError(f"{described(node)} is not understood")
+    def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
+        """A sum, a product or a matrix that a call makes."""
+        if (matrix := stacked(name, arguments, keywords)) is not None:
+            return matrix
+        match = _CALLED.fullmatch(name)
+        if len(arguments) != 2 or keywords or not (match or name in self.multiplies):
+            raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+        left, right = arguments
+        sign = {"add": 1, "subtract": -1}.get((match and match.lastgroup) or "", 0)
+        return total([left, scaled(right, sign)]) if sign else self.multiplied(left, right)
 
-    def multiplied(self, left: Form, right: Form) -> Form:
-        for scalar, form in ((left, right), (right, left)):
-            if set(scalar) == {SCALAR}:
-                return multiplied_by(form, scalar[SCALAR])
-        if SCALAR in left or SCALAR in right:
-            raise SchemeFormatError("a bare number where a sum of blocks belongs")
-        return self.product(left, right)  # of zero, too: (0)(b11) is a product that says nothing
-
-    def resolved(self, form: dict[str, Coefficient]) -> Form:
-        """A linear form over names with every name replaced by its value."""
-        total: Form = {}
-        for name, coefficient in form.items():
-            block = self.blocks.get(name)
-            if block is not None and block not in total:
-                total[block] = coefficient
-                continue
-            for key, value in self.of_name(name).items() if name else ((SCALAR, 1),):
-                total[key] = plus(total.get(key, 0), times(coefficient, value))
-        return {key: value for key, value in total.items() if value}
-
-    def of_name(self, name: str) -> Form:
+    def named(self, name: str) -> Value:
         """The value of a name; one that is set further down is computed now."""
         if name in self.values:
             return self.values[name]
+        if name in self.blocks:
+            return self.blocks[name]
         if (equation := self.pending.get(name)) is not None:
             self.depth += 1
             if self.depth > MAX_CHAIN:
@@ -378,14 +286,16 @@ class _Reader:
             self.set(equation)
             self.depth -= 1
             return self.values[name]
+        if name not in self.names and (unit := unit_in_formulas(name)) is not None:
+            return unit
         if self.letters and name in LETTERS:
             at = LETTERS.index(name)
-            return {("ab"[at // 4], (at % 4 // 2 + 1, at % 2 + 1)): 1}
-        block = self.block(name)
-        if block is None:
+            return Form({("ab"[at // 4], (at % 4 // 2 + 1, at % 2 + 1)): 1})
+        letter = self.operands.get(letters_of(name))
+        if letter is None:
             raise SchemeFormatError(f"{name} has no value yet")
-        self.blocks[name] = block
-        return {block: 1}
+        self.blocks[name] = Form({(letter, self.index(name)): 1})
+        return self.blocks[name]
 
     def set_indices(self) -> None:
         """Find out whether blocks have one running index or two, and whether they count from 0."""
@@ -408,19 +318,15 @@ class _Reader:
 
     def index(self, name: str) -> Index:
         """An index of one number or two, as all blocks of the file have it."""
-        index = family(name)[1]
-        if self.found.flat:
-            return joined(index)
-        if len(index) != 2:
-            raise SchemeFormatError(f"block {name} is ambiguous; write {name[0]}[i,j]")
-        return index
+        return joined(family(name)[1]) if self.found.flat else place_of(name)
 
-    def block(self, name: str) -> tuple[str, Index] | None:
-        letter = self.operands.get(letters_of(name))
-        return (letter, self.index(name)) if letter else None
-
-    def product(self, left: Form, right: Form) -> Form:
+    def multiplied(self, left: Value, right: Value) -> Value:
         """A new product of a sum of blocks of A and one of B."""
+        for scalar, value in ((left, right), (right, left)):
+            if is_number(scalar):
+                return scaled(value, scalar)
+        if not isinstance(left, Form) or not isinstance(right, Form):
+            raise NotUnderstoodError(f"{described(left if isinstance(right, Form) else right)} is not understood")
         if any(kind == "m" for kind, _ in left) and any(kind == "b" for kind, _ in right):
             raise SchemeFormatError("a product must have two factors, a sum of blocks of A and one of B")
         if {kind for kind, _ in left} - {"a"} or {kind for kind, _ in right} - {"b"}:
@@ -428,7 +334,7 @@ class _Reader:
         if len(self.found.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
         self.found.products.append((left, right))
-        return {("m", (len(self.found.products) - 1,)): 1}
+        return Form({("m", (len(self.found.products) - 1,)): 1})
 
     def take_outputs(self) -> None:
         """The outputs: names of the letter c, else of the only letters that no equation uses."""
@@ -451,14 +357,3 @@ class _Reader:
                 self.found.outputs[self.index(name)] = value = self.values[name]
                 if any(kind != "m" for kind, _ in value):
                     raise SchemeFormatError(f"{name} must be a sum of products")
-
-
-def added(left: Form, right: Form, sign: int) -> Form:
-    total = dict(left)
-    for key, value in right.items():
-        total[key] = plus(total.get(key, 0), times(value, sign))
-    return {key: value for key, value in total.items() if value}
-
-
-def multiplied_by(form: Form, factor: Coefficient) -> Form:
-    return {key: value for key, old in form.items() if (value := times(old, factor))}

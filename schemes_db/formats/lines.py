@@ -94,8 +94,14 @@ _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
     r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
 )
-_NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
-_BRACKETED = pattern(r"\[[^\[\]]*;|\[\s*\[")
+_BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
+_SEPARATOR = r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;"
+_PARTS = {False: pattern(rf"[\[{{\]}}]|{_SEPARATOR}"), True: pattern(rf"{_BRACKETS}|{_SEPARATOR}")}
+"""What parts statements of prose, and of code."""
+
+_COMMAS = pattern(rf"{_BRACKETS}|,")
+_EQUALS = pattern(r"=|<-")
+_AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
 _COMMENT = pattern(r"#|//|%|\s!\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
@@ -128,30 +134,63 @@ _CONTROL = pattern(
 _CLOSED = pattern(r"\s*(?:end\w*\b|od\b|fi\b|\}|until\b)")
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str, code: bool = False) -> Iterator[Statement]:
     """Every statement of a text, in order; a line that ends with an operator continues in the next one.
 
+    Of `code` names stay as they are written, lines keep their indentation, and what stands in brackets is one
+    statement.
+
     Raises:
-        SchemeFormatError: one has more than MAX_STATEMENT characters.
+        SchemeFormatError: one that is no code has more than MAX_STATEMENT characters.
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
-    for at, line, plain in chain(_lines(text), ((0, "", False),)):
-        last, first, more = held[-1][-1:], line[:1] or ";", line.count("=")
-        goes_on = line and last and (last in "+-*=(,/" or first in "*/=)" or (first in "+-" and equals))
-        within = line and open_ > 0 and equals == 1 and not more
-        if within or (goes_on and equals + more <= 1):
-            if within and last not in "+-*=(,/[" and first not in "+-*/=)]":
+    lines = ((at, line, False) for at, line in enumerate(plain_code(text).splitlines(), start=1) if line.strip())
+    for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
+        last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
+        goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or (first in "+-" and equals))))
+        within = open_ > 0 and equals and (code or (equals == 1 and not more))
+        if line and (within or (goes_on and equals + more <= 1)):
+            if within and not code and last not in "+-*=(,/[" and first not in "+-*/=)]":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
             held.append(line)
-            length, equals, open_ = length + len(line), equals + more, open_ + line.count("[") - line.count("]")
+            length, equals, open_ = length + len(line), equals + more, open_ + _depth(line, code)
         else:
             if last:
-                joined = " ".join(held)
-                yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined)
+                joined = "\n".join(held) if code else " ".join(held)
+                yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined, code)
             number, held, length, equals, whole = at, [line], len(line), more, plain
-            open_ = line.count("[") - line.count("]")
-        if length > MAX_STATEMENT:
+            open_ = _depth(line, code)
+        if length > MAX_STATEMENT and not code:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
+
+
+def _depth(line: str, code: bool) -> int:
+    """How many more brackets a line opens than it closes."""
+    opened, closed = ("[({", "])}") if code else ("[", "]")
+    return sum(map(line.count, opened)) - sum(map(line.count, closed))
+
+
+def cut(text: str, separators: re.Pattern[str]) -> list[str]:
+    """The parts of a text between separators that stand in no brackets and no string."""
+    parts, start, depth = [], 0, 0
+    for match in separators.finditer(text):
+        mark = match.group()
+        if mark in ("[", "(", "{", "]", ")", "}"):
+            depth = max(depth + (1 if mark in "[({" else -1), 0)
+        elif mark[0] != '"' and not depth:
+            parts.append(text[start : match.start()])
+            start = match.end()
+    return [*parts, text[start:]]
+
+
+def plain_code(text: str) -> str:
+    """The text without comments, with LaTeX's matrices as rows."""
+    text = without_block_comments(text)
+    if "\\begin{" in text or "\\frac" in text:
+        lines = matrices_as_lists(text).splitlines()
+        plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
+        return "\n".join(_AND.sub(";", line) for line in plain)
+    return "\n".join(map(without_comment, text.splitlines()))
 
 
 def without_block_comments(text: str) -> str:
@@ -283,16 +322,15 @@ def _without_echo(match: re.Match[str]) -> str:
     return numbering + latex if squeezed and once.startswith(squeezed) else match.group()
 
 
-def _parted(number: int, text: str) -> Iterator[Statement]:
-    if len(text) < MAX_SPLIT and (several := _SEVERAL.match(text)):  # a11, a12 = x, y
-        names, values = (re.split(r",(?![^\[(]*[\])])", side) for side in several.groups())
+def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
+    if not code and len(text) < MAX_SPLIT and (several := _SEVERAL.match(text)):  # a11, a12 = x, y
+        names, values = (cut(side, _COMMAS) for side in several.groups())
         if len(names) == len(values):
             yield from ((number, f"{x.strip()} = {y.strip()}") for x, y in zip(names, values, strict=True))
             return
-    for part in [text] if _BRACKETED.search(text) else _NEW_STATEMENT.split(text):
-        part = _trimmed(part)
-        if part:
-            yield number, part
+    for part in cut(text, _PARTS[code]):
+        if shorter := part.rstrip(" \t.,;:") if code else _trimmed(part):
+            yield number, shorter
 
 
 def _trimmed(text: str) -> str:

@@ -1,4 +1,8 @@
-"""Arrays as people write them down: JSON, code that binds names to them, or tables of numbers."""
+"""Arrays as people write them down: JSON, code that binds names to them, or tables of numbers.
+
+AlphaEvolve's files are tuples of three arrays (entries, R) each, columns are products, C transposed: every
+`name = (array(..), array(..), array(..))` of a Python file or a notebook is one scheme.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +15,45 @@ from ...errors import SchemeFormatError
 from ..ring import Z2, Ring
 from ..target import Target
 from . import equations
-from .arrays import ROLES, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
-from .bindings import Bindings, body_of, evaluated, nested, plain_code, read_bindings
-from .candidates import reading_of_rows
+from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .bindings import Bindings, read_bindings
+from .candidates import reading_of_rows, shape_of
+from .dense import TextReader
+from .lines import plain_code
 from .parts import HOW
 from .patterns import pattern
-from .reading import C, Reading
-from .syntax import Parser
+from .reading import C_TRANSPOSED, C, Reading
+from .strict_json import loads
+from .syntax import Parser, plain
 from .tables import check_setting, has_tables, masks_of, table_count, three_tables
-
-NAME = "arrays"
-SUFFIX = ".json"
-CONVENTION = C
 
 _LISTED = pattern(
     r"(?:=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
+_FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
+_TUPLES = pattern(r"=\s*\(\s*(?:\w+\.)?array\s*\(")
 
 
-def sniff(text: str) -> bool:
+def _body(text: str) -> str:
+    """The text between code fences, or the whole text if there are none."""
+    parts = _FENCE.split(text)
+    return "\n".join(parts[1::2]) if len(parts) > 2 else text
+
+
+def _sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
-    plain = body_of(text[:20_000])
-    return _BEGINS.match(plain) is not None or _LISTED.search(plain) is not None or has_tables(plain)
+    body = _body(text[:20_000])
+    return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(body)
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def _parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read every scheme of a text.
 
     Raises:
         SchemeFormatError: no three arrays that could be factors, or something that may change them.
     """
-    body = body_of(text)
+    body = _body(text)
     if (masks := masks_of(body)) is not None:
         return [_modulo_2(*masks, target, ring)]
     value = _whole(body)
@@ -50,6 +61,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if value is None:
         found = read_bindings(body)
         value = found.arrays
+        found.account(value.keys())
     if value:
         readings = list(_schemes(value, target, ring, 0, found))
         written = _equations(value)
@@ -62,7 +74,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         arrays = [array for part in factors if (array := as_array(part)) is not None]
         if len(arrays) != 3:
             raise SchemeFormatError("tables with rows of unlike lengths")
-        return [reading_of_unlabelled(NAME, arrays, target, ring)]
+        return [reading_of_unlabelled("arrays", arrays, target, ring)]
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
@@ -84,16 +96,16 @@ def _whole(text: str) -> Any:
 
 
 def _value(code: str) -> Any:
-    parser = Parser(code)
-    value = evaluated(parser.value(), Bindings())
+    parser = Parser(code, Bindings())
+    value = parser.value()
     if isinstance(value, dict) and parser.at("{"):  # a product a line
         value = [value]
         while parser.at("{"):
-            value.append(evaluated(parser.value(), Bindings()))
+            value.append(parser.value())
     parser.accept(";")
     if parser.kind != "end":
         raise parser.fault(f"unexpected {parser.token[:12]!r} after the end of the value")
-    return nested(value)
+    return plain(value)
 
 
 def _equations(value: Any) -> str:
@@ -123,7 +135,7 @@ def _schemes(
     failure: SchemeFormatError | None = None
     for factors, note in _factors(value, found):
         try:
-            yield reading_of_unlabelled(NAME, factors, target, ring, (note,))
+            yield reading_of_unlabelled("arrays", factors, target, ring, (note,))
             return
         except SchemeFormatError as error:
             failure = failure or error
@@ -145,25 +157,10 @@ def _factors(value: list[Any] | dict[str, Any], found: Bindings | None) -> Itera
         SchemeFormatError: one of them is set to something that is not understood, or a setting changes them.
     """
     if isinstance(value, dict):
-        arrays = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
-        named = named_factors(arrays)
-        if named is None and found is None:
-            return
-        for name, fault in (found.faults if found else {}).items():
-            roles = [names for names in zip(*ROLES, strict=True) if name.lower() in names]
-            if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
-                raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
-        if named is not None:
-            if found is None:
-                for name, item in value.items():
-                    if name not in arrays:
-                        check_setting(name, item)
-            yield named[0], "; ".join(named[1])
+        yield from _named(value, found)
         return
-    if len(value) == 3:
-        parts = [part for item in value if (part := as_array(item)) is not None and part.ndim in (2, 3)]
-        if len(parts) == 3:
-            yield parts, "three arrays in the order of the file"
+    if len(value) == 3 and (parts := _arrays(value)) is not None:
+        yield parts, "three arrays in the order of the file"
     if (stacked := _by_products(value)) is not None:
         yield stacked, "factors product by product"
     array = as_array(value)
@@ -171,25 +168,45 @@ def _factors(value: list[Any] | dict[str, Any], found: Bindings | None) -> Itera
         yield one, "one array of all three factors"
 
 
+def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+    """The factors among values with names, which no other of them may change."""
+    arrays = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    named = named_factors(arrays)
+    for name, fault in (found.faults if found else {}).items():
+        roles = [names for names in zip(*ROLES, strict=True) if name.lower() in names]
+        if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
+            raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
+    if named is not None:
+        if found is None:
+            _check_settings(value, set(arrays))
+        yield named[0], "; ".join(named[1])
+
+
+def _check_settings(value: dict[str, Any], known: set[str]) -> None:
+    for name in value.keys() - known:
+        check_setting(name, value[name])
+
+
+def _arrays(parts: list[Any]) -> list[Array] | None:
+    """Three arrays of numbers, of two or three dimensions each; None where one is none."""
+    found = [array for part in parts if (array := as_array(part)) is not None and array.ndim in (2, 3)]
+    return found if len(found) == 3 else None
+
+
 def _by_products(value: list[Any]) -> list[Any] | None:
     """The stacked factors of a list of products, each an object with u, v and w or a list of three."""
     if isinstance(value[0], dict):
-        plain = {re.sub(r"[^a-z0-9]", "", str(name).lower()): name for name in value[0]}
-        names = next((names for names in zip(*ROLES, strict=True) if set(names) <= set(plain)), None)
-        if names is None or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
+        plain_names = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in value[0]}
+        roles = next((names for names in zip(*ROLES, strict=True) if set(names) <= set(plain_names)), None)
+        if roles is None or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
             return None
+        names = [plain_names[role] for role in roles]
         for item in value:
-            for name, inner in item.items():
-                if name not in {plain[one] for one in names}:
-                    check_setting(str(name), inner)
-        columns = [[item[plain[name]] for item in value] for name in names]
-    elif all(isinstance(item, list) and len(item) == 3 for item in value):
-        columns = [[item[slot] for item in value] for slot in range(3)]
-    else:
-        return None
-    stacked = [as_array(column) for column in columns]
-    found = [array for array in stacked if array is not None and array.ndim in (2, 3)]
-    return found if len(found) == 3 else None
+            _check_settings(item, set(names))
+        return _arrays([[item[name] for item in value] for name in names])
+    if all(isinstance(item, list) and len(item) == 3 for item in value):
+        return _arrays([[item[slot] for item in value] for slot in range(3)])
+    return None
 
 
 def _modulo_2(words: list[list[int]], shape: tuple[int, int, int], target: Target | None, ring: Ring | None) -> Reading:
@@ -197,5 +214,78 @@ def _modulo_2(words: list[list[int]], shape: tuple[int, int, int], target: Targe
     u, v, w = (
         [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
     )
-    reading = reading_of_rows(NAME, (u, v, w), target.shape if target else shape, CONVENTION, target, ring or Z2)
+    reading = reading_of_rows("arrays", (u, v, w), target.shape if target else shape, C, target, ring or Z2)
     return dataclasses.replace(reading, declared=ring or Z2)
+
+
+def _sniff_tuples(text: str) -> bool:
+    """Return whether a name is set to a tuple of arrays."""
+    if text.lstrip().startswith("{"):
+        return '"nbformat"' in text and "array(" in text
+    return re.search(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(", re.sub(r"\s", "", text[:20_000])) is not None
+
+
+def _parse_tuples(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read all schemes: every tuple of three arrays.
+
+    Raises:
+        SchemeFormatError: not such arrays, or something that may change them.
+    """
+    cells = _cells(text)
+    if plain_code(cells[0]).lstrip()[:1] == "(":
+        cells[0] = f"factors = {plain_code(cells[0]).lstrip()}"
+    tuples: list[list[Array]] = []
+    every = Bindings()
+    for cell in cells:
+        lines = {cell.count("\n", 0, match.start()) + 1 for match in _TUPLES.finditer(cell)}
+        found = read_bindings(cell if lines or len(cells) == 1 else "")
+        if name := next((name for name, fault in found.faults.items() if fault.line in lines), None):
+            raise SchemeFormatError(f"{name}: {found.faults[name].message}", line=found.faults[name].line)
+        tuples += [parts for value in found.arrays.values() if (parts := _matrices(value))]
+        every.values |= found.arrays
+        every.unknown += found.unknown if lines else enumerate(plain_code(cell).splitlines(), start=1)
+    every.account(every.values.keys())
+    if not tuples:
+        raise SchemeFormatError("expected tuples of three arrays of numbers, not 0 arrays")
+    return [_reading(parts, target, ring) for parts in tuples]
+
+
+def _cells(text: str) -> list[str]:
+    """The text itself, or the code cells of a notebook."""
+    if not text.lstrip().startswith("{"):
+        return [text]
+    notebook = loads(text)
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    sources = [
+        cell.get("source", "")
+        for cell in (cells if isinstance(cells, list) else [])
+        if isinstance(cell, dict) and cell.get("cell_type") == "code"
+    ]
+    return ["".join(map(str, one)) if isinstance(one, list) else str(one) for one in sources] or [""]
+
+
+def _matrices(value: Any) -> list[Array]:
+    """The three matrices of a tuple; none of any other value.
+
+    Raises:
+        SchemeFormatError: a tuple of other things than matrices.
+    """
+    if not value or not isinstance(value, list) or not isinstance(value[0], list):
+        return []
+    parts = _arrays(value)
+    if parts is not None and len(value) == 3 and all(part.ndim == 2 for part in parts):
+        return parts
+    if (whole := as_array(value)) is not None and whole.ndim == 2:
+        return []
+    raise SchemeFormatError(f"expected tuples of three arrays of numbers with equal rows, not {len(value)} arrays")
+
+
+def _reading(matrices: list[Array], target: Target | None, ring: Ring | None) -> Reading:
+    if len({array.shape[1] for array in matrices}) != 1:
+        raise SchemeFormatError("the three arrays of a scheme must have one number of columns, one a product")
+    u, v, w = ([[(i, x) for i, x in enumerate(column) if x] for column in array.T.tolist()] for array in matrices)
+    return reading_of_rows("alphaevolve", (u, v, w), shape_of(*map(len, matrices)), C_TRANSPOSED, target, ring)
+
+
+arrays = TextReader("arrays", ".json", C, _sniff, _parse)
+alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, _parse_tuples)

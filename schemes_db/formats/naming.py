@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ...errors import SchemeFormatError
 from .patterns import pattern
 
 Index = tuple[int, ...]
@@ -37,6 +38,20 @@ def family(name: str) -> tuple[str, Index]:
 def letters_of(name: str) -> str:
     """The letters of an indexed name; nothing for any other name."""
     return family(name)[0]
+
+
+def place_of(name: str) -> Index:
+    """The row and the column of a block.
+
+    Raises:
+        SchemeFormatError: it has not two indices, or may have.
+    """
+    letters, index = family(name)
+    if not letters:
+        raise SchemeFormatError(f"{name[:20]} is not a block")
+    if len(index) != 2:
+        raise SchemeFormatError(f"block {name} is ambiguous; write {letters}[i,j]")
+    return index
 
 
 def placed(index: str) -> tuple[int, int] | None:

@@ -34,3 +34,11 @@ CHANGES = pattern(
     r"|replac\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign)\b"
 )
 """Words that say that something is done to numbers."""
+
+SHOWN = pattern(r"\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b")
+"""Statements that show values and change none."""
+
+
+def changes_something(text: str) -> bool:
+    """Return whether a statement may do more than say something."""
+    return OPERATOR.search(text) is not None or CHANGES.search(text) is not None

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..display import line
-from ..factor import Factor, IntArray, integer_array
+from ..factor import Factor, integer_array
 from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
@@ -105,19 +105,8 @@ def refuse_gaussian(scheme: Scheme, format: str) -> None:
         raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
 
 
-@dataclass(frozen=True, eq=False)
-class Entries:
-    """The terms of a factor with integer coefficients as arrays (T,): product, 0-based row and column, coefficient."""
-
-    rank: int
-    product: IntArray
-    row: IntArray
-    col: IntArray
-    value: IntArray
-
-
-Terms = Sequence[Sequence[Term]] | Entries
-"""A factor: the terms of every product, or all of them as arrays."""
+Terms = Sequence[Sequence[Term]]
+"""A factor: the terms of every product."""
 
 
 def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
@@ -126,25 +115,20 @@ def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
     Raises:
         SchemeFormatError: a place outside the grid or given twice, a number too large, too many products.
     """
-    rank = terms.rank if isinstance(terms, Entries) else len(terms)
+    rank = len(terms)
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    if isinstance(terms, Entries):
-        product, values, denominator = terms.product, terms.value, 1
-        inside = (terms.row >= 0) & (terms.row < rows) & (terms.col >= 0) & (terms.col < cols)
-        places = np.where(inside, terms.row * cols + terms.col, -1)
-    else:
-        flat = [term for part in terms for term in part]
-        product = np.repeat(np.arange(rank, dtype=np.int64), [len(part) for part in terms])
-        places = np.array(
-            [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
-        )
-        numerators, denominator, width = _numerators([value for _, _, value in flat], label)
-        values = integer_array(numerators, denominator)
-        values = values.reshape(-1, 2) if width == 2 else values
+    flat = [term for part in terms for term in part]
+    product = np.repeat(np.arange(rank, dtype=np.int64), [len(part) for part in terms])
+    places = np.array(
+        [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
+    )
+    numerators, denominator, width = _numerators([value for _, _, value in flat], label)
+    values = integer_array(numerators, denominator)
+    values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
         at = int(np.argmin(places))
-        row, col = (terms.row[at], terms.col[at]) if isinstance(terms, Entries) else flat[at][:2]
+        row, col, _ = flat[at]
         raise SchemeFormatError(
             f"product {product[at] + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
         )

@@ -13,11 +13,12 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
+from .arithmetic import Form, unit_in_formulas
 from .candidates import reading_of_rows, shape_of, target_of
 from .dense import on_line
-from .expression import parse_linear
 from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
 from .reading import C, Reading
+from .syntax import Meaning, Parser
 
 NAME = "slp"
 SUFFIX = ".slp"
@@ -25,7 +26,7 @@ CONVENTION = C
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
-_INPUT = r"(?a)i(0|[1-9]\d{0,5})"
+_INPUT = r"\bi(0|[1-9][0-9]{0,5})\b"
 _OUTPUT = r"(?a)o(0|[1-9]\d{0,5})"
 
 
@@ -40,24 +41,19 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line; not three programs, or sizes that do not fit together.
     """
-    parts: list[_Linear] = []
-    fresh = True
+    listed: list[list[tuple[int, str]]] = [[]]
     for number, line in enumerate(text.splitlines(), start=1):
-        statements, mark, _ = line.partition("#")
-        for statement in statements.split(";"):
-            if statement.strip():
-                if fresh:
-                    parts.append(_Linear())
-                    fresh = False
-                with on_line(number):
-                    parts[-1].statement(statement)
-        fresh = fresh or bool(mark)
+        code, mark, _ = line.partition("#")
+        listed[-1] += [(number, statement) for statement in code.split(";") if statement.strip()]
+        if mark and listed[-1]:
+            listed.append([])
+    parts = [_program(statements) for statements in listed if statements]
     if len(parts) != 3:
         raise SchemeFormatError(
             f"{len(parts)} programs, where L, R and P belong; name one of the files ..L.slp, ..R.slp, ..P.slp "
             "that stand beside each other"
         )
-    left, right, third = (part.finished() for part in parts)
+    left, right, third = parts
     rank = len(left.outputs)
     if not (rank and rank == len(right.outputs) == third.inputs):
         raise SchemeFormatError(
@@ -74,46 +70,39 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     return [Reading(NAME, (), programs=programs, declared=ring)]
 
 
-class _Linear:
-    """A linear program as it is read: the value that every name has now, as a statement or as ~input."""
+class _Sums(Meaning):
+    """Names stand for themselves, but for i and eps."""
 
-    def __init__(self) -> None:
-        self.statements: list[Statement] = []
-        self.values: dict[str, int] = {}
+    unit = staticmethod(unit_in_formulas)
 
-    def statement(self, text: str) -> None:
-        match = re.fullmatch(_STATEMENT, text)
-        if match is None:
-            raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
-        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match[2]):
-            raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
-        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match[2]).items())
-        self.values[match[1]] = len(self.statements)
-        self.statements.append(terms)
 
-    def source(self, name: str) -> int:
-        """The statement that set a name; an input that no statement has overwritten stands for itself."""
-        if name in self.values:
-            return self.values[name]
-        indexed = re.fullmatch(_INPUT, name)
-        if indexed is None:
-            raise SchemeFormatError(f"{name} has no value yet")
-        if int(indexed[1]) >= MAX_RANK:
-            raise SchemeFormatError(f"{name}: more than {MAX_RANK} inputs")
-        return ~int(indexed[1])
+def _program(statements: list[tuple[int, str]]) -> LinearProgram:
+    """The program of statements, each with its line.
 
-    def finished(self) -> LinearProgram:
-        """The program, its inputs counted.
-
-        Raises:
-            SchemeFormatError: an output in between is never set.
-        """
-        outputs = sum(re.fullmatch(_OUTPUT, name) is not None for name in self.values)
-        if missing := [i for i in range(outputs) if f"o{i}" not in self.values]:
-            raise SchemeFormatError(f"output o{missing[0]} is never set")
-        first = max((-source for terms in self.statements for _, source in terms if source < 0), default=0)
-        statements = tuple(
-            tuple((factor, first + source if source >= 0 else ~source) for factor, source in terms)
-            for terms in self.statements
-        )
-        return LinearProgram(first, statements, tuple(first + self.values[f"o{i}"] for i in range(outputs)))
+    Raises:
+        SchemeFormatError: one is no sum of names that are set before it, or an output in between is never set.
+    """
+    read = [int(at) for _, text in statements for at in re.findall(_INPUT, text.partition(":=")[2])]
+    inputs = 1 + max(read, default=-1)
+    if inputs > MAX_RANK:
+        raise SchemeFormatError(f"i{inputs - 1}: more than {MAX_RANK} inputs")
+    known = {f"i{at}": at for at in range(inputs)}
+    sums: list[Statement] = []
+    for line, text in statements:
+        with on_line(line):
+            match = re.fullmatch(_STATEMENT, text)
+            if match is None:
+                raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
+            if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match[2]):
+                raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
+            value = Parser(match[2], _Sums()).whole()
+            if not isinstance(value, Form):
+                raise SchemeFormatError("a bare number where a sum belongs")
+            if unknown := next((name for name in value if name not in known), None):
+                raise SchemeFormatError(f"{unknown} has no value yet")
+            sums.append(tuple((factor, known[name]) for name, factor in value.items()))
+            known[match[1]] = inputs + len(sums) - 1
+    count = sum(re.fullmatch(_OUTPUT, name) is not None for name in known)
+    if missing := next((f"o{at}" for at in range(count) if f"o{at}" not in known), None):
+        raise SchemeFormatError(f"output {missing} is never set")
+    return LinearProgram(inputs, tuple(sums), tuple(known[f"o{at}"] for at in range(count)))

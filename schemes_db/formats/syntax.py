@@ -1,55 +1,51 @@
-"""The one tokenizer and parser of the text dialects: numbers, sums, products, lists, tables by name, and calls.
+"""The one tokenizer and parser of text, which computes while it reads: numbers, forms, lists, matrices, tables, calls.
 
-Sums of named blocks become linear forms while they are read, numbers are computed. What a name or a call
-means is not known here, and nothing is ever evaluated as code. Every token is accounted for, or is a fault.
+What names, calls and products of forms mean is told by a `Meaning`; nothing is ever evaluated as code. Every token is
+accounted for, or is a fault.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
-from .arithmetic import IMAGINARY_UNIT, decimal, inverse, plus, power, times, unit_in_arrays, unit_in_formulas
-from .nodes import (
-    Call,
-    Inverse,
-    Item,
-    LinearForm,
-    Listed,
-    Node,
-    ProductNode,
-    Rows,
-    Table,
-    Text,
-    Total,
-    Transposed,
-    described,
-    is_number,
-    key_of,
-    scaled,
-    sole_name,
-)
+from .arithmetic import IMAGINARY_UNIT, Form, decimal, inverse, is_number, plus, power, times, total, unit_in_arrays
+from .arrays import Array
 from .patterns import pattern
+
+Value = Any
+"""A number, a Form, a str, a list, a Table, an array or a Call."""
 
 MAX_DEPTH = 40
 """Brackets within brackets."""
 
 _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
-    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{{1,3}}(?!\w))?)(?P<unit>[jJ](?!\w))?"
+    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?P<unit>[jJ](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
     r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
+_USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
+_TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
+_TERMS = pattern(rf"([-+]?)\s*{_TERM}")
+_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\],;]|$)")
+"""Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
+
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 """A name that, with parentheses right after it, is called: `a(b + c)` is a product, `add(b, c)` is not."""
 
+_METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
+_PART = pattern(r"\[[^\[\]\n]{0,200}\]")
+_KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
 _BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
 _INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
 
@@ -64,20 +60,60 @@ _PLAIN_ROWS = {"[": pattern(_plain_rows(r"\[", r"\]"), re.ASCII), "{": pattern(_
 _AS_JSON = str.maketrans("{}", "[]")
 
 
+class NotUnderstoodError(SchemeFormatError):
+    """A value that is no number and no array of numbers, or a call of which it is not known what it does."""
+
+
+class Table(dict[str, Value]):
+    """The values of `{name: value, ...}`."""
+
+
+class Braces(list[Value]):
+    """The items of a list in braces, which a number before it multiplies; it repeats a list in brackets."""
+
+
+class Joined(np.ndarray):
+    """A matrix of rows that blanks or semicolons part: a list of such is one matrix, as in MATLAB."""
+
+
+class Call:
+    """A call, of a method with the object as the first argument and a dot before the name."""
+
+    def __init__(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> None:
+        self.name, self.arguments, self.keywords = name, arguments, keywords
+
+
+class Meaning:
+    """What names, calls and products mean among numbers: units are numbers, all else stands for itself."""
+
+    zero: Value = 0
+    """What (0) is: a number, or an empty sum."""
+
+    unit = staticmethod(unit_in_arrays)
+
+    def named(self, name: str) -> Value:
+        unit = self.unit(name)
+        return Form({name: 1}) if unit is None else unit
+
+    def text(self, text: str) -> Value:
+        return text
+
+    def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
+        return Call(name, arguments, keywords)
+
+    def multiplied(self, left: Value, right: Value) -> Value:
+        """The product of two values that are no numbers."""
+        raise NotUnderstoodError(f"a product of {described(left)} and {described(right)} is not understood")
+
+
+NUMBERS = Meaning()
+
+
 class Parser:
-    """Recursive descent over a text from a position on; at the end `start` is that of the token not used.
+    """Recursive descent over a text from a position on; at the end `start` is that of the token not used."""
 
-    With `lines` a statement outside of brackets ends with its line.
-    """
-
-    def __init__(
-        self,
-        text: str,
-        position: int = 0,
-        unit: Callable[[str], Coefficient | None] = unit_in_arrays,
-        lines: bool = False,
-    ) -> None:
-        self.text, self.position, self.unit_of, self.lines = text, position, unit, lines
+    def __init__(self, text: str, meaning: Meaning = NUMBERS, position: int = 0) -> None:
+        self.text, self.meaning, self.position = text, meaning, position
         self.kind = self.token = self.gap = ""
         self.imaginary = False
         self.start = position
@@ -96,8 +132,7 @@ class Parser:
         match = _TOKEN.match(self.text, self.position)
         if match is None:
             rest = self.text[self.position : self.position + 1000].lstrip()
-            self.kind, self.token, self.gap = "other", rest[:12], ""
-            self.start = self.position
+            self.kind, self.token, self.gap, self.start = "other", rest[:12], "", self.position
             return passed
         kind = match.lastgroup or "gap"
         self.imaginary = kind == "unit"
@@ -113,127 +148,106 @@ class Parser:
     def accept(self, *symbols: str) -> str | None:
         return self.take() if self.at(*symbols) else None
 
-    def ended(self) -> bool:
-        """Return whether the statement ends here, where it may."""
-        return self.kind == "end" or (self.lines and not self.depth and "\n" in self.gap)
-
-    def whole(self) -> Node:
+    def whole(self) -> Value:
         """The value that all of the text is.
 
         Raises:
             SchemeFormatError: with the line; something is no value, or is left over.
         """
-        node = self.value()
+        value = self.top()
         if self.kind != "end":
             raise self.unexpected("the end")
-        return node
+        return value
 
-    def value(self, in_row: bool = False) -> Node:
+    def top(self) -> Value:
+        """A value that stands in no other; faults name the line."""
+        try:
+            return self.value()
+        except SchemeFormatError as error:
+            raise error if error.line else self.fault(error.message) from None
+
+    def value(self, in_row: bool = False) -> Value:
         """A sum; `in_row` between brackets, where a blank may part two items."""
-        node = self.product(in_row)
-        parts: list[Node] = [node]
-        while self.at("+", "-") and not self.ended():
+        if not in_row and (plain := _SUM.match(self.text, self.start)) and (form := self.sum(plain)) is not None:
+            return form
+        parts = [self.product(in_row)]
+        while self.at("+", "-"):
             if in_row and self.gap and not self.text[self.position : self.position + 1].isspace():
                 break
             sign = -1 if self.take() == "-" else 1
             parts.append(scaled(self.product(in_row), sign))
-        if len(parts) == 1:
-            return node
-        form: LinearForm = {}
-        others: list[Node] = []
-        for part in parts:
-            if isinstance(part, dict) and not isinstance(part, Table):
-                for name, value in part.items():
-                    form[name] = plus(form[name], value) if name in form else value
-            elif is_number(part):
-                form[""] = plus(form.get("", 0), part)
-            else:
-                others.append(part)
-        if all(map(is_number, parts)):
-            return form[""]
-        form = {name: value for name, value in form.items() if value}
-        return Total((*others, form) if form else tuple(others)) if others else form
+        return parts[0] if len(parts) == 1 else total(parts)
 
-    def product(self, in_row: bool) -> Node:
+    def sum(self, match: re.Match[str]) -> Form | None:
+        """The form of a sum of names in plain spelling; None where a name stands for something else."""
+        found: dict[Any, Coefficient] = {}
+        named = self.meaning.named
+        for sign, size, name in _TERMS.findall(match.group()):
+            value = named(name if " " not in name else name.replace(" ", ""))
+            if type(value) is not Form:
+                return None
+            factor = int(size or 1) if sign != "-" else -int(size or 1)
+            for key, old in value.items():
+                new = factor if old == 1 else times(old, factor)
+                found[key] = plus(found[key], new) if key in found else new
+        self.position = match.end()
+        self.take()
+        return Form({key: value for key, value in found.items() if value})
+
+    def product(self, in_row: bool) -> Value:
         """Factors joined by a sign of multiplication or side by side, divided by numbers."""
-        scalar: Coefficient = 1
-        factors: list[Node] = []
+        scalar: Coefficient = self.signs()
+        result: Value = None
         beside = False
-        while self.at("+", "-"):
-            scalar = times(scalar, -1 if self.take() == "-" else 1)
         while True:
             grouped = self.at("(")
-            node = self.signed(in_row)
-            if grouped and is_number(node) and not node:
-                node = {}  # (0)(b11) is a product, of an empty sum
-            if is_number(node):
-                scalar = times(scalar, node)
-            elif isinstance(node, ProductNode):
-                scalar, beside = times(scalar, node.scalar), False
-                factors += node.factors
+            value = self.factor(in_row)
+            if grouped and is_number(value) and not value:
+                value = self.meaning.zero
+            if is_number(value):
+                scalar = times(scalar, value)
             else:
-                factors.append(node)
-                beside = False
-            while self.at("/") and not self.ended():
-                self.take()
-                divisor = self.signed(in_row)
-                if is_number(divisor):
-                    scalar = times(scalar, inverse(divisor))
-                else:
-                    factors.append(Inverse(divisor))
-            if self.ended():
-                break
+                result, beside = value if result is None else self.meaning.multiplied(result, value), False
+            while self.accept("/"):
+                scalar = times(scalar, inverse(number_in(self.factor(in_row), "a divisor")))
             dot = self.at(".") and _OPERAND.match(self.text, self.position) is not None
             if dot or self.at("*", "@", "**"):
                 self.take()
                 beside = False
                 continue
-            matrix = self.at("[") and not factors and not in_row  # 1/2 [1 0; 0 1]
+            matrix = self.at("[") and result is None and not in_row  # 1/2 [1 0; 0 1]
             if not (self.kind in ("number", "name") or self.at("(") or matrix) or (in_row and self.gap):
                 break
             beside = self.kind == "number"  # 1/2 in (a11)(b11) 1/2 c11 is a factor, a number that ends a line is not
         if beside:
             raise self.fault("a number that stands alone after a product")
-        if not factors or factors == [{}]:
-            return 0 if factors else scalar
-        if not scalar and self.unit_of is unit_in_arrays:
-            raise self.fault(f"{described(factors[0])} where a number belongs")
-        if len(factors) == 1:
-            return scaled(factors[0], scalar)
-        return ProductNode(scalar, tuple(factors))
+        return scalar if result is None else scaled(result, scalar)
 
-    def signed(self, in_row: bool) -> Node:
+    def signs(self) -> int:
         sign = 1
         while self.at("+", "-"):
             sign = -sign if self.take() == "-" else sign
-        node = self.powered(in_row)
-        return node if sign == 1 else scaled(node, -1)
+        return sign
 
-    def powered(self, in_row: bool) -> Node:
-        node = self.atom()
-        while not self.ended():
-            following = self.text[self.position : self.position + 1]
+    def factor(self, in_row: bool) -> Value:
+        """An atom with signs before it, and transposes, powers and methods after it."""
+        sign = self.signs()
+        value = self.atom()
+        while True:
             if self.at("'") and not self.gap:
                 self.take()
-                node = Transposed(node)
-            elif self.at("^") or (self.at("**") and re.match(r"\s*[-+(]?\d", self.text[self.position :])):
+                value = transposed(value)
+            elif self.at("^") or (self.at("**") and re.match(r"\s*[-+(]?\d", self.text[self.position :][:40])):
                 self.take()
-                exponent = self.signed(in_row)
-                if not is_number(node):
-                    raise self.fault(f"a number belongs here, not {described(node)}")
-                node = power(node, exponent)
-            elif self.at(".") and not self.gap and following.isalpha() and self.names_method():
+                value = power(number_in(value, described(value)), self.factor(in_row))
+            elif self.at(".") and not self.gap and _METHOD.match(self.text, self.position):
                 self.take()
                 name = self.take()
-                node = Transposed(node) if name == "T" else Call(f".{name}", *self.arguments(first=(node,)))
+                value = transposed(value) if name == "T" else self.call(f".{name}", [value])
             else:
-                break
-        return node
+                return scaled(value, sign)
 
-    def names_method(self) -> bool:
-        return re.match(r"T(?!\w)|[a-z_]{2,}\(", self.text[self.position : self.position + 40]) is not None
-
-    def atom(self) -> Node:
+    def atom(self) -> Value:
         kind, token, imaginary = self.kind, self.token, self.imaginary
         if kind == "number":
             self.take()
@@ -241,90 +255,82 @@ class Parser:
             return times(number, IMAGINARY_UNIT) if imaginary else number
         if kind == "string":
             self.take()
-            return Text(token[1:-1])
+            return self.meaning.text(token[1:-1])
         if kind == "name":
-            return self.named(token)
+            return self.name(token)
         if kind == "symbol" and token in _PLAIN_ROWS and (rows := _PLAIN_ROWS[token].match(self.text, self.start)):
             self.position = rows.end()
             self.take()
-            return Listed(json.loads(rows.group().translate(_AS_JSON)), token == "{")
+            return (Braces if token == "{" else list)(json.loads(rows.group().translate(_AS_JSON)))
         if kind == "symbol" and token in _CLOSERS:
             return self.bracketed()
         raise self.unexpected("a block, a number or '('")
 
-    def named(self, token: str) -> Node:
-        """A name, a call, or a part of an array."""
-        following = self.text[self.position : self.position + 1]
-        if following == "(" and _FUNCTION.fullmatch(token):
+    def name(self, token: str) -> Value:
+        """A name, or a call; a part of an array is not understood."""
+        if self.text[self.position : self.position + 1] == "(" and _FUNCTION.fullmatch(token):
             self.take()
-            return Call(token, *self.arguments())
-        if following == "[":
-            match = re.compile(r"\[[^\[\]\n]{0,200}\]").match(self.text, self.position)
-            if match is not None:
-                self.position = match.end()
-                self.take()
-                return Item(token, match.group()[1:-1])
+            return self.call(token, [])
+        if part := _PART.match(self.text, self.position):
+            raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
         self.take()
-        if (unit := self.unit_of(token)) is not None:
-            return unit
-        return {re.sub(r"\s", "", token): 1}
+        return self.meaning.named(re.sub(r"\s", "", token))
 
-    def arguments(self, first: tuple[Node, ...] = ()) -> tuple[tuple[Node, ...], dict[str, Any]]:
-        """The arguments of a call between parentheses, and those with names."""
-        if not self.accept("("):
+    def call(self, name: str, arguments: list[Value]) -> Value:
+        """A call, from its opening parenthesis on."""
+        keywords: dict[str, str] = {}
+        if not self.at("("):
             raise self.unexpected("'('")
-        found, keywords = list(first), {}
-        with_brackets = self.nested()
+        before = self.nested()
         while not self.at(")"):
-            node = self.value()
-            if (name := sole_name(node)) and self.accept("="):
-                keywords[name] = self.value()
+            if keyword := _KEYWORD.match(self.text, self.start):
+                keywords[keyword[1]] = keyword[2].strip("\"'").rpartition(".")[2]
+                self.position = keyword.end()
+                self.take()
             else:
-                found.append(node)
+                arguments.append(self.value())
             if not (self.accept(",") or self.at(")")):
                 raise self.unexpected("')' or a comma")
-        self.depth = with_brackets
+        self.depth = before
         self.take()
-        return tuple(found), keywords
+        return self.meaning.called(name, arguments, keywords)
 
     def nested(self) -> int:
-        """Go one bracket deeper; the depth before is returned."""
+        """Go into a bracket; the depth before it is returned."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.fault("parentheses nested too deep")
+        self.take()
         return self.depth - 1
 
-    def bracketed(self) -> Node:
+    def bracketed(self) -> Value:
         """A list, a table, rows, or what stands alone in parentheses."""
         opener = self.token
         before = self.nested()
-        self.take()
         closer = _CLOSERS[opener]
-        rows: list[list[Node]] = [[]]
+        rows: list[list[Value]] = [[]]
         keyed = Table()
-        commas = blanks = lines = semicolons = 0
+        marks: set[str] = set()
         while not self.at(closer):
+            key = self.token[1:-1] if self.kind == "string" else None
             item = self.value(in_row=opener == "[")
-            if opener == "{" and (name := key_of(item)) is not None and self.accept(":", "->", "="):
-                if name in keyed:
-                    raise self.fault(f"key {name!r} stands twice in one object")
-                keyed[name] = self.value()
+            key = name_of(item) or None if key is None else key
+            if opener == "{" and key is not None and self.accept(":", "->", "="):
+                if key in keyed:
+                    raise self.fault(f"key {key!r} stands twice in one object")
+                keyed[key] = self.value()
             else:
                 rows[-1].append(item)
-            if self.accept(","):
-                commas += 1
-            elif opener != "(" and self.accept(";"):
-                semicolons += 1
-                rows.append([])
-            elif self.at(closer):
+            if self.at(closer):
                 break
-            elif opener == "[" and "\n" in self.gap:
-                lines += 1
-                rows.append([])
-            elif opener == "[" and self.gap:
-                blanks += 1
-            else:
+            mark = self.accept(",") or (opener != "(" and self.accept(";")) or None
+            if mark is None and opener == "[" and self.gap:
+                mark = "\n" if "\n" in self.gap else " "
+            if mark is None:
                 raise self.unexpected(f"{closer!r} or a comma")
+            marks.add(mark)
+            if mark in (";", "\n"):
+                rows.append([])
         self.depth = before
         self.take()
         rows = [row for row in rows if row]
@@ -332,30 +338,110 @@ class Parser:
             if rows:
                 raise self.fault("values with and without names in one table")
             return keyed
-        if commas and blanks:
+        if marks >= {",", " "}:
             raise self.fault("items parted by blanks and by commas in one list")
-        if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and not commas:
+        if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and "," not in marks:
             return rows[0][0]
-        if semicolons or blanks or lines:
-            printed = not semicolons and all(len(row) == 1 and isinstance(row[0], list | Rows) for row in rows)
+        if marks - {","}:
+            printed = ";" not in marks and all(len(row) == 1 and isinstance(row[0], list | Joined) for row in rows)
             if not printed:
-                return Rows(tuple(map(tuple, rows)))
-            return Listed([_printed(row[0]) for row in rows], True)
-        return Listed([item for row in rows for item in row], opener == "{")
+                return joined(rows)
+            return Braces(
+                row[0][0].tolist() if isinstance(row[0], Joined) and len(row[0]) == 1 else row[0] for row in rows
+            )
+        items = [item for row in rows for item in row]
+        if items and all(isinstance(item, Joined) for item in items):
+            return joined([items])
+        return Braces(items) if opener == "{" else items
 
 
-def _printed(node: Node) -> Node:
-    """A row of an array as numpy prints it."""
-    return Listed(node.rows[0], True) if isinstance(node, Rows) and len(node.rows) == 1 else node
+def scaled(value: Value, factor: Coefficient) -> Value:
+    """A number times a value."""
+    if type(factor) is int and factor == 1:
+        return value
+    if is_number(value):
+        return times(value, factor)
+    if isinstance(value, Form):
+        return type(value)({key: new for key, old in value.items() if (new := times(old, factor))})
+    if isinstance(value, Braces | np.ndarray):
+        return np.frompyfunc(lambda entry: scaled(entry, factor), 1, 1)(grid(value))
+    raise NotUnderstoodError(f"a number times {described(value)}, which some languages scale and others repeat")
 
 
-def formula(text: str) -> Node:
-    """The value of a formula, in which i and eps are numbers and all other names stand for themselves.
+def grid(value: Value) -> Array:
+    """A list of numbers or forms, or of such lists of one length, as an array; an empty one for other things."""
+    try:
+        return value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
+    except ValueError:  # ragged lists
+        return np.array(())
+
+
+def rows_of(value: Value) -> list[list[Value]]:
+    """The rows of a matrix; none of other things."""
+    array = grid(value)
+    return array.tolist() if array.ndim == 2 else []
+
+
+def transposed(value: Value) -> Value:
+    """A matrix with rows and columns exchanged."""
+    if grid(value).ndim != 2:
+        raise NotUnderstoodError("a transpose of something that is no matrix")
+    return grid(value).T
+
+
+def joined(rows: list[list[Value]]) -> Array:
+    """The matrix of rows of numbers or forms, or of matrices beside and below each other."""
+    try:
+        return np.block([[np.atleast_2d(grid(item)) for item in row] for row in rows]).view(Joined)
+    except ValueError:
+        raise NotUnderstoodError("rows of unlike lengths, or matrices of unlike heights beside each other") from None
+
+
+def plain(value: Value) -> Value:
+    """A value with its arrays as nested lists.
 
     Raises:
-        SchemeFormatError: something in it is not understood.
+        NotUnderstoodError: a name or a call in it has no value.
     """
-    return Parser(text, unit=unit_in_formulas).whole()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Form | Call):
+        raise NotUnderstoodError(
+            f"{described(value)} is no number" if name_of(value) else f"{described(value)} is not understood"
+        )
+    if isinstance(value, dict):
+        return Table({name: plain(item) for name, item in value.items()})
+    simple = not isinstance(value, list) or all(
+        type(item) is int or (type(item) is list and set(map(type, item)) <= {int}) for item in value
+    )
+    return value if simple else [plain(item) for item in value]
+
+
+def name_of(value: Value) -> str:
+    """The name that a value is, or nothing."""
+    return str(next(iter(value))) if isinstance(value, Form) and list(value.values()) == [1] else ""
+
+
+def described(value: Value) -> str:
+    """What a value is, in a few words."""
+    if isinstance(value, Call):
+        return f"{value.name.lstrip('.')}(...)"
+    if isinstance(value, list | np.ndarray | Table):
+        return "a list"
+    if isinstance(value, str):
+        return repr(value[:20])
+    return name_of(value)[:20] or ("a number" if is_number(value) else "a sum or product of names")
+
+
+def number_in(value: Value, where: str) -> Coefficient:
+    """A value that must be a number.
+
+    Raises:
+        SchemeFormatError: it is none.
+    """
+    if not is_number(value):
+        raise NotUnderstoodError(f"{where} is no number")
+    return value  # type: ignore[no-any-return]
 
 
 def number(text: str) -> Coefficient:
@@ -366,25 +452,30 @@ def number(text: str) -> Coefficient:
     """
     if len(text) < 18 and text.lstrip("-").isdigit() and text.isascii():
         return int(text) if text.count("-") < 2 else -number(text[1:])  # type: ignore[operator]
-    node = Parser(re.sub(r"\^\{(-?\d+)\}", r"^\1", text)).whole()
-    if not is_number(node):
-        raise SchemeFormatError(f"a number belongs here, not {described(node)}")
-    return node  # type: ignore[no-any-return]
+    value = Parser(re.sub(r"\^\{(-?\d+)\}", r"^\1", text)).whole()
+    if not is_number(value):
+        raise SchemeFormatError(f"a number belongs here, not {described(value)}")
+    return value  # type: ignore[no-any-return]
 
 
-def values(text: str) -> list[Node]:
+def words(text: str) -> list[str]:
+    """The names in a text, in order, without those of calls."""
+    return [name for name, called in _USED.findall(text) if name and not (called and _FUNCTION.fullmatch(name))]
+
+
+def values(text: str) -> list[Value]:
     """Every value on the top level of a text; `name =`, `:=`, commas and semicolons between them are skipped.
 
     Raises:
         SchemeFormatError: with the line, where something is no value.
     """
     parser = Parser(text)
-    found: list[Node] = []
+    found: list[Value] = []
     while parser.kind != "end":
         if parser.accept(",", ";", ":"):
             continue
-        node = parser.value()
-        if sole_name(node) and parser.accept("=", ":="):
+        value = parser.top()
+        if name_of(value) and parser.accept("=", ":="):
             continue
-        found.append(node)
+        found.append(value)
     return found

@@ -18,18 +18,34 @@ from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
+from .arithmetic import is_number
 from .candidates import reading_of_terms
 from .dense import TextReader
 from .lines import without_block_comments
-from .nodes import Call, Node, described, is_number
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading, Term
-from .syntax import Parser, values
+from .syntax import Meaning, Parser, Value, described, values
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _START = pattern(r"\bTriad(?:Set)?\s*\(")
 _BEFORE = pattern(r"(?:^|[:;,\n])\s*(?:(\w+)\s*:=\s*)?$")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
+
+
+class _Triads(Meaning):
+    """Calls that make matrices, triads of them and sets of triads are the lists in them."""
+
+    def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
+        if name not in ("TriadSet", "Triad", "Matrix", "matrix"):
+            return super().called(name, arguments, keywords)
+        lists = [argument for argument in arguments if isinstance(argument, list)]
+        if len(lists) != 1:
+            raise SchemeFormatError(f"{name} must have one list, in brackets")
+        sizes, rows = [argument for argument in arguments if not isinstance(argument, list)], lists[0]
+        width = len(rows[0]) if rows and isinstance(rows[0], list) else 0
+        if name.endswith("atrix") and sizes and sizes != [len(rows), width]:
+            raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
+        return rows
 
 
 def _maple(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -39,51 +55,24 @@ def _maple(text: str, target: Target | None = None, ring: Ring | None = None) ->
         SchemeFormatError: with the line; not triads of three matrices.
     """
     plain = re.sub(r"#[^\n]*", "", text)
-    groups: list[list[Node]] = []
-    loose: list[Node] = []
+    groups: list[list[Value]] = []
+    loose: list[Value] = []
     position = 0
     while match := _START.search(plain, position):
         line = plain.count("\n", 0, match.start()) + 1
         before = _BEFORE.search(plain[max(position - 1, match.start() - 80, 0) : match.start()])
-        parser = Parser(plain, match.start())
-        node = parser.value()
-        if before is None or not (parser.kind == "end" or parser.at(":", ";", ",")) or not isinstance(node, Call):
+        parser = Parser(plain, _Triads(), match.start())
+        triads = parser.top()
+        if before is None or not (parser.kind == "end" or parser.at(":", ";", ",")) or not isinstance(triads, list):
             raise SchemeFormatError("expected TriadSet([...]) or Triad([...]) and nothing around it", line=line)
         if (name := before[1]) and len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)?:=", plain)) > 1:
             raise SchemeFormatError(f"{name} is set twice", line=line)
         position = parser.position
-        if node.name == "TriadSet":
-            groups.append(_only_list(node))
-        else:
-            loose.append(node)
+        (groups if "Set" in match.group() else loose).append(triads)
     groups += [loose] if loose else []
     if not groups:
         raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")
-    return [_reading("maple", [_triad(node) for node in group], target, ring) for group in groups]
-
-
-def _only_list(node: Call) -> list[Node]:
-    """The one list among the arguments of a call."""
-    lists = [argument for argument in node.arguments if isinstance(argument, list)]
-    if len(lists) != 1:
-        raise SchemeFormatError(f"{node.name} must have one list, in brackets")
-    return lists[0]
-
-
-def _triad(node: Node) -> Node:
-    if not isinstance(node, Call) or node.name != "Triad":
-        raise SchemeFormatError("a triad set must hold triads: Triad([Matrix(..), Matrix(..), Matrix(..)])")
-    matrices = []
-    for part in _only_list(node):
-        if not isinstance(part, Call) or part.name not in ("Matrix", "matrix"):
-            raise SchemeFormatError("a triad must hold three matrices: Matrix(2, 2, [[1,0],[0,1]])")
-        rows = _only_list(part)
-        sizes = [argument for argument in part.arguments if not isinstance(argument, list)]
-        width = len(rows[0]) if rows and isinstance(rows[0], list) else 0
-        if sizes and sizes != [len(rows), width]:
-            raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
-        matrices.append(rows)
-    return matrices
+    return [_reading("maple", group, target, ring) for group in groups]
 
 
 def _mathematica(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -100,11 +89,11 @@ def _mathematica(text: str, target: Target | None = None, ring: Ring | None = No
     return [_reading("mathematica", triads, target, ring) for triads in schemes if isinstance(triads, list)]
 
 
-def _depth(node: Node) -> int:
+def _depth(node: Value) -> int:
     return 1 + (_depth(node[0]) if node else 0) if isinstance(node, list) else 0
 
 
-def _reading(format: str, triads: Sequence[Node], target: Target | None, ring: Ring | None) -> Reading:
+def _reading(format: str, triads: Sequence[Value], target: Target | None, ring: Ring | None) -> Reading:
     """The reading of products {A, B, C^T}, each of three matrices of the same sizes throughout."""
     if not 0 < len(triads) <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {len(triads)}")
@@ -123,7 +112,7 @@ def _reading(format: str, triads: Sequence[Node], target: Target | None, ring: R
     return reading_of_terms(format, a, b, c, C_TRANSPOSED, target, ring, sizes)
 
 
-def _matrix(node: Node) -> list[list[Coefficient]] | None:
+def _matrix(node: Value) -> list[list[Coefficient]] | None:
     """The rows of a node that is a matrix of numbers with equal rows, else None."""
     if not isinstance(node, list) or not node or not all(isinstance(row, list) and row for row in node):
         return None

@@ -13,8 +13,8 @@ from lcma.schemes_db import Q, Z, formats
 from lcma.schemes_db.formats import (
     FORMATS,
     WRITERS,
-    expression,
     lcma_json,
+    naming,
     parse_bytes,
     parse_text,
     read_file,
@@ -87,14 +87,14 @@ def test_equations_as_papers_print_them():
 
 
 def test_wide_and_fractional_names():
-    assert expression.block_of("a[10,2]") == ("a", 10, 2)
-    assert expression.block_of("B_3_12") == ("b", 3, 12)
-    assert expression.block_of("m12") is None
-    assert expression.parse_linear("1/2*a11 - 3 a12/4 + a11") == {"a11": Fraction(3, 2), "a12": Fraction(-3, 4)}
-    assert expression.parse_linear("a11 - a11") == {}
-    (product,) = expression.parse_products("-(a11)(b11)*c11/3")
-    assert product.scalar == Fraction(-1, 3)
-    assert len(product.factors) == 3
+    assert naming.place_of("a[10,2]") == (10, 2)
+    assert naming.place_of("B_3_12") == (3, 12)
+    with pytest.raises(SchemeFormatError, match="ambiguous"):
+        naming.place_of("m123")
+    sums = [syntax.Parser(text).whole() for text in ("1/2*a11 - 3 a12/4 + a11", "a11 - a11", "-(a11)/3")]
+    assert sums == [{"a11": Fraction(3, 2), "a12": Fraction(-3, 4)}, {}, {"a11": Fraction(-1, 3)}]
+    with pytest.raises(SchemeFormatError, match="product of a11 and b11"):
+        syntax.Parser("(a11)(b11)").whole()
 
 
 def test_exp_dialects():
@@ -145,7 +145,8 @@ def test_exp_dialects():
         ("{{{y}}, {{1}}, {{1}}}", "y is no number"),
         ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "claims other sizes"),
         ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
-        ("T:=TriadSet(Triad([1]))", "must have one list"),
+        ("T:=TriadSet(Triad([1]))", "three matrices"),
+        ("T:=TriadSet(Triad([1], [2]))", "must have one list"),
         ("7 4 R\n1 1 1\n", "no end"),
         ("7 4 R\n8 1 1\n0 0 0\n", "outside the 7 x 4"),
         ("9999999 4 R\n0 0 0\n", "beyond"),
@@ -286,52 +287,6 @@ def test_unreadable_files(tmp_path, monkeypatch):
 def test_an_unknown_format_is_refused():
     with pytest.raises(LcmaError, match="choose one of"):
         parse_text("x", format="pdf")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a11",
-        " - a11 + 2*b12-3 * a_1_2 + a[10,2]",
-        "a11 - a11",
-        "a11 + a11",
-        "2*m1 - 12*m12",
-        "a11*2",
-        "2 a11",
-        "-i*a11",
-        "eps*a11 + 1.5*a12 + 0.3*a13",
-        "(a11)",
-        "a11 +",
-        "1 2*a11",
-        "a11 b22",
-        "\u2212a11",
-        "9999999999999999999999*a11",
-        "",
-    ],
-)
-def test_the_fast_path_of_plain_sums_agrees_with_the_parser(text):
-    plain = expression.plain_sum(text)
-    if plain is not None:
-        slow = expression.checked_form(syntax.formula(text))
-        assert plain == slow
-        assert list(plain) == list(slow)
-    if text == "a11" or text.startswith((" - a11", "2*m1")):
-        assert plain
-
-
-@pytest.mark.parametrize(
-    "text", ["(a11 + a12)*(b11)(c11 - 2*c12)", "(a11)", "((a11)(b11))", "(a11)+(b11)", "(a11)(b11)/2"]
-)
-def test_the_fast_path_of_plain_products_agrees_with_the_parser(text, monkeypatch):
-    def outcome():
-        try:
-            return next(iter(list(expression.parse_products(text))))
-        except SchemeFormatError as error:
-            return str(error)
-
-    short = outcome()
-    monkeypatch.setattr(expression, "plain_product", lambda text: None)
-    assert outcome() == short
 
 
 def test_plain_rows_are_read_as_all_others():

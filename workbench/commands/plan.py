@@ -62,7 +62,7 @@ def command(
         decision = decision_for(request, chosen, levels, strategy=strategy, machine=machine)
     found = explanation(decision, strategies(device.kind))
     if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
-        known = f"profile {machine.profile.id} has no rates of {request.dtype} products"
+        known = f"profile {machine.profile.id} has no rates of {request.arithmetic} products"
         mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
         raise PlanError(f"{known}; {mend}, or choose another --dtype")
     if as_json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...kernels.precision import fields_of
 from ..exact import exact_request_of, ring_option
 from ..help import Command
 from ..kronecker import LAYOUT, show_rows, suggested_rows
@@ -71,7 +72,7 @@ def command(
     if ring is not None:
         request = exact_request_of((sizes[0], sizes[1], sizes[2]), ring, device)
     else:
-        request = Request(sizes[0], sizes[1], sizes[2], dtype, device=device.kind)
+        request = Request(sizes[0], sizes[1], sizes[2], device=device.kind, **fields_of(dtype))
     with device.current():
         machine = machine_of(request, profile)
         decision = decision_for(request, machine=machine)

@@ -106,7 +106,13 @@ def command(
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, request)
-    about |= {"dtype": request.dtype, "device": str(device), "batch": product.batch, "rounds": rounds}
+    about |= {
+        "dtype": request.dtype,
+        "precision": request.precision,
+        "device": str(device),
+        "batch": product.batch,
+        "rounds": rounds,
+    }
     _show(found, request, about, device, as_json)
 
 
@@ -141,7 +147,7 @@ def _record(digest: str, found: Result, request: Request) -> None:
             return
         for row in found.rows:
             if not row.is_baseline:
-                detail: dict[str, Any] = {"dtype": request.dtype, "size": list(request.shape), **asdict(row)}
+                detail: dict[str, Any] = {"dtype": request.arithmetic, "size": list(request.shape), **asdict(row)}
                 label = f"ratio to {found.baseline}, {row.what}"
                 catalog.measure(digest, label, row.ratio, "x", platform.node(), detail)
 

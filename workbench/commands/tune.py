@@ -120,7 +120,7 @@ def require_prices(request: Request, machine: Machine) -> None:
 
     if request.device == "cuda" and decision_for(request, machine=machine).baseline.seconds is None:
         mend = "run lcma doctor --profile --device cuda first"
-        raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
+        raise PlanError(f"profile {machine.profile.id} has no rates of {request.arithmetic} products: {mend}")
 
 
 def _tuned(request: Request, top: int, rounds: int, again: bool, progress: CountedProgress) -> dict[str, Any]:
@@ -128,7 +128,8 @@ def _tuned(request: Request, top: int, rounds: int, again: bool, progress: Count
     from ...kernels import machine_for, tune
 
     progress.update(str(request))
-    found: dict[str, Any] = {"request": str(request), "sizes": request.shape, "dtype": request.dtype}
+    found: dict[str, Any] = {"request": str(request), "sizes": request.shape}
+    found |= {"dtype": request.dtype, "precision": request.precision}
     found |= {"device": request.device, "skipped": None, "refused": None, "candidates": []}
     try:
         machine = machine_for(request)

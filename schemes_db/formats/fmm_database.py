@@ -1,0 +1,113 @@
+"""The JSON of the FastMatrixMultiplication database, the third factor by C transposed.
+
+In full files u, v and w are dense rows. Reduced files are a program with shared sums, expanded to U, V, W: `u_fresh`
+are sums that get indices from n1 n2 on, `u` the m left factors over blocks and fresh sums; `v` alike. `w_fresh` and the
+n3 n1 rows of `w` are sums over products and fresh sums.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+from ...errors import SchemeFormatError
+from ..ring import Z2, Q, Ring
+from ..scheme import MAX_RANK
+from ..target import Target
+from . import equations
+from .candidates import reading_of_rows
+from .dense import TextReader
+from .linear_program import MAX_TERMS, LinearProgram, Rows, Statement, expanded_rows
+from .reading import C_TRANSPOSED, Reading, parse_coefficient
+from .strict_json import loads, need
+from .tables import check_setting
+
+_FIELDS = {"n", "m", "z2", "multiplications", "elements", "complexity", *"uvw"}
+
+
+def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read one scheme; both conventions become candidates.
+
+    Raises:
+        SchemeFormatError: a field is missing, rows are ragged, sizes disagree, a sum names what is not there yet, or
+            sums grow without end.
+    """
+    data = loads(text)
+    if not isinstance(data, dict):
+        raise SchemeFormatError("a scheme must be a JSON object")
+    sizes, rank = need(data, "n", list), need(data, "m", int)
+    if len(sizes) != 3 or not all(type(size) is int for size in sizes):
+        raise SchemeFormatError('field "n" must be three sizes, such as [2, 2, 2]')
+    m, k, n = Target.general(*sizes).shape
+    if not 1 <= rank <= MAX_RANK:
+        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
+    sides = (("u", m * k), ("v", k * n), ("w", m * n))
+    fresh = {f"{key}_fresh" for key in "uvw"} if name == "fmm-reduced" else set()
+    for key in data.keys() - _FIELDS - fresh:
+        check_setting(key, data[key])
+    notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in _FIELDS | fresh)
+    if fresh:
+        rows = expanded_rows([_program(data, key, size, rank) for key, size in sides], rank)
+    else:
+        u, v, w = (_rows(data, key, rank, size) for key, size in sides)
+        rows = u, v, w
+    if rows is None:
+        raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
+    ring = ring or (Z2 if data.get("z2") is True else None)
+    reading = reading_of_rows(name, rows, (m, k, n), C_TRANSPOSED, target, ring, notes)
+    reading = equations.agreeing(reading, equations.listed_text(data, "multiplications", "elements"))
+    return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
+
+
+def _rows(data: dict[str, Any], key: str, rank: int, size: int) -> Rows:
+    rows = need(data, key, list)
+    if len(rows) != rank:
+        raise SchemeFormatError(f"{key} has {len(rows)} rows, but the rank m is {rank}")
+    result: Rows = []
+    for r, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != size:
+            found = len(row) if isinstance(row, list) else "no list"
+            raise SchemeFormatError(f"{key} row {r + 1} must have {size} entries, not {found}")
+        if set(map(type, row)) != {int}:
+            row = [parse_coefficient(value, f"{key} row {r + 1}") for value in row]
+        result.append([(index, value) for index, value in enumerate(row) if value])
+    return result
+
+
+def _program(data: dict[str, Any], key: str, size: int, rank: int) -> LinearProgram:
+    """The sums of a key as a program: of u and v from entries to products, of w from products to entries."""
+    inputs, count = (rank, size) if key == "w" else (size, rank)
+    fresh, rows = data.get(f"{key}_fresh", []), need(data, key, list)
+    if not isinstance(fresh, list) or len(rows) != count:
+        raise SchemeFormatError(f"{key} must have {count} rows, not {len(rows)}, and {key}_fresh must be a list")
+    first = inputs + len(fresh)
+    sums = [_statement(row, inputs + at, f"{key}_fresh row {at + 1}") for at, row in enumerate(fresh)]
+    sums += [_statement(row, first, f"{key} row {at + 1}") for at, row in enumerate(rows)]
+    return LinearProgram(inputs, tuple(sums), tuple(range(first, first + count)))
+
+
+def _statement(row: object, known: int, where: str) -> Statement:
+    """A sum of the values that are known."""
+    terms = []
+    for item in row if isinstance(row, list) else (None,):
+        if not isinstance(item, dict) or set(item) != {"index", "value"}:
+            raise SchemeFormatError(f'{where} must be a list of {{"index": .., "value": ..}}')
+        index = item["index"]
+        if type(index) is not int or not 0 <= index < known:
+            raise SchemeFormatError(f"{where} names value {index!r}, which is not there yet")
+        terms.append((parse_coefficient(item["value"], where), index))
+    return tuple(terms)
+
+
+def _has(fields: tuple[str, ...], text: str) -> bool:
+    """Return whether this is a JSON object with these fields."""
+    return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in fields)
+
+
+def _reader(name: str, *fields: str) -> TextReader:
+    return TextReader(name, ".json", C_TRANSPOSED, partial(_has, fields), partial(_parse, name))
+
+
+fmm_json = _reader("fmm-json", "n", "m", "u")
+fmm_reduced = _reader("fmm-reduced", "n", "m", "u_fresh")
