@@ -17,11 +17,12 @@ author = "The lcma developers"
 copyright = author
 release = version = lcma.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated_pages"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated_pages", "accessible"]
 exclude_patterns = ["_build", "_ext"]
 default_role = "code"
 nitpicky = False
 highlight_language = "text"
+smartquotes_action = "qe"  # quotes and ellipses; `--` is typed in options
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

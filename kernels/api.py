@@ -183,12 +183,12 @@ def plan(
     refuse_masks(a=a, b=b)
     limits: Any = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
-        from .cuda.dtypes import name_of
+        from .cuda.dtypes import precision_of
         from .cuda.requests import request_of
 
         if not (torch.is_tensor(a) and torch.is_tensor(b) and a.is_cuda):
             raise PlanError("plans run arrays, or tensors of a GPU; pass x.numpy() of CPU tensors")
-        request = request_of(a, b, name_of(a), **limits)
+        request = request_of(a, b, precision_of(a), **limits)
     else:
         request = Request.of(array_of("a", a), array_of("b", b), **limits)
     return plan_for(request, scheme, levels, strategy=strategy)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .precision import arithmetic_of
+
 Matrix = npt.NDArray[Any]
 
 
@@ -48,21 +50,14 @@ _TABLE = {
         DType("bfloat16", "uint16", "bfloat16", 1, 2.0**-9),
         DType("bit", "uint64", "uint64", 1, 0.0),
         DType("float16", "float16", "float16", 1, 2.0**-11),
-        DType("tf32", "float32", "float32", 1, 2.0**-11),
-        DType("tf32x3", "float32", "float32", 1, 2.0**-22),
-        DType("fp32-accurate", "float32", "float32", 1, 2.0**-22),
-        # Operands whose products may be in e4m3: the unit is that of the product without it.
-        DType("fp8", "uint16", "bfloat16", 1, 2.0**-9),
-        DType("fp8-float16", "float16", "float16", 1, 2.0**-11),
-        DType("fp8-float32", "float32", "float32", 1, 2.0**-24),
     )
 }
 
 
 @lru_cache(maxsize=64)
 def dtype_of(name: str) -> DType:
-    """Return the entry of a name that `Request` accepts."""
-    return _TABLE[name]
+    """Return the entry of the dtype that stores the operands of an arithmetic, by its name."""
+    return _TABLE[arithmetic_of(name).dtype]
 
 
 def stored(matrix: Matrix) -> Matrix:

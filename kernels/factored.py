@@ -50,13 +50,14 @@ def request_of(
     layouts: tuple[Layout, Layout] | None = None,
     max_workspace: int | None = None,
     max_extra_bytes: int = 0,
+    precision: str | None = None,
 ) -> Request:
     """Return the request for W X of so many columns.
 
     `layouts` are those of X (cols, batch) and of the result, by default the ones of `order`.
 
     Raises:
-        PlanError: there is no such dtype, device or order.
+        PlanError: there is no such dtype, precision, device or order.
     """
     check_order(order)
     layout = layout_of_order(order)
@@ -72,4 +73,5 @@ def request_of(
         structures=(structure, DENSE, DENSE),
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
+        precision=precision,
     )

@@ -361,7 +361,7 @@ def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
     seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * request.m * request.k * request.n * request.items
     timed = [
-        GemmRate(request.dtype, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
+        GemmRate(request.arithmetic, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
         for i in range(trial.vendors)
         if i in seconds
     ]

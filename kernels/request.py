@@ -16,6 +16,7 @@ from ..schemes_db.masks import refuse_masks
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
 from .out import check_out
+from .precision import FP8, NAMES, TF32, UNITS, Arithmetic, arithmetic_of
 from .ring import ExactRing
 from .structure import DENSE, BlockMask, Structure, Triangular, is_factored
 
@@ -23,22 +24,10 @@ Matrix = npt.NDArray[Any]
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bfloat16")
 
-CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
-"""Dtypes of GPU products; tf32 is float32 whose products may be rounded to tf32."""
+CUDA_DTYPES = ("float16", "bfloat16", "float32", "float64")
+"""Dtypes of GPU products."""
 
-SPLIT = "tf32x3"
-"""float32 whose products may be summed from three tf32 ones; for factored operands on a GPU."""
-
-ACCURATE = "fp32-accurate"
-"""float32 whose products may be summed from products of float16 halves; for dense operands on a GPU."""
-
-FP8 = {"bfloat16": "fp8", "float16": "fp8-float16", "float32": "fp8-float32"}
-"""Dtypes of operands, and the dtype of a request that permits products of them in e4m3 with block scales; for dense
-operands on a GPU."""
-
-_PLAIN = {ACCURATE: "float32", **{permitted: plain for plain, permitted in FP8.items()}}
-
-FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
+FACTORED_DTYPES = (*CUDA_DTYPES, "complex64", "complex128")
 """Dtypes of GPU products with a factored operand."""
 
 FACTORED_CPU_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -79,12 +68,12 @@ class Layout(StrEnum):
 class Request:
     """One product C = A B, A (*batch_a, m, k) and B (*batch_b, k, n); the batches broadcast.
 
-    `layouts` and `structures` are those of A, B and C; with `shared`, B is the transpose of A. `static`
-    names the operand ("A" or "B") that is the same in every call. `max_workspace` is in bytes;
-    `max_extra_bytes` bounds the bytes of an expanded structured operand beyond its parameters.
-    `max_error` bounds the a-priori error of an element relative to k max|A| max|B|. `max_abs` is the
-    largest magnitude of an entry of integer A and B, as stated by the caller: nothing may overflow
-    then. It is required for int8; its C is int32.
+    `dtype` is how A and B are stored; `precision` permits a GPU to multiply them in another arithmetic (one of
+    `precision.NAMES`; None: that of the dtype). `layouts` and `structures` are those of A, B and C. `static` names the
+    operand ("A" or "B") that is the same in every call. `max_workspace` is in bytes; `max_extra_bytes` bounds the bytes
+    of an expanded structured operand beyond its parameters. `max_error` bounds the a-priori error of an element
+    relative to k max|A| max|B|. `max_abs` is the largest magnitude of an entry of integer A and B, as stated by the
+    caller: nothing may overflow then. It is required for int8; its C is int32.
 
     `ring` is None for products of real numbers; else the product is exact in the ring, and over GF(2)
     of the dtype "bit" (m, k and n count bits). `out_dtype` is the dtype of C if it is not implied by
@@ -104,20 +93,21 @@ class Request:
     layouts: tuple[Layout, Layout, Layout] = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
     static: str | None = None
     structures: tuple[Structure, Structure, Structure] = PLAIN
-    shared: bool = False
     max_error: float | None = None
     max_workspace: int | None = None
     max_abs: int | None = None
     max_extra_bytes: int = 0
     ring: ExactRing | None = None
     out_dtype: str | None = None
+    precision: str | None = None
 
     def __hash__(self) -> int:
         # Kept: a plan that is looked up hashes its request several times.
         try:
             return self._hash  # type: ignore[attr-defined]
         except AttributeError:
-            found = hash((self.m, self.k, self.n, self.dtype, self.batch_a, self.batch_b, self.device, self.structures))
+            sizes = self.m, self.k, self.n, self.batch_a, self.batch_b
+            found = hash((sizes, self.dtype, self.precision, self.device, self.structures))
             object.__setattr__(self, "_hash", found)
             return found
 
@@ -132,6 +122,8 @@ class Request:
         factored = self.structures is not PLAIN and is_factored(self.structures[0])
         if factored or self.ring is not None or self.device != "cpu" or self.dtype not in DTYPES:
             self._check_dtype()
+        if self.precision is not None:
+            self._check_precision()
         if self.static not in (None, "A", "B"):
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
         if self.max_workspace is not None and self.max_workspace < 0:
@@ -167,14 +159,32 @@ class Request:
         if factored:
             known = FACTORED_CPU_DTYPES if self.device == "cpu" else FACTORED_DTYPES
         dense = self.structures == PLAIN
-        if self.device == "cuda" and self.dtype in _PLAIN and dense:
-            known = (*known, self.dtype)
         if self.ring is not None:
             known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
         elif reason := _bytes_reason(self.dtype, self.device, self.max_abs, dense):
             raise PlanError(reason)
         if self.dtype not in known and (self.ring is not None or self.dtype != "int8"):
-            raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
+            mend = f"convert to one of {', '.join(known)}"
+            if (precise := arithmetic_of(self.dtype)).precision is not None:
+                mend = f"it is the precision {precise.precision} of {precise.dtype}"
+            raise PlanError(f"dtype {self.dtype} is not supported; {mend}")
+
+    def _check_precision(self) -> None:
+        """Check that the device, the dtype and the structures have products of the precision.
+
+        Raises:
+            PlanError: they have none.
+        """
+        if self.device == "cpu" or self.ring is not None:
+            raise PlanError(f"precision {self.precision} is of products of floats on a GPU; leave it out")
+        known = [one.precision for one in NAMES if one.dtype == self.dtype]
+        what = self.dtype
+        if self.structures != PLAIN:
+            known = [one for one in known if one == TF32 or (one != FP8 and is_factored(self.structures[0]))]
+            what = f"structured matrices of {self.dtype}"
+        if self.precision not in known:
+            others = f"choose {' or '.join(map(str, known))}, or leave it out" if known else "leave it out"
+            raise PlanError(f"precision {self.precision} is not for {what}; {others}")
 
     @classmethod
     def of(
@@ -189,7 +199,6 @@ class Request:
         max_workspace: int | None = None,
         max_abs: int | None = None,
         structures: tuple[Structure, Structure, Structure] = PLAIN,
-        shared: bool = False,
     ) -> Request:
         """Return the request for `a @ b`, into `out` if given.
 
@@ -232,7 +241,6 @@ class Request:
             max_workspace=max_workspace,
             max_abs=max_abs,
             structures=structures,
-            shared=shared,
         )
 
     @property
@@ -258,7 +266,7 @@ class Request:
     @property
     def is_dense(self) -> bool:
         """True if A, B and C are plain matrices of machine numbers."""
-        return self.ring is None and self.structures == PLAIN and not self.shared
+        return self.ring is None and self.structures == PLAIN
 
     @property
     def triangle(self) -> Triangle | None:
@@ -266,7 +274,12 @@ class Request:
         found = [i for i, structure in enumerate(self.structures) if structure is not DENSE]
         if len(found) != 1 or not isinstance(structure := self.structures[found[0]], Triangular):
             return None
-        return Triangle(SIDES_OF[found[0]], structure.upper, self.shared)
+        return Triangle(SIDES_OF[found[0]], structure.upper, structure.shared)
+
+    @property
+    def shared(self) -> bool:
+        """True if B is the transpose of A, and C one triangle of their product."""
+        return isinstance(structure := self.structures[2], Triangular) and structure.shared
 
     @property
     def mask(self) -> BlockMask | None:
@@ -279,9 +292,14 @@ class Request:
         return self.m, self.k, self.n
 
     @property
-    def plain_dtype(self) -> str:
-        """The dtype of A and B, and of their product by the vendor, where `dtype` permits another arithmetic."""
-        return _PLAIN.get(self.dtype, self.dtype)
+    def arithmetic(self) -> str:
+        """The name of dtype and precision together, by which rates of products are known."""
+        return self.dtype if self.precision is None else NAMES[Arithmetic(self.dtype, self.precision)]
+
+    @property
+    def unit(self) -> float:
+        """The unit roundoff of products; that of fp8 is not bounded, so it is that of the dtype."""
+        return UNITS.get(self.precision or "", dtype_of(self.dtype).unit)
 
     @property
     def storage(self) -> np.dtype[Any]:
@@ -337,7 +355,8 @@ class Request:
         if is_factored(self.structures[0]):
             what = f":{self.structures[0].name}"
         where = f" over {self.ring}" if self.ring is not None else ""
-        return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"
+        precise = f" in {self.precision}" if self.precision is not None else ""
+        return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{precise}{where}"
 
 
 def matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -383,7 +402,7 @@ SIDES_OF = dict(enumerate(SIDES))
 
 def structures_of(triangle: Triangle) -> tuple[Structure, Structure, Structure]:
     """Return the structures of A, B and C of a triangular product."""
-    a, b, c = (Triangular(triangle.upper) if side == triangle.side else DENSE for side in SIDES)
+    a, b, c = (Triangular(triangle.upper, triangle.shared) if side == triangle.side else DENSE for side in SIDES)
     return a, b, c
 
 

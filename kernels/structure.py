@@ -95,9 +95,10 @@ class Dense:
 
 @dataclass(frozen=True)
 class Triangular:
-    """The lower or upper triangle of a square matrix, diagonal included."""
+    """The lower or upper triangle of a square matrix, diagonal included; `shared`: of a C = A A^T."""
 
     upper: bool = False
+    shared: bool = False
 
     @property
     def name(self) -> str:

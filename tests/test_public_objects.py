@@ -58,6 +58,9 @@ def shown(file):
         "wrong": lcma.verify_file(file.with_name("wrong.json"))[0],
         "row": next(iter(lcma.Catalog.in_memory().entries())),
         "kronecker": lcma.kronecker.dft(64).matrix,
+        "Fourier": lcma.kronecker.dft(4096),
+        "chain": lcma.kronecker.KroneckerSparse(lcma.kronecker.kaleidoscope(1 << 20)),
+        "block low-rank": lcma.block_low_rank.Monarch(64, 64, 4, 4, 2),
         "tensor": lcma.tensor(scheme, scheme),
     }
 
@@ -117,7 +120,13 @@ class Tags(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.mark.parametrize("name", ["Scheme", "Certificate", "plan", "verify_file", "wrong", "tensor"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Scheme", "Certificate", "plan", "verify_file", "wrong", "tensor"),
+        *("kronecker", "Fourier", "chain", "block low-rank"),
+    ],
+)
 def test_a_notebook_shows_balanced_html(shown, name):
     page = Tags(shown[name]._repr_html_())
     assert not page.open

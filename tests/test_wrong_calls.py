@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lcma
+from lcma import block_low_rank, kronecker
 from lcma.errors import LcmaError
 from lcma.schemes_db.formats import lcma_json
 
@@ -28,6 +29,12 @@ WRONG = {
     "tensor": lambda: torch.ones(3, 5),
 }
 """Values of another type or shape than most parameters have."""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """A wrong call may be a right one of another path: what it writes is no file of the project."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +129,56 @@ def calls(tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="module")
+def structured_calls(tmp_path_factory):
+    """A right call of every public name of `lcma.kronecker` and `lcma.block_low_rank`."""
+    file = tmp_path_factory.mktemp("matrices") / "k.npz"
+    patterns = kronecker.monarch(8, 8, 2)
+    pattern = kronecker.Pattern(2, 3, 4, 5)
+    rng = np.random.default_rng(0)
+    found = kronecker.factorize(rng.standard_normal((8, 8)), patterns)
+    dense, chain = rng.standard_normal((8, 8)), found.matrix
+    monarch = block_low_rank.Monarch(8, 8, 2, 2, 2, interleaved=True)
+    factored = block_low_rank.decompose(dense, monarch)
+    matrix = block_low_rank.FactoredMatrix.of(monarch, factored.factors)
+    papers = block_low_rank.to_layout(matrix)
+    x = np.ones((3, 8), matrix.dtype)
+    options = {"out": None, "strategy": None, "effort": "predict", "max_workspace": None, "max_extra_bytes": 0}
+    kronecker.save(file, chain)
+    return {
+        "kronecker.KroneckerSparse": lambda: ((patterns,), {}),
+        "kronecker.Pattern": lambda: ((2, 3, 4, 5), {}),
+        "kronecker.FactoredMatrix": lambda: ((chain.structure, chain.factors, chain.dtype), {}),
+        "kronecker.block_butterfly": lambda: ((8, 2), {}),
+        "kronecker.deformable_butterfly": lambda: ((patterns,), {}),
+        "kronecker.dense": lambda: ((3, 4), {}),
+        "kronecker.dft": lambda: ((8, "complex64", 4), {}),
+        "kronecker.factorize": lambda: ((dense, patterns, "hierarchical"), {"seed": 1}),
+        "kronecker.from_layout": lambda: ((np.zeros((pattern.rows, pattern.cols)), pattern, "dense"), {}),
+        "kronecker.kaleidoscope": lambda: ((8,), {}),
+        "kronecker.linear_operator": lambda: ((chain,), {}),
+        "kronecker.load": lambda: ((file,), {}),
+        "kronecker.low_rank": lambda: ((8, 8, 2), {}),
+        "kronecker.matmul": lambda: ((chain, x, "bsf"), dict(options)),
+        "kronecker.monarch": lambda: ((8, 8, 2), {}),
+        "kronecker.save": lambda: ((file, chain), {}),
+        "kronecker.square_dyadic": lambda: ((8,), {}),
+        "kronecker.to_layout": lambda: ((np.zeros((2, 5, 3, 4)), pattern, "dense"), {}),
+        "block_low_rank.Blast": lambda: ((8, 8, 2, 2, 3), {}),
+        "block_low_rank.FactoredMatrix": lambda: ((chain.structure, chain.factors, chain.dtype), {}),
+        "block_low_rank.LowRank": lambda: ((8, 8, 2), {}),
+        "block_low_rank.Monarch": lambda: ((8, 8, 2, 2, 2, True), {}),
+        "block_low_rank.decompose": lambda: ((dense, monarch, 3, 0), {"tolerance": 0.0}),
+        "block_low_rank.from_kronecker": lambda: ((block_low_rank.to_kronecker(matrix),), {}),
+        "block_low_rank.from_layout": lambda: ((monarch, papers["V"], papers["U"], None, "b1,b2,r"), {}),
+        "block_low_rank.load": lambda: ((file,), {}),
+        "block_low_rank.matmul": lambda: ((matrix, x, "bsf"), dict(options)),
+        "block_low_rank.save": lambda: ((file, matrix), {}),
+        "block_low_rank.to_kronecker": lambda: ((matrix,), {}),
+        "block_low_rank.to_layout": lambda: ((matrix, "b1,b2,r"), {}),
+    }
+
+
 def public_callables():
     values = {name: getattr(lcma, name) for name in lcma.__all__}
     return [
@@ -145,9 +202,8 @@ def fault_of(call):
     return None
 
 
-@pytest.mark.parametrize("name", public_callables())
-def test_a_wrong_call_ends_in_one_line(calls, name):
-    function, right = getattr(lcma, name), calls[name]
+def faults_of(function, right):
+    """The faults of a call without arguments, and of calls with one argument of another type or shape."""
     faults = {"no arguments": fault_of(lambda: function()), "unknown": fault_of(lambda: function(no_such_name=1))}
     positional, named = right()
     assert fault_of(lambda: function(*positional, **named)) is None
@@ -159,7 +215,25 @@ def test_a_wrong_call_ends_in_one_line(calls, name):
             else:
                 kwargs = {**kwargs, place: wrong()}
             faults[f"{place}: {kind}"] = fault_of(lambda args=args, kwargs=kwargs: function(*args, **kwargs))
-    assert {key: fault for key, fault in faults.items() if fault} == {}
+    return {key: fault for key, fault in faults.items() if fault}
+
+
+@pytest.mark.parametrize("name", public_callables())
+def test_a_wrong_call_ends_in_one_line(calls, name):
+    assert faults_of(getattr(lcma, name), calls[name]) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{module.__name__.rpartition('.')[2]}.{name}"
+        for module in (kronecker, block_low_rank)
+        for name in module.__all__
+    ],
+)
+def test_a_wrong_call_of_structured_products_ends_in_one_line(structured_calls, name):
+    module, function = name.split(".")
+    assert faults_of(getattr(getattr(lcma, module), function), structured_calls[name]) == {}
 
 
 def test_the_message_names_the_mend():

@@ -40,7 +40,6 @@ MAX_ERROR = {
     "float32": 1e-3,
     "complex64": 1e-3,
     "tf32": 2e-2,
-    "tf32x3": 1e-3,
     "fp32-accurate": 1e-3,
     "float16": 5e-2,
     "bfloat16": 2e-1,
@@ -190,7 +189,7 @@ class PlanContest:
 
 def max_error(request: Request) -> float:
     """The largest relative error, in the Frobenius norm, of a correct product; 0 for integers."""
-    return MAX_ERROR.get(request.dtype, 0.0)
+    return MAX_ERROR.get(request.arithmetic, 0.0)
 
 
 def contest_of(
@@ -227,14 +226,14 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     from ..kernels import plan_for
     from ..kernels.dense.fp8 import VENDOR
     from ..kernels.factored import UNLIMITED
-    from ..kernels.request import FP8
+    from ..kernels.precision import FP8
     from .bench.baselines import NAMES, baseline
 
     foreign = NAMES.get(family, ())
     if family in ("dense", "causal"):
         for name in BASELINES[family]:
             yield name, baseline(request, name) if name in foreign else plan_for(request, strategy=name)
-        if request.dtype in FP8.values():
+        if request.precision == FP8:
             with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
                 yield VENDOR, plan_for(request, strategy=VENDOR)
         return

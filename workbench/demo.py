@@ -27,8 +27,20 @@ MAX_ERROR = 1e-4
 """A relative error in float32 above this is a fault of the program, not of the arithmetic."""
 
 SEARCHES = (("2x2x2", 7), ("3x3x3", 23))
-CONTENDERS = (("strassen", 1), ("strassen", 2), ("winograd", 2))
-"""Schemes and levels that the product is tried with; the fastest of them is reported as such."""
+CONTENDERS = (("strassen", 1), ("strassen", 2))
+"""Schemes and levels that products are tried with."""
+
+LIMIT = 60.0
+"""Seconds that the demonstration may take; what would take longer is left out, and that is said."""
+
+GROWTH, UNTIMED = 8.0, 4
+"""The seconds of a product of twice the side over those of it; what checking and warming up takes, in rounds."""
+
+LIBRARIES = ("numpy", "torch")
+"""The contenders that are no schemes; torch where it is installed."""
+
+GAIN = 1.02
+"""A scheme gains where it is at least as many times as fast as the fastest library: less is scatter."""
 
 
 def find_and_keep() -> None:
@@ -79,33 +91,72 @@ NEXT = (
 """Commands to try after the demonstration, one for each kind of user."""
 
 
-def multiply(size: int, rounds: int) -> Panel:
-    """A float32 product against numpy's BLAS, and against torch where it is installed; speeds for the picture."""
+def multiply(size: int, rounds: int, ends: float) -> Panel:
+    """Time float32 products of three sizes, up to `size`, against the fastest library; returns the speeds of the last.
+
+    A product that would end later than `ends` (of `time.perf_counter`) is left out.
+    """
+    from ..kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
+
+    fastest: list[tuple[int, str, float]] = []
+    panel: Panel = ("", {})
+    monitor, spent = CpuLoadMonitor(), 0.0
+    for side in dict.fromkeys(max(64, size // part) for part in (4, 2, 1)):
+        if fastest and time.perf_counter() + GROWTH * spent > ends:
+            click.echo(f"  {side} x {side} is left out: it would take more than a minute")
+            break
+        calls, truth = _contenders(side)
+        click.echo(f"  {side} x {side}:")
+        timings = _timed(calls, rounds, truth, "numpy", partial(_rate, side))
+        spent = (rounds + UNTIMED) * sum(timing.median for timing in timings.values())
+        baseline = min((one for name, one in timings.items() if name in LIBRARIES), key=lambda one: one.median)
+        schemes = (one for name, one in timings.items() if name not in LIBRARIES)
+        best = min(schemes, key=lambda one: one.median)
+        fastest.append((side, best.name, ratio_to(baseline, best)))
+        panel = (f"{side} x {side} float32 product: speed over {baseline.name}", _speeds(timings, baseline.name))
+    click.echo(f"  {break_even(fastest)}")
+    if (share := monitor.share()) > BUSY_SHARE:
+        click.echo(f"  (others kept {share:.0%} of the processors busy meanwhile: repeat this on a quiet machine)")
+    return panel
+
+
+def break_even(fastest: list[tuple[int, str, float]]) -> str:
+    """Say from which size on schemes gain, by the speeds of the fastest ones over the library's, by increasing size."""
+    side, name, ratio = fastest[-1]
+    if ratio < GAIN:
+        return (
+            f"no scheme gains at {side} on this machine: the fastest, {name}, has {ratio:.2f} times the library's "
+            f"speed; the break-even is above {side} rows, below which `lcma.matmul` runs the library's product"
+        )
+    said = f"{name} gains at {side}: {ratio:.2f} times the library's speed; "
+    losing = [place for place, (_, _, each) in enumerate(fastest) if each < GAIN]
+    if not losing:
+        return f"{said}the break-even is below {fastest[0][0]} rows on this machine"
+    (low, _, below), (high, _, above) = fastest[losing[-1]], fastest[losing[-1] + 1]
+    share = (GAIN - below) / (above - below)
+    return f"{said}the break-even is at about {low * (high / low) ** share:.0f} rows on this machine"
+
+
+def _rate(side: int, seconds: float) -> str:
+    return f"{gflops(side, side, side, seconds):7.1f} GFLOP/s"
+
+
+def _contenders(side: int) -> tuple[Calls, FrobeniusTruth]:
+    """The products of the libraries and of CONTENDERS, and what they are checked against."""
     from ..kernels import matmul
 
     rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((size, size), dtype=np.float32) for _ in range(2))
-    calls: Calls = {"numpy": partial(np.matmul, a, b, out=np.empty((size, size), dtype=np.float32))}
+    a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
+    calls: Calls = {"numpy": partial(np.matmul, a, b, out=np.empty((side, side), dtype=np.float32))}
     if importlib.util.find_spec("torch"):
         import torch
 
         calls["torch"] = lambda: torch.matmul(torch.from_numpy(a), torch.from_numpy(b)).numpy()
     for name, levels in CONTENDERS:
         calls[f"{name}, {levels} level{'s' if levels > 1 else ''}"] = partial(
-            matmul, a, b, resolve(name), levels, out=np.empty((size, size), dtype=np.float32)
+            matmul, a, b, resolve(name), levels, out=np.empty((side, side), dtype=np.float32)
         )
-    timings = _timed(
-        calls, rounds, FrobeniusTruth(a, b), "numpy", lambda s: f"{gflops(size, size, size, s):7.1f} GFLOP/s"
-    )
-    best = max(
-        (timing for name, timing in timings.items() if name not in ("numpy", "torch")),
-        key=lambda timing: ratio_to(timings["numpy"], timing),
-    )
-    click.echo(
-        f"  best: {best.name}, {ratio_to(timings['numpy'], best):.3f} times numpy's speed "
-        f"(medians of {rounds} interleaved rounds; GFLOP/s are those of the classical product)"
-    )
-    return f"{size} x {size} float32 product: speed over numpy", _speeds(timings, "numpy")
+    return calls, FrobeniusTruth(a, b)
 
 
 def attend(length: int, width: int, rounds: int) -> Panel:
@@ -162,16 +213,16 @@ def _timed(
     return timings
 
 
-def demo(size: int = 4096, rounds: int = 5) -> dict[str, Any]:
+def demo(size: int = 4096, rounds: int = 3) -> dict[str, Any]:
     """All steps in order, with the time that each took; returns the times, the speeds and the picture's path."""
     began = time.perf_counter()
     steps: tuple[tuple[str, Callable[[], Panel | None]], ...] = (
         ("Find: flip walks from the naive schemes, lifted to the integers", find_and_keep),
         ("Prove: the shipped identities of Laderman and of Exact Causal Attention", prove),
-        (f"Run: a {size} x {size} float32 product", lambda: multiply(size, rounds)),
+        (f"Run: float32 products up to {size} x {size}", lambda: multiply(size, rounds, began + LIMIT)),
         (
-            f"Run: causal scores Mask(Q K^T), {size} x {size // 2}, by ECA stage I",
-            lambda: attend(size, size // 2, rounds),
+            f"Run: causal scores Mask(Q K^T), {size // 2} x {size // 4}, by ECA stage I",
+            lambda: attend(size // 2, size // 4, rounds),
         ),
     )
     panels: list[Panel] = []

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import PlanError
-from .matrix_files import AS_BFLOAT16
+from ..kernels.precision import TF32, arithmetic_of
 from .products import Device
 
 
-def to_gpu(matrix: Any, dtype: str, file: str = "the matrix") -> Any:
-    """A copy of an array on the current GPU, where float32 is multiplied as tf32 from then on if `dtype` says so.
+def to_gpu(matrix: Any, arithmetic: str, file: str = "the matrix") -> Any:
+    """A copy of an array on the current GPU, where float32 is multiplied in tf32 from then on if `arithmetic` says so.
 
     The bits of a bfloat16 stand in uint16.
 
@@ -21,9 +21,10 @@ def to_gpu(matrix: Any, dtype: str, file: str = "the matrix") -> Any:
     """
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    dtype, precision = arithmetic_of(arithmetic)
+    torch.backends.cuda.matmul.allow_tf32 = precision == TF32
     matrix = np.array(matrix)  # in memory of its own: a mapped file is read-only
-    if dtype in AS_BFLOAT16:
+    if dtype == "bfloat16":
         return torch.from_numpy(matrix.view(np.int16)).view(torch.bfloat16).cuda()
     try:
         return torch.from_numpy(matrix).cuda()

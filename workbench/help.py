@@ -74,7 +74,7 @@ EXAMPLES = {
     "export": ("strassen", "--all --out schemes/"),
     "improve": ("4x4x4:tri-out --time 10m --out runs/tri", "5x5x5 --up-to --dry-run"),
     "lift": ("runs/a", "4x4x4-r47-mod2 --ring Q"),
-    "list": ("3x3x3", "--records --json"),
+    "list": ("3x3x3", "--where 'additions<=60' --where ternary"),
     "merge": ("runs/a runs/b", "runs/* --out finds.jsonl"),
     "plan": ("4096 4096 4096", "8192 8192 8192 --device cuda --dtype bfloat16 --explain"),
     "recombine": ("strassen winograd", "runs/a --time 5m"),
@@ -96,6 +96,30 @@ EXAMPLES = {
     "verify": ("scheme.json", "schemes/ --quiet --jobs 2"),
 }
 """Two command lines a command, without `lcma` and its name."""
+
+ARGUMENTS = {
+    "A": "The left matrix: FILE.npy, or FILE.safetensors:TENSOR. With a K the matrix X.",
+    "B": "The right matrix, as A. None with a K.",
+    "DIR": "The folder of a run, as `lcma search --out` makes it.",
+    "FILE": "A file with a scheme, in any format that `lcma verify` reads.",
+    "FILE|FOLDER|-": "A file with schemes, a folder of them (read with what is below it), or - for stdin.",
+    "IN": "The file to read, or - for stdin.",
+    "K": "A factored matrix that `lcma.kronecker.save` or `lcma.block_low_rank.save` wrote.",
+    "M K N": "The sizes of A (M x K) and B (K x N); one number for all three.",
+    "MODEL.safetensors": "The state dict of a model.",
+    "MxKxN": "The format to compose, such as 12x12x12.",
+    "NAME": "The new name.",
+    "OUT": "The file to write, or - for stdout.",
+    "OUTPUTS INPUTS": "The sizes of a layer's weight.",
+    "SCHEME": "A name, digest or target of the catalogue (strassen, 3x3x3, a product 2x2x2*3x3x3), or a file.",
+    "site OUT": "The folder to write.",
+    "SIZE": "One number: that many rows and columns.",
+    "SUITE": "A suite of the list that `lcma bench` prints without one.",
+    "TARGET": "The product to compute: a format (3x3x3), also with a structure (4x4x4:tri-out), or mask:FILE.",
+    "W": "A weight: FILE.npy, or FILE.safetensors:TENSOR.",
+    "auto": "The fastest plan for this machine.",
+}
+"""The words of usage lines."""
 
 FIRST = {
     "bench": "patterns budget out device dry_run as_json",
@@ -138,7 +162,23 @@ class Command(click.Command):
             if re.search("SCHEME|TARGET", str(param.metavar)) and param.type is click.STRING:
                 param.type = SchemeName()
 
+    def arguments(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """The words of the usage line, each with its meaning."""
+        found: dict[str, str] = {}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Argument):
+                name = (param.metavar or param.make_metavar(ctx)).strip("[]").removesuffix("...")
+                parts = [name] if name in ARGUMENTS else name.split("|")
+                if isinstance(param.type, click.Choice):
+                    found[str(param.name).upper()] = f"One of {', '.join(param.type.choices)}."
+                else:
+                    found |= {one: ARGUMENTS.get(f"{self.name} {one}") or ARGUMENTS[one] for one in parts}
+        return list(found.items())
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if arguments := self.arguments(ctx):
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
         common: list[tuple[str, str]] = []
         rest: list[tuple[str, str]] = []
         first = FIRST.get(self.name or "", "").split()

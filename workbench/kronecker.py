@@ -12,12 +12,13 @@ import numpy as np
 
 from ..errors import PlanError, VerificationError
 from ..kernels.bfloat16 import converted, float32_of
+from ..kernels.precision import arithmetic_of, fields_of
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
 from .output import print_table
-from .products import Device, machine_of, within_memory
+from .products import Device, factored_request, machine_of, within_memory
 from .timing import Told, ran
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
     from ..kernels.structured.chain import FactorChain
-
-ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
-"""The dtypes that operands are stored in where their products are rounded."""
 
 LAYOUT = Choice(["bsf", "bsl"])
 
@@ -58,12 +56,12 @@ def product_request(
         UsageError: the batch is not given.
         PlanError: there is no such dtype on the device.
     """
-    from ..kernels.factored import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for
 
     if batch is None:
         raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
     limits["max_extra_bytes"] = max(limits.get("max_extra_bytes", 0), extra_bytes_for(strategy))
-    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
+    return factored_request(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
 
 
 def run_product(
@@ -88,8 +86,9 @@ def run_product(
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
-    kept, own = matrix.dtype, product_dtype(dtype or matrix.dtype, device.kind)
-    if own != kept and ROUNDED.get(own, own) != kept:  # a processor widens half precision
+    kept, precision = matrix.dtype, arithmetic_of(dtype or matrix.dtype).precision
+    own = product_dtype(kept, device.kind)
+    if own != kept:  # a processor widens half precision
         matrix, x = matrix.astype(own), converted(x, kept, own)
     request = request_of(
         matrix.structure,
@@ -98,12 +97,13 @@ def run_product(
         layout,
         device=device.kind,
         max_extra_bytes=max(max_extra_bytes, extra_bytes_for(strategy)),
+        precision=precision,
     )
     device.require()
     with device.current():
         plan = plan_for(request, strategy=strategy)
         with within_memory(request, plan.candidate):
-            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, own)
+            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, request.arithmetic)
             began = time.perf_counter()
             found = plan.build().run(*operands_there)
             wait_for(device)
@@ -130,8 +130,8 @@ def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) 
         PlanError: X does not fit, or the dtypes differ.
     """
     operand: Operand = read_operand(file).converted(dtype)
-    matrix = matrix if dtype is None else matrix.astype(ROUNDED.get(dtype, dtype))
-    if ROUNDED.get(operand.dtype, operand.dtype) != matrix.dtype:
+    matrix = matrix if dtype is None else matrix.astype(arithmetic_of(dtype).dtype)
+    if operand.dtype != matrix.dtype:
         raise PlanError(f"{file} is {operand.dtype} and the matrix {matrix.dtype}; convert both with --dtype")
     cols, x = matrix.shape[1], operand.matrix
     features = x.shape[-1] if layout == "bsf" else x.shape[0]
@@ -144,10 +144,10 @@ def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) 
     return matrix, x.T if layout == "bsf" else x
 
 
-def _on_gpu(matrix: FactoredMatrix, x: Any, dtype: str) -> tuple[list[Any], Any]:
+def _on_gpu(matrix: FactoredMatrix, x: Any, arithmetic: str) -> tuple[list[Any], Any]:
     """The factors and X (cols, batch) on the current GPU; X stored as it is here."""
-    factors = [to_gpu(weights, dtype) for weights in matrix.factors]
-    return factors, to_gpu(x.T, dtype).T if x.flags.f_contiguous else to_gpu(x, dtype)
+    factors = [to_gpu(weights, arithmetic) for weights in matrix.factors]
+    return factors, to_gpu(x.T, arithmetic).T if x.flags.f_contiguous else to_gpu(x, arithmetic)
 
 
 def suggested_rows(
@@ -184,7 +184,7 @@ def ranked_rows(
     from ..kernels import Request, decision_for
 
     rows, cols = structures[0].rows, structures[0].cols
-    plain = Request(batch, cols, rows, dtype, device=device.kind)
+    plain = Request(batch, cols, rows, device=device.kind, **fields_of(dtype))
     machine = machine_of(plain, profile)
     dense = decision_for(plain, strategy="vendor", machine=machine).plan.seconds
     found = []

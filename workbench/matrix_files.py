@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..errors import PlanError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from ..kernels.precision import arithmetic_of
 from .destination import write
 
 Matrix = npt.NDArray[Any]
@@ -36,21 +37,14 @@ DTYPES = (
     "int32",
     "int64",
 )
-"""The dtypes that operands can be converted to; the planner decides which of them a device multiplies."""
+"""The arithmetics that operands can be converted for, by name; the planner decides which a device multiplies."""
 
 MADE = (*DTYPES, "fp8-float16", "fp8-float32")
-"""The dtypes of products of random matrices."""
+"""The arithmetics of products of random matrices."""
 
 _NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
 _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
-AS_FLOAT32 = ("tf32", "tf32x3", "fp32-accurate")
-"""Dtypes of products of GPUs whose operands are float32."""
-
-AS_BFLOAT16 = ("bfloat16", "fp8")
-"""Dtypes whose operands are bfloat16, as bits in uint16; fp8 is of products of GPUs."""
-
-_KINDS = {name: kind for kind, name in _NAMES.items()} | dict.fromkeys(AS_FLOAT32, "F32")
-_KINDS |= dict.fromkeys(AS_BFLOAT16, "BF16")
+_KINDS = {name: kind for kind, name in _NAMES.items()}
 
 PRODUCT = "C"
 """The name of a product's tensor where none is given."""
@@ -61,23 +55,29 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Operand:
-    """A matrix (..., rows, cols) with the name of its dtype; the bits of a bfloat16 stand in uint16."""
+    """A matrix (..., rows, cols) with the name of its arithmetic; the bits of a bfloat16 stand in uint16."""
 
     matrix: Matrix
-    dtype: str
+    arithmetic: str
     file: str
 
-    def converted(self, dtype: str | None) -> Operand:
-        """The operand in another dtype; None leaves it as it is.
+    @property
+    def dtype(self) -> str:
+        """The dtype that stores the matrix."""
+        return arithmetic_of(self.arithmetic).dtype
+
+    def converted(self, arithmetic: str | None) -> Operand:
+        """The operand in the dtype of another arithmetic, by its name; None leaves it as it is.
 
         Raises:
             PlanError: the conversion would lose imaginary parts or fractions, or entries are too large for it.
         """
-        if dtype in (None, self.dtype):
+        if arithmetic in (None, self.arithmetic):
             return self
-        assert dtype is not None
+        assert arithmetic is not None
+        dtype = arithmetic_of(arithmetic).dtype
         kinds = "biufc"
-        mine = np.dtype(np.float32 if self.dtype in AS_BFLOAT16 else self.matrix.dtype).kind
+        mine = np.dtype(np.float32 if self.dtype == "bfloat16" else self.matrix.dtype).kind
         other = "c" if dtype.startswith("complex") else "i" if dtype.startswith("int") else "f"
         if mine == "b" or kinds.index(mine) > kinds.index("c" if other == "c" else "f"):
             raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
@@ -85,18 +85,18 @@ class Operand:
             raise PlanError(f"{self.file} is {self.dtype}; converting it to {dtype} would lose its fractions")
         if other == "i" and mine == "c":
             raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
-        return Operand(_converted(self.widened(), dtype, self.file), dtype, self.file)
+        return Operand(_converted(self.widened(), dtype, self.file), arithmetic, self.file)
 
     def widened(self) -> Matrix:
         """The matrix in a dtype that numpy knows: bfloat16 as float32."""
-        return float32_of(self.matrix) if self.dtype in AS_BFLOAT16 else self.matrix
+        return float32_of(self.matrix) if self.dtype == "bfloat16" else self.matrix
 
 
 def _converted(matrix: Matrix, dtype: str, file: str) -> Matrix:
-    storage = np.dtype("float32" if dtype in (*AS_FLOAT32, *AS_BFLOAT16) else dtype)
+    storage = np.dtype("float32" if dtype == "bfloat16" else dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         found = matrix.astype(storage)
-    if dtype in AS_BFLOAT16:
+    if dtype == "bfloat16":
         bits = bfloat16_bits(found)
         if not np.array_equal(np.isfinite(float32_of(bits)), np.isfinite(matrix)):
             raise PlanError(f"{file} has entries that are too large for bfloat16")
@@ -193,7 +193,7 @@ def write_product(text: str, matrix: Matrix, dtype: str) -> str:
     if path.suffix == SUFFIX:
         content = safetensors.pack({tensor or PRODUCT: (_KINDS[dtype], matrix)})
     else:
-        if dtype in AS_BFLOAT16:
+        if dtype == "bfloat16":
             matrix, note = float32_of(matrix), " as float32, since .npy has no bfloat16"
         buffer = io.BytesIO()
         np.save(buffer, matrix)

@@ -31,3 +31,12 @@ class Duration(click.ParamType[float]):
         if not match:
             self.fail(f"{value!r} is not a duration; write 90, 90s, 10m or 2h", param, ctx)
         return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of random numbers: equal seeds, equal finds.",
+)

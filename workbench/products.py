@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import PlanError, TargetError
+from ..kernels.precision import fields_of
 from ..schemes_db.symmetry import ATTENTION_PRODUCTS
 from .options import Choice
 
 if TYPE_CHECKING:
     from ..kernels import Machine, Profile, Request
+    from ..kernels.structure import FactoredStructure
 
 Sizes = tuple[int, int, int]
 
@@ -150,7 +152,7 @@ def request_of(
     max_error: float | None = None,
     max_abs: int | None = None,
 ) -> Request:
-    """The request for such a product; `causal` is a key of ATTENTION_PRODUCTS.
+    """The request for such a product; `dtype` names an arithmetic, `causal` is a key of ATTENTION_PRODUCTS.
 
     Raises:
         PlanError: the device has no such dtype, or the triangular matrix is not square.
@@ -167,15 +169,28 @@ def request_of(
         layouts = (first, second, Layout.ROWS)
     return Request(
         *sizes,
-        dtype,
-        batch,
-        batch,
-        device.kind,
-        layouts,
+        batch_a=batch,
+        batch_b=batch,
+        device=device.kind,
+        layouts=layouts,
         structures=structures,
+        **fields_of(dtype),
         max_error=max_error,
         max_abs=max_abs,
     )
+
+
+def factored_request(
+    structure: FactoredStructure, batch: int, dtype: str, order: str = "bsf", **options: Any
+) -> Request:
+    """The request for a product by factors; `dtype` names an arithmetic, options are those of `factored.request_of`.
+
+    Raises:
+        PlanError: the device has no such dtype or precision.
+    """
+    from ..kernels.factored import request_of
+
+    return request_of(structure, batch, order=order, **fields_of(dtype), **options)
 
 
 def machine_of(request: Request, profile: str | None = None, threads: int | None = None) -> Machine:

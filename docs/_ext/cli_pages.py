@@ -7,7 +7,7 @@ import re
 import click
 
 from lcma.workbench.cli import COMMANDS, cli
-from lcma.workbench.help import EXAMPLES, GROUPS
+from lcma.workbench.help import EXAMPLES, GROUPS, Command
 
 
 def cli_pages() -> dict[str, str]:
@@ -42,8 +42,10 @@ def _page(name: str) -> str:
     options = [record for param in params if (record := param.get_help_record(context))]
     lines = "\n".join(f"lcma {name} {arguments}".rstrip() for arguments in EXAMPLES[name])
     parts.append(f"## Examples\n\n```text\n{lines}\n```")
-    parts.append("## Options")
-    parts.append("\n\n".join(f"`{names}`\n: {_line(text) or 'No argument.'}" for names, text in options))
+    arguments = command.arguments(context) if isinstance(command, Command) else []
+    for title, records in (("Arguments", arguments), ("Options", options)):
+        if records:
+            parts += [f"## {title}", "\n\n".join(f"`{names}`\n: {_line(text)}" for names, text in records)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -59,6 +61,7 @@ def _text(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """One paragraph on one line, with what Markdown would read as markup escaped outside code."""
-    parts = " ".join(text.split()).split("`")
+    """One paragraph on one line: options as code, and what Markdown would read as markup escaped outside code."""
+    text = re.sub(r"`[^`]*`|(?<![\w-])--?[a-z][\w-]*", lambda found: f"`{found[0].strip('`')}`", " ".join(text.split()))
+    parts = text.split("`")
     return "`".join(part if place % 2 else re.sub(r"([*_<>\[\]|])", r"\\\1", part) for place, part in enumerate(parts))

@@ -35,7 +35,7 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
 
 def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, out: Matrix | None = None) -> Matrix:
     """Compute the triangular product of (broadcast) matrices."""
-    request = Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
+    request = Request.of(a, b, out, structures=structures_of(triangle))
     product: Matrix = run_triangular(request, a, b, out, strategy)
     return product
 

@@ -12,7 +12,6 @@ import numpy as np
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.dtypes import itemsize
 from ..cuda.half import DIAGONAL, HALF_STRIPS
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
@@ -21,6 +20,7 @@ from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
+from ..precision import TF32
 from ..ranges import ranges
 from ..request import Layout, Request
 from .candidates import FAMILY, TriangularSource, TriangularStrategy
@@ -82,8 +82,8 @@ class CudaTriangular(TriangularStrategy):
         triangle = request.triangle
         if triangle is None:
             return []
-        if not machine.costs.knows(request.dtype) and not self.baseline:
-            return f"the profile {machine.profile.id} has no rates of {request.dtype} products or of sums"
+        if not machine.costs.knows(request.arithmetic) and not self.baseline:
+            return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
         found = []
         for name in self._names(request, triangle, machine):
             candidate = self.candidate(TriangularSource(name, triangle) if name else None)
@@ -96,9 +96,9 @@ class CudaTriangular(TriangularStrategy):
     def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
         if self.name != "scheme":
             return ("",)
-        if request.dtype not in ("float32", "float64"):
+        if request.arithmetic not in ("float32", "float64"):
             return ()
-        return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.dtype == "float32" else (SCHEME,)
+        return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.arithmetic == "float32" else (SCHEME,)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
@@ -129,11 +129,11 @@ class CudaTriangular(TriangularStrategy):
         """See `Strategy.workspace`; allocated by torch."""
         if 0 in (*request.shape, request.items):
             return 0
-        item = itemsize(request.dtype)
+        item = request.itemsize
         if self.name == "scheme":
             triangle, m, k, n = _oriented(request)
             level = _level(candidate, triangle)
-            bm, bk, bn = level.blocks(m, k, n, itemsize(request.dtype))
+            bm, bk, bn = level.blocks(m, k, n, request.itemsize)
             return sum(level.kinds.values()) * (bm * bk + bk * bn + bm * (bn + 1)) * item
         if self.name == "strips" and request.triangle is not None and request.triangle.side != "out":
             return -(-request.m // strips_of(request.m)) * request.k * item
@@ -193,10 +193,10 @@ def _host_seconds(name: str, request: Request) -> float:
 
 def _vendor_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
     triangle, m, k, n = _oriented(request)
-    item, items = itemsize(request.dtype), request.items
+    item, items = request.itemsize, request.items
     cut = 2 * (m * n if triangle.side == "out" else m * k) * item * items
     moved = items * (m * k + k * n + m * n) * item
-    product = float(model.gemm(request.dtype, m, k, n, items))
+    product = float(model.gemm(request.arithmetic, m, k, n, items))
     return [
         Stage(f"{items} products {m}x{k}x{n}", 2 * items * m * k * n, moved, product, (m, k, n)),
         Stage("cut", 0, cut, float(model.combine(cut))),
@@ -205,12 +205,12 @@ def _vendor_stages(candidate: Candidate, request: Request, model: CudaCostModel)
 
 def _strip_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
     triangle, m, k, n = _oriented(request)
-    item, items, count = itemsize(request.dtype), request.items, strips_of(m)
+    item, items, count = request.itemsize, request.items, strips_of(m)
     height = m / count
     reach = height * np.arange(1, count + 1)
     out = triangle.side == "out"
     inner, across = (np.full(count, float(k)), reach) if out else (reach, np.full(count, float(n)))
-    seconds = model.gemm(request.dtype, height, inner, across, 1)
+    seconds = model.gemm(request.arithmetic, height, inner, across, 1)
     seconds = items * float(np.maximum(seconds, model.overhead(1)).sum())
     flops = 2 * items * float((height * inner * across).sum())
     cut = items * item * (m * n / 2 + 2 * m * height if out else m * k + m * height)
@@ -226,25 +226,25 @@ def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel)
     _, m, k, n = _oriented(request)
     items = request.items
     part = min(1.0, (1 + KERNEL_TILE / max(m, 1)) / 2)
-    whole = float(model.gemm(request.dtype, m, k, n, items, "batched" if items > 1 else "whole"))
+    whole = float(model.gemm(request.arithmetic, m, k, n, items, "batched" if items > 1 else "whole"))
     if np.isnan(whole):
-        whole = float(model.gemm(request.dtype, m, k, n, items))
-    share = KERNEL_SHARE[request.dtype][request.layouts[1] is Layout.COLUMNS]
-    if request.dtype == "tf32" and k % 4 == 0 and k * itemsize(request.dtype) % LINE:
+        whole = float(model.gemm(request.arithmetic, m, k, n, items))
+    share = KERNEL_SHARE[request.arithmetic][request.layouts[1] is Layout.COLUMNS]
+    if request.precision == TF32 and k % 4 == 0 and k * request.itemsize % LINE:
         share /= 2
-    if request.dtype == "float32" and k % 4:
+    if request.arithmetic == "float32" and k % 4:
         share = min(share, 0.25)
     seconds = max(part * whole / share, float(model.overhead(1)))
-    moved = items * (m * k + k * n + m * n) * itemsize(request.dtype)
+    moved = items * (m * k + k * n + m * n) * request.itemsize
     return [Stage(f"{items} triangles of {m}x{k}x{n}", 2 * items * part * m * k * n, moved, seconds, (m, k, n))]
 
 
 def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
     """Stages of the sums by present blocks, full products in one batched call, half ones as squares or strips."""
     triangle, m, k, n = _oriented(request)
-    item, items, dtype = itemsize(request.dtype), request.items, request.dtype
+    item, items, dtype = request.itemsize, request.items, request.arithmetic
     level = _level(candidate, triangle)
-    bm, bk, bn = level.blocks(m, k, n, itemsize(request.dtype))
+    bm, bk, bn = level.blocks(m, k, n, request.itemsize)
     kinds = level.kinds
     rank = sum(kinds.values())
     half = 0.5 if triangle.side == "left" else 1.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..cuda.dtypes import name_of
+from ..cuda.dtypes import precision_of
 from ..cuda.requests import request_of
 from ..request import structures_of
 from .run import run_triangular
@@ -26,6 +26,6 @@ def triangular_heads(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | N
         if not heads[1] or heads[0] % heads[1]:
             raise PlanError(f"{heads[0]} heads can't share {heads[1]}: the first must be a multiple of the second")
         a, b = a.unflatten(-3, (heads[1], heads[0] // heads[1])), b.unsqueeze(-3)
-    request = request_of(a, b, name_of(a), structures=structures_of(triangle), shared=triangle.shared)
+    request = request_of(a, b, precision_of(a), structures=structures_of(triangle))
     product: Tensor = run_triangular(request, a, b, None, strategy)
     return product.flatten(-4, -3) if grouped else product

@@ -29,10 +29,11 @@ def int8_sums(
     lefts = a + i[:, None] * a_stride + t[None, :]
     rights = b + j[None, :] * b_stride + t[:, None]
     total = tl.zeros((M, N), tl.int32)
+    # total: the sum over the first `start` elements of k, exact modulo 2^32; lefts and rights are at `start`.
     for start in range(0, k, K):
         here = t < k - start
-        x = tl.load(lefts, (i < m)[:, None] & here[None, :], 0)
-        y = tl.load(rights, here[:, None] & (j < n)[None, :], 0)
+        x = tl.load(lefts, (i < m)[:, None] & here[None, :], 0)  # [M, K]
+        y = tl.load(rights, here[:, None] & (j < n)[None, :], 0)  # [K, N]
         total = tl.dot(x, y, total, out_dtype=tl.int32)
         lefts += K
         rights += K

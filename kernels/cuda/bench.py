@@ -11,7 +11,8 @@ import numpy as np
 
 from ...errors import PlanError
 from ..planning.strategy import Executor, Plan
-from ..request import INT8, SPLIT, Layout, Request
+from ..precision import TF32
+from ..request import INT8, Layout, Request
 from ..structure import Triangular, is_factored
 from .clock import interleaved
 from .precompile import compile_ahead
@@ -26,7 +27,7 @@ SPENT = 0.02
 
 
 class CudaBench:
-    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request is of tf32."""
+    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: standard normal numbers, or integers up to `max_abs`.
@@ -36,10 +37,10 @@ class CudaBench:
         import torch
 
         if not blank:
-            torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
+            torch.backends.cuda.matmul.allow_tf32 = request.precision == TF32
         generator = None if blank else torch.Generator("cuda").manual_seed(seed)
         device = "meta" if blank else "cuda"
-        dtype = torch.float32 if request.dtype in ("tf32", SPLIT) else getattr(torch, request.plain_dtype)
+        dtype = getattr(torch, request.dtype)
         shapes = (
             (*request.batch_a, request.m, request.k),
             (*request.batch_b, request.k, request.n),
@@ -76,7 +77,7 @@ class CudaBench:
         for plan in plans:
             with suppress(PlanError):
                 a, b, out = self.operands(plan.request, 0, blank=True)
-                calls.append(partial(_run_kernels, plan.build(), a, b, out))
+                calls.append(partial(run_kernels, plan.build(), a, b, out))
         compile_ahead(calls, lambda done, known: on_event(f"compiled {done} of {known} kernels"))
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
@@ -107,7 +108,7 @@ class CudaBench:
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
 
 
-def _run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
+def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
     """Run an executor on tensors without data, except the vendor's products, for which torch would import sympy."""
     import torch
     from torch.overrides import TorchFunctionMode

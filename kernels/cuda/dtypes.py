@@ -8,23 +8,24 @@ from typing import Any
 
 from ...errors import PlanError
 from ..dtypes import dtype_of
-from ..request import ACCURATE, CUDA_DTYPES, FP8, INT8, SPLIT
+from ..precision import ACCURATE, FORMER_NAMES, FP8, NAMES, TF32, arithmetic_of
+from ..request import CUDA_DTYPES, FACTORED_DTYPES, INT8
 
 
-def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
-    """Return the dtype of a request for products of this tensor on a GPU; tf32 if torch's current setting allows it.
+def precision_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str | None:
+    """Return the precision of products of this tensor on a GPU: tf32 for float32 if torch's current setting allows it.
 
     Raises:
         PlanError: products of its dtype are not supported.
     """
     name = str(tensor.dtype).removeprefix("torch.")
-    if name == "float32" and allows_tf32():
-        return "tf32"
+    if name == "float32":
+        return TF32 if allows_tf32() else None
     if name == INT8:
         raise PlanError("dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; convert to float16")
     if name not in known:
         raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(known)}")
-    return name
+    return None
 
 
 def allows_tf32() -> bool:
@@ -34,62 +35,75 @@ def allows_tf32() -> bool:
     return bool(torch._C._get_cublas_allow_tf32())
 
 
-PRECISIONS = {"ieee": "float32", "tf32": "tf32", SPLIT: SPLIT}
-"""Precisions of float32 products and the dtypes of their requests: strict, as tf32, or by three products of tf32 or of
-float16 halves."""
+STRICT = "ieee"
+"""The choice of strict products of float32, whatever torch's current setting is."""
+
+CHOICES = (STRICT, TF32, ACCURATE)
+"""How callers choose the precision of products of float32 with a factored operand."""
 
 
-EIGHT_BITS = "fp8"
-"""The precision of dense products in e4m3 with block scales."""
-
-
-def dense_dtype(tensor: Any, precision: str | None) -> str:
-    """Return `name_of`, or the dtype of a request for this precision.
+def dense_precision(tensor: Any, precision: str | None) -> str | None:
+    """Return the precision of a request for dense products of this tensor: the one chosen, or `precision_of`.
 
     Raises:
-        PlanError: the precision is unknown, or is not for the dtype of the tensor.
+        PlanError: there is no such choice, or it is not for the dtype of the tensor.
     """
     check_dense_precision(precision)
     dtype = str(tensor.dtype).removeprefix("torch.")
     if precision is None:
-        return dtype if dtype == INT8 else name_of(tensor)
-    if precision == EIGHT_BITS:
-        if dtype not in FP8:
-            raise PlanError(f"precision={precision!r} is for {', '.join(FP8)}, not for {dtype}")
-        return FP8[dtype]
-    if dtype != "float32":
-        raise PlanError(f"precision={ACCURATE!r} is for float32, not for {dtype}")
-    return ACCURATE
+        return None if dtype == INT8 else precision_of(tensor)
+    known = [one.dtype for one in NAMES if one.precision == precision]
+    if dtype not in known:
+        raise PlanError(f"precision={precision!r} is for {', '.join(known)}, not for {dtype}")
+    return precision
 
 
 def check_dense_precision(precision: str | None) -> None:
-    """Check that this is a precision of dense products, or None.
+    """Check that this is a choice for dense products, or None (torch's current setting).
 
     Raises:
         PlanError: it is not.
     """
-    if precision not in (None, ACCURATE, EIGHT_BITS):
-        raise PlanError(f"precision of a dense product must be {ACCURATE}, {EIGHT_BITS} or None, not {precision!r}")
+    if precision not in (None, ACCURATE, FP8):
+        raise PlanError(f"precision of a dense product must be {ACCURATE}, {FP8} or None, not {precision!r}")
 
 
-def check_precision(precision: str | None) -> None:
-    """Check that this is one of PRECISIONS, or None (torch's current setting).
+def factored_precision(tensor: Any, precision: str | None) -> str | None:
+    """Return the precision of a request for products of this tensor by factors; a choice applies to float32 only.
 
     Raises:
-        PlanError: it is neither.
+        PlanError: there is no such choice, or products of the tensor's dtype are not supported.
     """
-    if precision is not None and precision not in PRECISIONS:
-        raise PlanError(f"precision must be one of {', '.join(PRECISIONS)} or None, not {precision!r}")
+    chosen = check_precision(precision)
+    if chosen is None or str(tensor.dtype) != "torch.float32":
+        return precision_of(tensor, FACTORED_DTYPES)
+    return None if chosen == STRICT else chosen
+
+
+def check_precision(precision: str | None) -> str | None:
+    """Return one of CHOICES, by its present name, or None (torch's current setting).
+
+    Raises:
+        PlanError: there is no such choice.
+    """
+    chosen = FORMER_NAMES.get(precision or "", precision)
+    if chosen is not None and chosen not in CHOICES:
+        raise PlanError(f"precision must be one of {', '.join(CHOICES)} or None, not {precision!r}")
+    return chosen
 
 
 @contextmanager
-def vendor_precision(dtype: str) -> Iterator[None]:
-    """Within a with block torch multiplies float32 as in this request dtype; its global setting is restored."""
+def vendor_precision(arithmetic: str) -> Iterator[None]:
+    """Within a with block torch multiplies float32 in tf32 if this is its arithmetic, else strictly.
+
+    Nothing is set for other dtypes. torch's global setting is restored.
+    """
     import torch
 
     settings = torch.backends.cuda.matmul
-    before, wanted = settings.allow_tf32, dtype == "tf32"
-    if dtype not in PRECISIONS.values() or before == wanted:
+    (dtype, precision), before = arithmetic_of(arithmetic), settings.allow_tf32
+    wanted = precision == TF32
+    if dtype != "float32" or before == wanted:
         yield
         return
     settings.allow_tf32 = wanted
@@ -100,5 +114,5 @@ def vendor_precision(dtype: str) -> Iterator[None]:
 
 
 def itemsize(name: str) -> int:
-    """Return the bytes of an element."""
+    """Return the bytes of an element of operands in an arithmetic of this name."""
     return dtype_of(name).numpy.itemsize

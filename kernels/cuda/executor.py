@@ -121,8 +121,8 @@ def check_operands(
         if tuple(b.b.shape[-2:]) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
             raise PlanError(f"the plan is for {request}, not for these operands; plan again")
     else:
-        actual = request_of(a, b, request.dtype)
-        if (actual.shape, actual.batch) != (request.shape, request.batch):
+        actual = request_of(a, b, request.precision)
+        if (actual.shape, actual.dtype, actual.batch) != (request.shape, request.dtype, request.batch):
             raise PlanError(f"the plan is for {request}, not for {actual}; plan again")
     if out is not None:
         check_out(out, wanted, a.dtype, a.device)

@@ -83,9 +83,9 @@ class Fp8Executor:
         request = self.request
         m, k, n = request.shape
         right = b.b if isinstance(b, PreparedOperand) else b
-        wanted = getattr(torch, request.plain_dtype)
+        wanted = getattr(torch, request.dtype)
         if tuple(a.shape) != (m, k) or tuple(right.shape) != (k, n) or {a.dtype, right.dtype} != {wanted}:
-            raise PlanError(f"the plan is for {request.plain_dtype} matrices {m}x{k} and {k}x{n}; plan again")
+            raise PlanError(f"the plan is for {request.dtype} matrices {m}x{k} and {k}x{n}; plan again")
         if out is not None:
             check_out(out, (m, n), a.dtype, a.device)
         if missing := missing_fp8(a.device) or self._method.missing(a.device):

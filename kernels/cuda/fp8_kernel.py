@@ -87,6 +87,7 @@ def scaled_gemm(
     of_b = b_scales + (slab * tl.cdiv(n, K) + col0 // K) * b_scale_pitch
     total = tl.zeros((M, N), tl.float32)
     # A tile that extends beyond m or n reads the next matrix of the stack, and that part is not stored.
+    # total: the sum over the first `block` blocks of k, each times its two scales; of_a is at this block's scales.
     for block in range(blocks):
         x, y = a.load([r * m + row0, block * K]), b.load([r * n + col0, block * K])  # [M, K], [N, K]
         scale = tl.load(of_a, mask=i < m, other=0.0) * tl.load(of_b + block)  # [M] times one number []

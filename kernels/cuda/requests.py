@@ -16,16 +16,15 @@ Tensor = Any
 def request_of(
     a: Tensor,
     b: Tensor,
-    dtype: str,
+    precision: str | None = None,
     *,
     static: str | None = None,
     max_error: float | None = None,
     max_workspace: int | None = None,
     max_abs: int | None = None,
     structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
-    shared: bool = False,
 ) -> Request:
-    """Return the request for `a @ b` of tensors, computed in `dtype`.
+    """Return the request for `a @ b` of tensors, whatever torch's current setting of tf32 is.
 
     Raises:
         PlanError: the tensors do not multiply, or differ in dtype or device.
@@ -50,7 +49,7 @@ def request_of(
         m,
         k,
         n,
-        dtype,
+        str(a.dtype).removeprefix("torch."),
         tuple(a.shape[:-2]),
         tuple(b.shape[:-2]),
         "cuda" if a.is_meta else a.device.type,  # tensors without data represent GPU tensors
@@ -60,7 +59,7 @@ def request_of(
         max_workspace=max_workspace,
         max_abs=max_abs,
         structures=structures,
-        shared=shared,
+        precision=precision,
     )
 
 

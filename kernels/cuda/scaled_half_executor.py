@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ..out import shares_storage
+from ..precision import TF32
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .dtypes import vendor_precision
@@ -47,7 +48,7 @@ class ScaledHalfExecutor:
         require_float32(self.request, a, right, out)
         if missing := missing_accelerator(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
-            with vendor_precision("tf32"):
+            with vendor_precision(TF32):
                 return VendorExecutor().run(a, right, out)
         # The operands may be read again after C was written.
         fresh = out is None or shares_storage(out, a) or shares_storage(out, right)

@@ -17,6 +17,7 @@ def _fold(parts, sums, count, length, first, ROWS: tl.constexpr, SIZE: tl.conste
     at = first + tl.arange(0, SIZE)
     row = tl.arange(0, ROWS)
     total = tl.zeros((ROWS, SIZE), tl.float32)
+    # total: by element and row modulo ROWS, the sums over the first `start` rows.
     for start in range(0, count, ROWS):
         one = start + row
         place = one.to(tl.int64)[:, None] * length + at[None, :]
@@ -70,9 +71,11 @@ def half_gemm(
     extends beyond k reads zeros. DESCRIBED: `c` is a descriptor of C, in quarters of a tile, and has no strides.
     """
     tiles = tl.cdiv(m, M) * tl.cdiv(n, N)
+    # The tiles program, program + programs, ... before t are stored. Flattened, the loads of the next tile begin early.
     for t in tl.range(tl.program_id(0), tiles, programs, flatten=True):
         row0, col0 = tile_start(t, m, n, GROUP, M, N)
         total = tl.zeros((M, N), tl.float32)
+        # total: the sum over the first `inner` elements of k.
         for inner in range(0, k, K):
             total = tl.dot(a.load([row0, inner]), b.load([inner, col0]), total)  # [M, K], [K, N]
         # In quarters: a whole tile of float32 would need too many registers and too much shared memory.
@@ -80,6 +83,7 @@ def half_gemm(
         parts = _halved(left, M, N // 2) + _halved(right, M, N // 2)
         i = row0 + tl.arange(0, M)
         down = -tl.load(row_shifts + i, mask=i < m, other=0)  # [M]
+        # The first `part` quarters of the tile's columns are stored.
         for part in tl.static_range(4):
             first = col0 + part * (N // 4)
             j = first + tl.arange(0, N // 4)
@@ -138,6 +142,7 @@ def _check(
     """Set the flag if one of LINES lines may lose too much: see `check`."""
     total = tl.zeros((SIZE,), tl.float32)
     least = tl.full((SIZE,), float("inf"), tl.float32)
+    # total and least: by element modulo SIZE, the sum and the minimum of the first `start` weights.
     for start in range(0, inner, SIZE):
         at = start + tl.arange(0, SIZE)
         total += tl.load(weights + at, mask=at < inner, other=0.0)  # [SIZE]
@@ -149,6 +154,7 @@ def _check(
     # The least weight does not show enough: the weights of all elements do, or the line loses too much.
     last = tl.where(tl.max(bad.to(tl.int32), 0) > 0, inner, 0)
     weighted = tl.zeros((LINES, ALONG), tl.float32)
+    # weighted: by line and element modulo ALONG, the weighted sums of the first `start` elements.
     for start in range(0, last, ALONG):
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
@@ -195,9 +201,12 @@ def check(
 @triton.jit
 def _as_tf32(x):
     """Round float32 to tf32, to nearest; magnitudes that would become infinite are truncated, NaN stays NaN."""
+    # tf32 lacks the lowest 13 bits of float32: half of their unit (0x1000) is added, then they are cleared (-0x2000).
     bits = x.to(tl.int32, bitcast=True)
     size = bits & 0x7FFFFFFF
+    # From 0x7F7FF000 on, half a unit below the end of the range, rounding up would give an infinity (0x7F800000).
     bits = tl.where(size < 0x7F7FF000, (bits + 0x1000) & -0x2000, bits)
+    # A NaN may have all its set bits among those 13: the quiet bit keeps it one.
     bits = tl.where(size > 0x7F800000, bits | 0x400000, bits)
     return bits.to(tl.float32, bitcast=True)
 
@@ -225,10 +234,12 @@ def guarded_gemm(
 ):
     """Compute C = A B of float32 matrices in tf32 if the flag is set; else return at once."""
     tiles = tl.where(tl.load(flag) != 0, tl.cdiv(m, M) * tl.cdiv(n, N), 0)  # one number []
+    # The tiles program, program + programs, ... before t are stored; there are none without the flag.
     for t in range(tl.program_id(0), tiles, programs):
         row0, col0 = tile_start(t, m, n, GROUP, M, N)
         i, j = (row0 + tl.arange(0, M)).to(tl.int64), (col0 + tl.arange(0, N)).to(tl.int64)
         total = tl.zeros((M, N), tl.float32)
+        # total: the sum over the first `start` elements of k.
         for start in range(0, k, K):
             inner = start + tl.arange(0, K).to(tl.int64)
             left = a + i[:, None] * a_row + inner[None, :] * a_col

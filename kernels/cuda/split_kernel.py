@@ -34,6 +34,7 @@ def largest_bits(
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
     found = tl.zeros((LINES, ALONG), tl.int32)
+    # found: by line and element modulo ALONG, the largest bits of the elements from first to start.
     for start in range(first, last, ALONG):
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
@@ -41,6 +42,7 @@ def largest_bits(
         bits = tl.load(x + place, mask=inside, other=0.0).to(tl.int32, bitcast=True) & 0x7FFFFFFF  # [LINES, ALONG]
         if SHIFTED:
             shift = tl.load(along_shifts + along, mask=along < last, other=0)[None, :]  # [1, ALONG]
+            # Biased exponents of normal numbers are 1 to 254; 23 bits of fraction are below them.
             exponent = tl.minimum(tl.maximum((bits >> 23) + shift, 1), 254)
             bits = tl.where(bits > 0, (exponent << 23) | (bits & 0x7FFFFF), 0)
         found = tl.maximum(found, bits)
@@ -54,12 +56,13 @@ def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr)
     The magnitude is given as bits in `largest` (parts, lines); zero and non-finite lines are not scaled.
     """
     bits = tl.zeros(line.shape, tl.int32)
-    # Several parts at a time: their loads do not wait for one another.
+    # bits: the largest of the first `first` parts. Eight at a time: their loads do not wait for one another.
     for first in range(0, parts, 8):
         part = first + tl.arange(0, 8)
         inside = (part < parts)[:, None] & (line < lines)[None, :]
         found = tl.load(largest + part[:, None] * lines + line[None, :], mask=inside, other=0)  # [8, LINES]
         bits = tl.maximum(bits, tl.max(found, 0))
+    # A magnitude in [2^(e - 127), 2^(e - 126)) with the biased exponent e is scaled by 2^(TOP + 126 - e).
     shift = tl.minimum(tl.maximum(TOP + 126 - (bits >> 23), -MOST), MOST)
     return tl.where((bits > 0) & (bits < 0x7F800000), shift, 0)
 
@@ -157,6 +160,7 @@ def weighted_sums(
     last = tl.minimum(first + span, length)
     one = tl.zeros((LINES, ALONG), tl.float32)
     other = tl.zeros((LINES, ALONG), tl.float32)
+    # one and other: by line and element modulo ALONG, the plain and weighted sums of the elements from first to start.
     for start in range(first, last, ALONG):
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
@@ -187,6 +191,7 @@ def block_sums(
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
     total = tl.zeros((LINES, ALONG), tl.float32)
+    # total: by line and element modulo ALONG, the sum of the scaled elements from first to start.
     for start in range(first, last, ALONG):
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
@@ -225,6 +230,7 @@ def level_sums(
     one = tl.zeros((LINES, ALONG), tl.float32)
     other = tl.zeros((LINES, ALONG), tl.float32)
     third = tl.zeros((LINES, ALONG), tl.float32)
+    # one, other and third: by line and element modulo ALONG, the three sums of the elements from first to start.
     for start in range(first, last, ALONG):
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
@@ -246,9 +252,11 @@ def _total(sums, largest, lines, parts, SIZE: tl.constexpr):
     total = tl.zeros((SIZE,), tl.float32)
     some = tl.zeros((SIZE,), tl.int32)
     most = tl.zeros((SIZE,), tl.int32)
+    # total, some and most: by line modulo SIZE, over the first `start` lines.
     for start in range(0, lines, SIZE):
         line = start + tl.arange(0, SIZE)
         bits = tl.zeros((SIZE,), tl.int32)
+        # bits: the largest of the first `part` parts of each line.
         for part in range(parts):
             total += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
             bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))  # [SIZE]
@@ -272,11 +280,13 @@ def _lost_too_much(
 ):
     """Return the number of nonzero lines that may lose more than ROUNDING of their weighted sum."""
     count = tl.zeros((SIZE,), tl.int32)
+    # count: by line modulo SIZE, the number among the first `start` lines.
     for start in range(0, lines, SIZE):
         line = start + tl.arange(0, SIZE)
         bits = tl.zeros((SIZE,), tl.int32)
         one = tl.zeros((SIZE,), tl.float32)
         other = tl.zeros((SIZE,), tl.float32)
+        # one, other and bits: of the first `part` parts of each line.
         for part in range(parts):
             one += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
             other += tl.load(weighted + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
@@ -350,6 +360,7 @@ def split_gemm(
     col0 = q % (GROUP * across) // group * N
     total = tl.zeros((M, N), tl.float32)
     # A tile that extends beyond k reads zeros of A, and finite numbers of the next B.
+    # total: the sum over the first `inner` elements of k, of sums of K terms by tensor cores.
     for inner in range(0, k, K):
         x, x_low = a.load([r * m + row0, inner]), a.load([(count + r) * m + row0, inner])  # [M, K], [M, K]
         y, y_low = b.load([r * k + inner, col0]), b.load([(count + r) * k + inner, col0])  # [K, N], [K, N]

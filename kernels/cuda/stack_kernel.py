@@ -59,6 +59,7 @@ def stack_gemm(
     triangle are replaced, not multiplied, so that they may be anything; UNIT: its diagonal counts as ones.
     """
     down, across = tl.cdiv(m, M), tl.cdiv(n, N)
+    # The tiles program, program + programs, ... before t are stored. Flattened, the loads of the next tile begin early.
     for t in tl.range(tl.program_id(0), count * places, programs, flatten=FLAT):
         r, q = t // places, t % places
         if SIDE == 0:
@@ -79,6 +80,7 @@ def stack_gemm(
             if SIDE == 1:
                 # For a tile outside the triangle one step suffices: it is replaced by zeros.
                 last = tl.where((col0 + N > row0) if UPPER else (col0 < row0 + M), k, K)
+            # total: the sum over the first `inner` elements of k.
             for inner in range(0, last, K):
                 x = _tile_of_a(a, a_row, a_inner + inner, A_T)
                 y = _tile_of_b(b, b_inner + inner, b_col, B_T)
@@ -94,10 +96,12 @@ def stack_gemm(
                 first, last = past, k
             else:
                 first, last = 0, near
+            # total: the sum over the elements of k from first to inner, all inside the triangle: no mask.
             for inner in range(first, last, K):
                 x = _tile_of_a(a, a_row, a_inner + inner, A_T)
                 y = _tile_of_b(b, b_inner + inner, b_col, B_T)
                 total = tl.dot(x, y, total)
+            # total: that, and the sum from near to inner of what is inside the triangle.
             for inner in range(near, past, K):
                 x = _tile_of_a(a, a_row, a_inner + inner, A_T)
                 y = _tile_of_b(b, b_inner + inner, b_col, B_T)

@@ -51,6 +51,7 @@ def triangular_gemm(
     row0, col0 = i * M, j * N
     rows = (row0 + tl.arange(0, M)).to(tl.int64)
     cols = (col0 + tl.arange(0, N)).to(tl.int64)
+    # A step begins at a multiple of K: with EXACT it has no mask, so that it must not pass the end of k.
     first, last = 0, k
     if SIDE == 2:  # a row of a lower A ends at its diagonal, one of an upper A begins there
         if UPPER:
@@ -68,6 +69,7 @@ def triangular_gemm(
         total = tl.zeros((M, N), tl.float64)
     else:
         total = tl.zeros((M, N), tl.float32)
+    # total: the sum over the elements of k from first to start, of what is inside the triangle.
     for start in tl.range(first, last, K):
         inner = (start + tl.arange(0, K)).to(tl.int64)
         if EXACT:

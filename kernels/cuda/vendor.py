@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..out import check_out, shares_storage
-from ..request import matmul_shape
+from ..precision import TF32
+from ..request import Request, matmul_shape
 from .dtypes import vendor_precision
 
 Tensor = Any
@@ -18,6 +19,11 @@ class VendorExecutor:
 
     def __init__(self, strict: bool = False) -> None:
         self._strict = strict
+
+    @classmethod
+    def of(cls, request: Request) -> VendorExecutor:
+        """Return the executor of a request; without a product of its precision the vendor multiplies strictly."""
+        return cls(strict=request.dtype == "float32" and request.precision not in (None, TF32))
 
     def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
         """Compute C = A B in `out`, or in a new tensor.

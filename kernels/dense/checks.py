@@ -13,11 +13,15 @@ from .scheme_costs import SchemeCosts
 def roofline_checks(plan: Plan) -> list[RooflineCheck]:
     """Return Eq. 8 for the request, Eq. 9 and 10 for the plan's first combinations, if the profile has the rates."""
     request, profile = plan.request, plan.machine.profile
-    if not request.is_dense or 0 in (*request.shape, *request.batch) or not plan.machine.costs.knows(request.dtype):
+    if (
+        not request.is_dense
+        or 0 in (*request.shape, *request.batch)
+        or not plan.machine.costs.knows(request.arithmetic)
+    ):
         return []
-    found = [compute_bound(profile, request.dtype, *request.shape)]
+    found = [compute_bound(profile, request.arithmetic, *request.shape)]
     if (costs := _first_costs(plan)) is not None:
-        found += [worth_it(profile, request.dtype, costs, *request.shape, fused=fused) for fused in (False, True)]
+        found += [worth_it(profile, request.arithmetic, costs, *request.shape, fused=fused) for fused in (False, True)]
     return [check for check in found if check is not None]
 
 

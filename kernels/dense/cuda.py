@@ -13,7 +13,6 @@ from ...errors import PlanError
 from ...schemes_db.program import Program
 from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_of
-from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import reason_against
 from ..cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
@@ -22,12 +21,12 @@ from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
-from ..dtypes import dtype_of
 from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
-from ..request import ACCURATE, FP8, INT8, Request
+from ..precision import ACCURATE, FP8, TF32
+from ..request import INT8, Request
 from .flat_pool import FlatChain, flat_pool
 from .given import GivenProgram
 from .int8_costs import copies_b, vendor_stages, vendor_workspace
@@ -88,8 +87,8 @@ class CudaVendor:
             assert isinstance(machine.costs, CudaCostModel)
             return vendor_stages(request, machine.costs)
         m, k, n = request.shape
-        moved = request.items * (m * k + k * n + m * n) * itemsize(request.dtype)
-        seconds = _number(machine.costs.gemm(request.plain_dtype, m, k, n, request.items))
+        moved = request.items * (m * k + k * n + m * n) * request.itemsize
+        seconds = _number(machine.costs.gemm(_vendors(request), m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -105,7 +104,7 @@ class CudaVendor:
             assert isinstance(machine.costs, CudaCostModel)
             method = BY_VENDOR if copies_b(request, machine.costs) else BY_VENDOR_IN_PLACE
             return Int8Executor(request, method, self.workspace(candidate, request, machine))
-        return VendorExecutor(strict=request.dtype != request.plain_dtype == "float32")
+        return VendorExecutor.of(request)
 
 
 @dataclass(frozen=True)
@@ -128,14 +127,14 @@ class CudaScheme:
         If the vendor's product of padded operands is faster than that of the operands, a chain must gain the margin
         over it: the chain is less accurate.
         """
-        if not request.is_dense or Shape.of(request).empty or request.dtype in (INT8, *FP8.values()):
+        if not request.is_dense or Shape.of(request).empty or request.dtype == INT8 or request.precision == FP8:
             return []
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
-        if not costs.knows(request.dtype):
-            return f"the profile {machine.profile.id} has no rates of {request.dtype} products or of sums"
-        vendor = float(costs.gemm(request.dtype, *request.shape, request.items))
-        if vendor < (instant := instant_of(request.dtype, request.k, request.n)):
+        if not costs.knows(request.arithmetic):
+            return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
+        vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
+        if vendor < (instant := instant_of(request.arithmetic, request.k, request.n)):
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
         padded = margin(FAMILY, request, ()) * padded_seconds(request, costs)
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
@@ -175,9 +174,9 @@ class CudaScheme:
         program = _program(candidate)
         if not request.is_dense:
             return "the operands are structured"
-        if request.dtype == ACCURATE:
+        if request.precision == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
-        if request.dtype in FP8.values():
+        if request.precision == FP8:
             return "products in e4m3 are of the strategies fp8-vendor and fp8-blocked, without a scheme"
         if request.dtype == INT8:
             return "products of int8 are of the strategies int8 and vendor, without a scheme"
@@ -187,7 +186,7 @@ class CudaScheme:
             return f"the program holds over {program.ring} only; lift its scheme to Z first"
         if program.inner and not program.target.is_general:
             return f"the levels of {program.target} cannot be executed in one pass: blocks of it are absent"
-        if reason := reason_against(program, request.dtype) or _method_reason(candidate.method, request):
+        if reason := reason_against(program, request.arithmetic) or _method_reason(candidate.method, request):
             return reason
         if candidate.method == STACK and (reason := _stack_reason(_core(candidate), request)):
             return reason
@@ -239,10 +238,10 @@ def _parts(costs: SchemeCosts, request: Request, model: CudaCostModel, method: s
 
     Source: FalconGEMM (arXiv:2605.06057), Table II, with combinations bound by memory.
     """
-    shape, item = Shape.of(request), itemsize(request.dtype)
+    shape, item = Shape.of(request), request.itemsize
     m, k, n = block_sizes(request.shape, (costs.m, costs.k, costs.n), item)
     rank, items = costs.rank, shape.items
-    (nu, nv, nw), dtype = costs.nnz, request.dtype
+    (nu, nv, nw), dtype = costs.nnz, request.arithmetic
     sums = (
         (STAGES[0], shape.lefts, nu - rank, m * k, rank, request.m * request.k),
         (STAGES[1], shape.rights, nv - rank, k * n, rank, request.k * request.n),
@@ -301,20 +300,20 @@ def _stacks(costs: SchemeCosts, request: Request) -> npt.NDArray[np.float64]:
     left = shape.lefts * request.m * request.k / (costs.m * costs.k)
     right = shape.rights * request.k * request.n / (costs.k * costs.n)
     product = shape.items * request.m * request.n / (costs.m * costs.n)
-    return np.asarray(costs.rank * (left + right + product) * itemsize(request.dtype), dtype=float)
+    return np.asarray(costs.rank * (left + right + product) * request.itemsize, dtype=float)
 
 
 def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:
     """Return a lower bound of each chain's seconds: without padding, its products at the best rate of all."""
-    shape, item = Shape.of(request), itemsize(request.dtype)
+    shape, item = Shape.of(request), request.itemsize
     m, k, n, rank = costs.m, costs.k, costs.n, costs.rank
     size = request.m * request.k, request.k * request.n, request.m * request.n
     moved = shape.lefts * size[0] * (1 + costs.made[0] / (m * k)) + shape.items * size[2] * (1 + rank / (m * n))
     if request.static != "B":
         moved = moved + shape.rights * size[1] * (1 + costs.made[1] / (k * n))
     seconds = moved * item / (model.profile.combine_rate or np.inf)
-    seconds = seconds + request.flops * rank / (m * k * n) / model.best_rate(request.dtype)
-    if dtype_of(request.dtype).unit >= COARSE:
+    seconds = seconds + request.flops * rank / (m * k * n) / model.best_rate(request.arithmetic)
+    if request.unit >= COARSE:
         seconds = np.where(np.maximum(np.maximum(m, k), n) > MAX_GRID, np.inf, seconds)
     return np.asarray(seconds, dtype=float)
 
@@ -345,7 +344,7 @@ def _costs_of_core(core: CudaLevel) -> SchemeCosts:
 def _method_reason(method: str, request: Request) -> str | None:
     """Return the reason why products of this dtype are not executed by a method, or None."""
     if method == STACK and request.dtype not in STACKED:
-        return f"stacks are multiplied in {' and '.join(STACKED)}, not in {request.dtype}"
+        return f"stacks are multiplied in {' and '.join(STACKED)}, not in {request.arithmetic}"
     return None
 
 
@@ -377,6 +376,11 @@ def _pieces(candidate: Candidate, request: Request) -> int | None:
     if shape.empty or request.max_workspace is None:
         return 1
     return shape.pieces_within(*_sizes(candidate), request.max_workspace)
+
+
+def _vendors(request: Request) -> str:
+    """Return the arithmetic of the vendor's product: that of the dtype where it has no products of the precision."""
+    return request.arithmetic if request.precision in (None, TF32) else request.dtype
 
 
 def _number(seconds: Any) -> float | None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.dtypes import itemsize
 from ..cuda.fp8 import TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.fp8_executor import METHODS, Fp8Executor
 from ..cuda.shape import Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
-from ..request import FP8, Request
+from ..precision import FP8
+from ..request import Request
 
 FAMILY = "dense"
 
@@ -44,7 +44,7 @@ class CudaFp8:
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only if the request permits e4m3."""
-        if request.dtype not in FP8.values():
+        if request.precision != FP8:
             return []
         candidate = Candidate(FAMILY, self.name)
         if reason := self.can_run(candidate, request, machine):
@@ -77,13 +77,13 @@ class CudaFp8:
         """Return the reason why this method is not for the request, or None."""
         if self.name == BLOCKED:
             return on_current_gpu(METHODS[BLOCKED].missing)
-        if request.plain_dtype != "bfloat16":
-            return f"torch's scaled_mm writes bfloat16, not {request.plain_dtype}"
+        if request.dtype != "bfloat16":
+            return f"torch's scaled_mm writes bfloat16, not {request.dtype}"
         return vendor_reason(*request.shape) or on_current_gpu(METHODS[VENDOR].missing)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is quantised once, which is not counted."""
-        (m, k, n), item = request.shape, itemsize(request.dtype)
+        (m, k, n), item = request.shape, request.itemsize
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
         of_a, of_b = float(rows_bytes(m, k)), float(packed_bytes(k, n))
@@ -100,7 +100,7 @@ class CudaFp8:
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: quantised operands, and C where `out` may be A's memory; an upper bound."""
         m, k, n = request.shape
-        result = 0 if self.name == BLOCKED else m * n * itemsize(request.dtype)
+        result = 0 if self.name == BLOCKED else m * n * request.itemsize
         return packed_bytes(k, n) + rows_bytes(m, k) + result
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -110,8 +110,8 @@ class CudaFp8:
 
 def reason_against_fp8(request: Request) -> str | None:
     """Return the reason why no product in e4m3 is for a request on the current GPU, or None."""
-    if request.dtype not in FP8.values():
-        return f"products in e4m3 are for the dtypes {', '.join(FP8.values())}, not for {request.dtype}"
+    if request.precision != FP8:
+        return f"products in e4m3 are for the precision {FP8}, not for {request.arithmetic}"
     if not request.is_dense:
         return "the operands are structured"
     if request.batch:

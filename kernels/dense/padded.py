@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
-from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
@@ -40,8 +39,8 @@ class CudaPadded:
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
         assert isinstance(machine.costs, CudaCostModel)
-        if float(machine.costs.gemm(request.dtype, *request.shape, request.items)) < (
-            instant := instant_of(request.dtype, request.k, request.n)
+        if float(machine.costs.gemm(request.arithmetic, *request.shape, request.items)) < (
+            instant := instant_of(request.arithmetic, request.k, request.n)
         ):
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
         return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
@@ -58,9 +57,9 @@ class CudaPadded:
         """See `Strategy.can_run`."""
         if not request.is_dense:
             return "the operands are structured"
-        if request.dtype not in UNALIGNED:
-            return f"the vendor's {request.dtype} products take any sizes at their full rate"
-        if PaddedProduct.padded(request.k, request.n, itemsize(request.dtype)) == (request.k, request.n):
+        if request.arithmetic not in UNALIGNED:
+            return f"the vendor's {request.arithmetic} products take any sizes at their full rate"
+        if PaddedProduct.padded(request.k, request.n, request.itemsize) == (request.k, request.n):
             return f"k and n are whole segments of {SEGMENT} bytes: there is nothing to pad"
         if _pieces(request) is None:
             return f"the padded operands need more than the {request.max_workspace} bytes of workspace allowed"
@@ -104,14 +103,14 @@ def _known(seconds: float) -> float | None:
 
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
     """Return the predicted seconds; infinite if no padding is needed."""
-    whole = row_multiple(request.dtype, request.k, request.n) == SEGMENT
-    if whole or request.dtype not in UNALIGNED or Shape.of(request).empty:
+    whole = row_multiple(request.arithmetic, request.k, request.n) == SEGMENT
+    if whole or request.arithmetic not in UNALIGNED or Shape.of(request).empty:
         return math.inf
     return sum(math.inf if stage.seconds is None else stage.seconds for stage in _stages(request, costs))
 
 
 def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
-    shape, item = Shape.of(request), itemsize(request.dtype)
+    shape, item = Shape.of(request), request.itemsize
     if shape.empty:
         return []
     m, k, n = request.shape
@@ -126,7 +125,7 @@ def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
         if needed:
             moved = float(count * each * item)
             stages.append(Stage(name, 0, moved, _known(costs.combine(moved) / COPY_SHARES[item])))
-    seconds = _known(costs.gemm(request.dtype, m, bk, bn, shape.items))
+    seconds = _known(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
     moved = shape.items * (m * bk + bk * bn + m * bn) * item
     product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
     stages.insert(len(stages) - (n != bn), product)

@@ -13,11 +13,11 @@ from ..cuda.stack import missing_here
 from ..planning.error import error_bound
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..precision import TF32
 from ..request import Request
 
 FAMILY, NAME = "dense", "scaled-half"
 
-DTYPE = "tf32"
 
 SHORTEST = 1024
 """Least k of proposed products: tiles are stored while nothing is multiplied. 16384x512x16384 on an H200 was 0.91 times
@@ -53,7 +53,7 @@ class CudaScaledHalf:
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only for tf32."""
-        if request.dtype != DTYPE or not request.is_dense or Shape.of(request).empty:
+        if request.precision != TF32 or not request.is_dense or Shape.of(request).empty:
             return []
         candidate = Candidate(FAMILY, NAME)
         if reason := self.can_run(candidate, request, machine):
@@ -62,9 +62,9 @@ class CudaScaledHalf:
             return f"K is below {SHORTEST}: storing C takes longer than multiplying"
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
-        if not (costs.knows("bfloat16") and costs.knows(DTYPE)):
+        if not (costs.knows("bfloat16") and costs.knows(TF32)):
             return f"the profile {machine.profile.id} has no rates of bfloat16 or tf32 products, or of sums"
-        if float(costs.gemm(DTYPE, *request.shape)) < (instant := instant_of(DTYPE, request.k, request.n)):
+        if float(costs.gemm(TF32, *request.shape)) < (instant := instant_of(TF32, request.k, request.n)):
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
         price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
         return [Proposal(price * (1 - 1e-9), candidate)]
@@ -79,8 +79,8 @@ class CudaScaledHalf:
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
-        if request.dtype != DTYPE:
-            return f"scaled float16 is for products in {DTYPE}, not in {request.dtype}"
+        if request.precision != TF32:
+            return f"scaled float16 is for products in {TF32}, not in {request.arithmetic}"
         if not request.is_dense:
             return "the operands are structured"
         if request.batch:

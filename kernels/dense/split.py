@@ -16,7 +16,8 @@ from ..cuda.split_executor import SplitExecutor
 from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
-from ..request import ACCURATE, Request
+from ..precision import ACCURATE
+from ..request import Request
 from .flat_pool import FlatChain, flat_pool
 from .named_chains import FAMILY, RunsNamedChains
 from .pool import scheme_pool
@@ -63,7 +64,7 @@ class CudaSplit(RunsNamedChains):
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only if the request asks for this precision."""
         plain = Candidate(FAMILY, NAME)
-        if request.dtype != ACCURATE or Shape.of(request).empty or self.can_run(plain, request, machine):
+        if request.precision != ACCURATE or Shape.of(request).empty or self.can_run(plain, request, machine):
             return []
         price = sum(stage.seconds or 0.0 for stage in self.predict(plain, request, machine))
         found = [Proposal(price * (1 - 1e-9), plain)]
@@ -87,8 +88,8 @@ class CudaSplit(RunsNamedChains):
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
-        if request.dtype != ACCURATE:
-            return f"halves are for the dtype {ACCURATE}, not for {request.dtype}"
+        if request.precision != ACCURATE:
+            return f"halves are for the precision {ACCURATE}, not for {request.arithmetic}"
         if not request.is_dense:
             return "the operands are structured"
         if request.batch:

@@ -139,7 +139,7 @@ class CpuExactScheme(CpuStrategy):
 
 def is_exact(request: Request) -> bool:
     """Return whether a request is of plain matrices in an exact ring."""
-    return request.ring is not None and request.structures == (DENSE, DENSE, DENSE) and not request.shared
+    return request.ring is not None and request.structures == (DENSE, DENSE, DENSE)
 
 
 def _chain(candidate: Candidate) -> ExactChain:

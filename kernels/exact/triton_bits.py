@@ -19,16 +19,16 @@ def unpack_bits(
     """Unpack words (rows, width) to out (padded, 32 width) int8, zero from row `rows` on; TURN: transposed."""
     i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
     w = tl.program_id(1) * W + tl.arange(0, W)
-    x = tl.load(words + i[:, None] * stride + w[None, :], (i < rows)[:, None] & (w < width)[None, :], 0)
+    x = tl.load(words + i[:, None] * stride + w[None, :], (i < rows)[:, None] & (w < width)[None, :], 0)  # [R, W]
     bits = ((x[:, :, None] >> tl.arange(0, 32)[None, None, :]) & 1).to(tl.int8)
     elements = tl.reshape(bits, (R, 32 * W))
     j = (tl.program_id(1) * 32 * W + tl.arange(0, 32 * W)).to(tl.int64)
     if TURN:
         place = out + j[:, None] * out_stride + i[None, :]
-        tl.store(place, tl.trans(elements), (j < 32 * width)[:, None] & (i < padded)[None, :])
+        tl.store(place, tl.trans(elements), (j < 32 * width)[:, None] & (i < padded)[None, :])  # [32 W, R]
     else:
         place = out + i[:, None] * out_stride + j[None, :]
-        tl.store(place, elements, (i < padded)[:, None] & (j < 32 * width)[None, :])
+        tl.store(place, elements, (i < padded)[:, None] & (j < 32 * width)[None, :])  # [R, 32 W]
 
 
 @triton.jit
@@ -36,11 +36,11 @@ def pack_parity(values, out, rows, cols, stride, width, out_stride, R: tl.conste
     """Pack the lowest bits of values (rows, cols) to out (rows, width), zero beyond the last column."""
     i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
     j = tl.program_id(1) * 32 * W + tl.arange(0, 32 * W)
-    x = tl.load(values + i[:, None] * stride + j[None, :], (i < rows)[:, None] & (j < cols)[None, :], 0)
+    x = tl.load(values + i[:, None] * stride + j[None, :], (i < rows)[:, None] & (j < cols)[None, :], 0)  # [R, 32 W]
     bits = tl.reshape(x.to(tl.int32) & 1, (R, W, 32))
     packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
     w = tl.program_id(1) * W + tl.arange(0, W)
-    tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < rows)[:, None] & (w < width)[None, :])
+    tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < rows)[:, None] & (w < width)[None, :])  # [R, W]
 
 
 @triton.jit
@@ -58,6 +58,7 @@ def multiply_parity(
     bits = tl.reshape(total & 1, (M, N // 32, 32))
     packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
     w = col0 // 32 + tl.arange(0, N // 32)
+    # [M, N / 32]
     tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < m)[:, None] & (w < n // 32)[None, :])
 
 
@@ -76,10 +77,11 @@ def xor_blocks(
     w = tl.program_id(0) * W + tl.arange(0, W)
     inside = (i < height)[:, None] & (w < width)[None, :]
     total = tl.zeros((R, W), tl.int32)
-    for p in range(tl.load(starts + s), tl.load(starts + s + 1)):
-        row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + w
+    # total: the sum over the blocks from starts[s] to p.
+    for p in range(tl.load(starts + s), tl.load(starts + s + 1)):  # one number []
+        row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + w  # one number []
         here = inside & (row < rows)[:, None] & (col < cols)[None, :]
-        total ^= tl.load(source + row[:, None] * stride + col[None, :], here, 0)
-    row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + w
+        total ^= tl.load(source + row[:, None] * stride + col[None, :], here, 0)  # [R, W]
+    row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + w  # one number []
     here = inside & (row < out_rows)[:, None] & (col < out_cols)[None, :]
-    tl.store(target + row[:, None] * out_stride + col[None, :], total, here)
+    tl.store(target + row[:, None] * out_stride + col[None, :], total, here)  # [R, W]

@@ -21,19 +21,20 @@ def split_digits(
     i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
     j = (tl.program_id(1) * C + tl.arange(0, C)).to(tl.int64)
     here = (i < rows)[:, None] & (j < cols)[None, :]
-    value = tl.load(x + i[:, None] * row_stride + j[None, :] * col_stride, here, 0).to(tl.int64)
+    value = tl.load(x + i[:, None] * row_stride + j[None, :] * col_stride, here, 0).to(tl.int64)  # [R, C]
     if modulus > 0:
         value = value % modulus
         half = modulus // 2
         value = tl.where(value > half, value - modulus, value)
         value = tl.where(value < -half, value + modulus, value)
     inside = (i < rows)[:, None] & (j < depth)[None, :]
+    # The digits u < t are stored: x is the sum of digit u times 256^u, plus value 256^t.
     for t in tl.static_range(DIGITS):
         low = value & 255
         low = tl.where(low > 127, low - 256, low)
         value = (value >> 8) + tl.where(low < 0, 1, 0)
         place = DIGITS - 1 - t if REVERSED else t
-        tl.store(out + i[:, None] * out_stride + place * depth + j[None, :], low.to(tl.int8), inside)
+        tl.store(out + i[:, None] * out_stride + place * depth + j[None, :], low.to(tl.int8), inside)  # [R, C]
 
 
 @triton.jit
@@ -52,9 +53,11 @@ def join_digits(
     size = sums_rows.to(tl.int64) * sums_cols
     total = tl.zeros((R, C), tl.int64)
     half = modulus // 2
+    # total: the `step` highest terms by Horner's rule, the lowest of them counted once.
     for step in tl.static_range(TERMS):
-        term = tl.load(place + (TERMS - 1 - step) * size, here, 0).to(tl.int64)
+        term = tl.load(place + (TERMS - 1 - step) * size, here, 0).to(tl.int64)  # [R, C]
         if modulus > 0:
+            # |total| stays at most half of the modulus: 2^62 times 256 would overflow, two times half of it does not.
             for _ in tl.static_range(8):
                 total += total
                 total = tl.where(total > half, total - modulus, total)
@@ -66,8 +69,8 @@ def join_digits(
             total = total * 256 + term
     target = out + i[:, None] * out_stride + j[None, :]
     if ADD:
-        total += tl.load(target, here, 0)
+        total += tl.load(target, here, 0)  # [R, C]
     if modulus > 0:
         total = tl.where(total < 0, total + modulus, total)
         total = tl.where(total >= modulus, total - modulus, total)
-    tl.store(target, total, here)
+    tl.store(target, total, here)  # [R, C]

@@ -29,18 +29,19 @@ def sum_blocks(
     kind: tl.constexpr = source.dtype.element_ty
     divisor = tl.full((R, W), 0, tl.int64) + modulus
     total = tl.zeros((R, W), kind)
-    for p in range(tl.load(starts + s), tl.load(starts + s + 1)):
-        row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + j
+    # total: the sum over the blocks from starts[s] to p.
+    for p in range(tl.load(starts + s), tl.load(starts + s + 1)):  # one number []
+        row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + j  # one number []
         here = inside & (row < rows)[:, None] & (col < cols)[None, :]
-        term = tl.load(source + row[:, None] * stride + col[None, :], here, 0) * tl.load(values + p)
+        term = tl.load(source + row[:, None] * stride + col[None, :], here, 0) * tl.load(values + p)  # [R, W]
         if EACH:
             term = residue(term, divisor)
         total += term
     if REDUCE:
         total = residue(total, divisor)
-    row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + j
+    row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + j  # one number []
     here = inside & (row < out_rows)[:, None] & (col < out_cols)[None, :]
-    tl.store(target + row[:, None] * out_stride + col[None, :], total, here)
+    tl.store(target + row[:, None] * out_stride + col[None, :], total, here)  # [R, W]
 
 
 @triton.jit

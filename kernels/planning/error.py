@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
-from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..request import Request
 
@@ -29,7 +28,7 @@ def error_bound(program: Program | None, request: Request) -> float:
     """
     if request.exact or request.k == 0:
         return 0.0
-    return dtype_of(request.dtype).unit * _factor(program, request.k) / request.k
+    return request.unit * _factor(program, request.k) / request.k
 
 
 def _factor(program: Program | None, inner_size: int) -> float:

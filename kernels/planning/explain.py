@@ -64,6 +64,7 @@ class Explanation:
             "sizes": request.shape,
             "request": str(request),
             "dtype": request.dtype,
+            "precision": request.precision,
             "device": request.device,
             "profile": self.profile.id,
             "source": self.profile.source,

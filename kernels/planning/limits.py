@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..dtypes import dtype_of
-from ..request import FP8, Request
+from ..precision import FP8
+from ..request import Request
 from .error import error_bound
 from .machine import Machine
 from .strategy import Candidate, Stage, Strategy
@@ -45,7 +45,7 @@ def _least_side(stages: Sequence[Stage]) -> float:
 
 def _half(request: Request) -> bool:
     """Return whether products are in half precision; those in e4m3 are not."""
-    return dtype_of(request.dtype).numpy.itemsize == 2 and request.dtype not in FP8.values()
+    return request.itemsize == 2 and request.precision != FP8
 
 
 MARGINS: tuple[Margin, ...] = (

@@ -22,6 +22,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...home import exclusive, home, write_atomic
+from ..precision import FORMER_NAMES
 from ..request import Request
 from .cache import plan_cache
 from .parameters import CandidateKey, Parameters
@@ -151,7 +152,7 @@ def class_of(request: Request) -> str:
     if request.max_extra_bytes:  # operands were prepared, and what was measured without the dense matrix says nothing
         extra = getattr(request.structures[0], "extra_elements", 0) * request.itemsize
         over += ", may be dense" if extra <= request.max_extra_bytes else ", prepared"
-    text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}{over}"
+    text = f"{request.device} {request.arithmetic} {layouts} {what}, static {static}, {shared}, {alone}{over}"
     if request.device == "cpu":
         return text
     rows = math.gcd(request.k * request.itemsize, request.n * request.itemsize, SEGMENT)
@@ -250,7 +251,9 @@ def _record(data: Mapping[str, Any]) -> WisdomRecord:
     m, k, n, items = (int(size) for size in data["sizes"])
     if min(m, k, n, items) < 1 or max(m, k, n, items) >= 1 << 62:
         raise ValueError("sizes must be positive, and are below 2^62")
-    return WisdomRecord(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
+    device, arithmetic, *rest = str(data["class"]).split(" ", 2)
+    group = " ".join((device, FORMER_NAMES.get(arithmetic, arithmetic), *rest))
+    return WisdomRecord(group, (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
 
 
 def _entry(data: Mapping[str, Any]) -> TimedCandidate:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from .descent import alternating, gradient
 from .hierarchical import Factorization, hierarchical
-from .pattern import Pattern
+from .pattern import Pattern, check_composes
 
 ALGORITHMS = ("hierarchical", "alternating", "gradient")
 
@@ -35,6 +36,9 @@ def factorize(
         PlanError: the matrix is no floating-point matrix of the list's size, the list does not compose, or it is not
             chainable and `by` is "hierarchical".
     """
+    need(str, by=by)
+    need(INTEGER, least=0, seed=seed)
+    check_composes(patterns)
     refuse_masks(dense=dense)
     matrix: npt.NDArray[Any] = np.asarray(dense)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fc":

@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ...arguments import need, shown
 from ...errors import PlanError
 from .chain import FactorChain, Shape
 from .pattern import MAX_SIDE, Pattern
@@ -29,7 +30,7 @@ class BlockLowRank(FactorChain):
             if name == "interleaved":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise PlanError(f"{name} of a {self.kind} matrix must be a positive integer, not {value!r}")
+                raise PlanError(f"{name} of a {self.kind} matrix must be a positive integer, not {shown(value)}")
         if max(self.rows, self.cols) > MAX_SIDE:
             raise PlanError(f"a {self.kind} matrix of {self.rows} x {self.cols} has sides above {MAX_SIDE}")
 
@@ -122,6 +123,7 @@ class Monarch(_Blocked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        need(bool, interleaved=self.interleaved)
         if self.interleaved not in (0, 1):
             raise PlanError(f"interleaved must be True or False, not {self.interleaved!r}")
         object.__setattr__(self, "interleaved", bool(self.interleaved))

@@ -12,12 +12,12 @@ from ...schemes_db.resolve import resolve
 from ...schemes_db.straightline import program_of
 from ..codegen.certified import certified
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.dtypes import itemsize
 from ..cuda.flat_program import reason_against
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
+from ..precision import ACCURATE
 from ..request import CUDA_DTYPES, Layout, Request
 from .chain import FactorChain
 from .executor import StructuredExecutor
@@ -105,7 +105,7 @@ class CudaBlockSchemes(StructuredStrategy):
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `StructuredStrategy`: chains if blocks are large."""
         sides = [side for one in chain_in(request).patterns for side in (one.b, one.c)]
-        if min(*sides, request.n) >= LEAST_BLOCK and request.dtype in DTYPES:
+        if min(*sides, request.n) >= LEAST_BLOCK and request.arithmetic in DTYPES:
             for name in NAMES:
                 yield Candidate(FAMILY, self.name, BlockScheme(name))
 
@@ -121,8 +121,8 @@ class CudaBlockSchemes(StructuredStrategy):
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `StructuredStrategy`."""
-        if request.dtype not in CUDA_DTYPES:
-            return f"sums of blocks are not computed in {request.dtype}; choose the strategy strided"
+        if request.dtype not in CUDA_DTYPES or request.precision == ACCURATE:
+            return f"sums of blocks are not computed in {request.arithmetic}; choose the strategy strided"
         patterns = chain_in(request).patterns
         if any(copied_ends(chain_in(request), *(layout is Layout.COLUMNS for layout in request.layouts[1:]))):
             return "blocks of a batch-first operand with d > 1 cannot be read as they are; store the batch last"
@@ -130,7 +130,7 @@ class CudaBlockSchemes(StructuredStrategy):
         assert program is not None  # every candidate has a source
         if program.ring.characteristic:
             return f"the program holds over {program.ring} only; lift its scheme to Z first"
-        if reason := reason_against(program, request.dtype):
+        if reason := reason_against(program, request.arithmetic):
             return reason
         if None in (_pieces(candidate, request, one) for one in patterns):
             return f"a block needs more workspace than the {request.max_workspace} bytes allowed"
@@ -155,7 +155,7 @@ class CudaBlockSchemes(StructuredStrategy):
             _shape(one, request).stack_bytes(level.target, level.slabs, _pieces(candidate, request, one) or MAX_PIECES)
             for one in patterns
         ]
-        between = sum(buffer_rows(chain_in(request), False, False)) * padded(request.n) * itemsize(request.dtype)
+        between = sum(buffer_rows(chain_in(request), False, False)) * padded(request.n) * request.itemsize
         return max(stacks) + between
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -185,7 +185,7 @@ def _pieces(candidate: Candidate, request: Request, pattern: Pattern) -> int | N
 
 
 def _stages(level: CudaLevel, pattern: Pattern, request: Request, costs: CudaCostModel) -> list[Stage]:
-    n, item, blocks = request.n, itemsize(request.dtype), pattern.a * pattern.d
+    n, item, blocks = request.n, request.itemsize, pattern.a * pattern.d
     bm, bk, bn = level.blocks(n, pattern.c, pattern.b, item)
     lefts, rights, rank = level.slabs
     sums = (
@@ -197,7 +197,7 @@ def _stages(level: CudaLevel, pattern: Pattern, request: Request, costs: CudaCos
         Stage(name, blocks * flops, blocks * moved * item, blocks * float(costs.combine(moved * item)))
         for name, moved, flops in sums
     ]
-    seconds = blocks * float(costs.gemm(request.dtype, bm, bk, bn, rank, "batched"))
+    seconds = blocks * float(costs.gemm(request.arithmetic, bm, bk, bn, rank, "batched"))
     moved = blocks * rank * (bm * bk + bk * bn + bm * bn) * item
     name = f"{blocks * rank} products {bm}x{bk}x{bn}"
     products = Stage(name, 2.0 * blocks * rank * bm * bk * bn, moved, seconds, (bm, bk, bn))

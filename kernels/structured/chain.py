@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...schemes_db.display import line, table
 from .blocks import apply_factors
 from .naive import dense_factor, support
 from .pattern import Pattern, check_composes
@@ -149,6 +150,15 @@ class FactorChain:
         result: Matrix = product if self.row_order is None else product[self.row_order]
         return result
 
+    def as_table(self, title: str) -> str:
+        """The factors as a table in HTML, left-most first: pattern, blocks and number of parameters."""
+        rows = ((one, one.label, f"{one.nonzeros:,}") for one in self.patterns)
+        return table(title, ("factor", "blocks", "parameters"), rows)
+
+    def _repr_html_(self) -> str:
+        """The factors as a table, for a notebook."""
+        return self.as_table(f"{self.name}, {self.rows} x {self.cols}")
+
 
 @dataclass(frozen=True)
 class KroneckerSparse(FactorChain):
@@ -162,6 +172,9 @@ class KroneckerSparse(FactorChain):
 
     def __post_init__(self) -> None:
         check_composes(self.patterns)
+
+    def __repr__(self) -> str:
+        return line(self.name)
 
     @classmethod
     def of(cls, patterns: Pattern | Sequence[Pattern]) -> KroneckerSparse:

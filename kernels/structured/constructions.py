@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
 from .pattern import Pattern, check_composes
 
@@ -49,6 +50,7 @@ def block_butterfly(size: int, block: int) -> Patterns:
     Raises:
         PlanError: size / block is not a power of two, or below 2.
     """
+    need(INTEGER, size=size, block=block)
     levels = size // block if block > 0 else 0
     if levels < 2 or levels & (levels - 1) or levels * block != size:
         nearest = block * 2 ** max(1, round(math.log2(max(levels, 2)))) if block > 0 else 0
@@ -64,7 +66,8 @@ def monarch(rows: int, cols: int, parts: int) -> Patterns:
     Raises:
         PlanError: p does not divide both sides.
     """
-    if parts < 1 or rows % parts or cols % parts:
+    need(INTEGER, least=1, rows=rows, cols=cols, parts=parts)
+    if rows % parts or cols % parts:
         common = math.gcd(rows, cols)
         some = [p for p in range(1, min(common, 4096) + 1) if common % p == 0]
         raise PlanError(f"parts must divide {rows} and {cols}, not {parts}; choose one of {_few(some)}")

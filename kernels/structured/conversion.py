@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...arguments import need
 from ...errors import PlanError
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .matrix import FactoredMatrix
@@ -16,6 +17,7 @@ def to_kronecker(matrix: FactoredMatrix) -> FactoredMatrix:
     Raises:
         PlanError: a Monarch matrix is not interleaved.
     """
+    need(FactoredMatrix, matrix=matrix)
     return matrix.kronecker
 
 
@@ -56,6 +58,7 @@ def from_kronecker(matrix: FactoredMatrix) -> FactoredMatrix:
     Raises:
         PlanError: the patterns are those of no low-rank, Monarch or BLAST matrix.
     """
+    need(FactoredMatrix, matrix=matrix)
     structure = block_low_rank_of(matrix.patterns)
     if structure is None:
         raise PlanError(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
@@ -58,7 +57,7 @@ class CudaStructured(StructuredStrategy):
     - fused: neighbours of a chain with small blocks by one kernel per pair, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, no transposition.
-    - split: float32 by halves of float16, for requests of tf32x3: X is split in gathered blocks.
+    - split: float32 by halves of float16, for the precision fp32-accurate: X is split in gathered blocks.
     - decode: products of low-rank, Monarch and BLAST chains with few columns by one launch that reads weights once.
     - dense: the whole matrix, within `max_extra_bytes`.
 
@@ -75,11 +74,11 @@ class CudaStructured(StructuredStrategy):
             return [(("slab", slab),) for slab in ((WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED))]
         if self.name == DECODE:
             return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
-        if self.name != TILED or request.dtype not in TILES or isinstance(structure, Monarch | Blast):
+        if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Monarch | Blast):
             return ((),)
         found: dict[Any, Parameters] = {}
-        for choice in range(tile_choices(request.dtype, Layout.COLUMNS not in request.layouts[1:])):
-            tiles = tuple(tile_of(request.dtype, one, choice) for one in structure.patterns)
+        for choice in range(tile_choices(request.arithmetic, Layout.COLUMNS not in request.layouts[1:])):
+            tiles = tuple(tile_of(request.arithmetic, one, choice) for one in structure.patterns)
             found.setdefault(tiles, (("tile", choice),))
         return found.values()
 
@@ -91,7 +90,7 @@ class CudaStructured(StructuredStrategy):
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `StructuredStrategy`."""
-        structure, n, dtype = chain_in(request), request.n, request.dtype
+        structure, n, dtype = chain_in(request), request.n, request.arithmetic
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request))
         if self.name == DECODE:
@@ -124,7 +123,7 @@ class CudaStructured(StructuredStrategy):
         """See `Strategy.workspace`: an upper bound of the memory that torch allocates."""
         if 0 in request.shape:
             return 0
-        structure, item, n = chain_in(request), itemsize(request.dtype), request.n
+        structure, item, n = chain_in(request), request.itemsize, request.n
         patterns = structure.patterns
         if (product := _transposed(candidate, request)) is not None:
             return product.workspace(n, item)
@@ -148,7 +147,7 @@ class CudaStructured(StructuredStrategy):
 
     def _product(self, candidate: Candidate, structure: FactorChain, request: Request) -> Product:
         """Return the product by the factors, or by the rewritten ones."""
-        dtype = request.dtype
+        dtype = request.arithmetic
         if (transposed := _transposed(candidate, request)) is not None:
             return transposed.run
         if self.name == DECODE and (known := _decoded(structure)) is not None:
@@ -215,5 +214,5 @@ def _transposed(candidate: Candidate, request: Request) -> TransposedProduct | N
     if candidate.strategy != TRANSPOSED:
         return None
     first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
-    slab, item = int(dict(candidate.parameters)["slab"]), itemsize(request.dtype)
+    slab, item = int(dict(candidate.parameters)["slab"]), request.itemsize
     return transposed_product(chain_in(request), request.n, first, last, slab, item, request.max_workspace)

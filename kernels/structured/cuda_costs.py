@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, row_multiple
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
+from ..precision import ACCURATE, TF32
 from .pattern import Pattern
 from .tiles import tile_of
 
@@ -71,18 +72,18 @@ _HALF_NEIGHBOURS = (TileRate(0.0756, 96), TileRate(0.0556, 136), TileRate(0.0549
 
 TILE_RATES: dict[str, tuple[tuple[TileRate, ...], tuple[TileRate, ...]]] = {
     "float32": (_WIDE, _WIDE_NEIGHBOURS),
-    "tf32x3": (_SPLIT, _SPLIT_NEIGHBOURS),
+    ACCURATE: (_SPLIT, _SPLIT_NEIGHBOURS),
     "float16": ((TileRate(0.33, 8),) * 3, _HALF_NEIGHBOURS),
     "bfloat16": ((), _HALF_NEIGHBOURS),
     "tf32": ((), (TileRate(0.097, 96), TileRate(0.064, 96), TileRate(0.085, 96))),
     "float64": ((), (TileRate(0.155, 68),)),
 }
-"""Rates, by dtype, of tiles of one diagonal and of several, in the order of `tiles.TILES`; of tf32x3 relative to the
-vendor's tf32 rate. Least squares over 58 patterns with d > 1 leave 6 to 9% in float32, 9 to 13% in tf32x3 and 9 to 19%
-in float16; those of d = 1 are of 2 to 5 patterns, bfloat16, tf32 and float64 of three. An empty list was not measured:
-such a kernel runs if it is named or if `lcma tune` found it fastest. Those of tf32 were measured before the
-kernels rounded operands. All were measured batch-first: batch-last the tiles of several diagonals reach 0.5 to 0.9 of
-this, and were fastest only below 50 us."""
+"""Rates, by arithmetic, of tiles of one diagonal and of several, in the order of `tiles.TILES`; of ACCURATE, which is
+three products of tf32 in these kernels, relative to the vendor's tf32 rate. Least squares over 58 patterns with d > 1
+leave 6 to 9% in float32, 9 to 13% in ACCURATE and 9 to 19% in float16; those of d = 1 are of 2 to 5 patterns, bfloat16,
+tf32 and float64 of three. An empty list was not measured: such a kernel runs if it is named or if `lcma tune` found it
+fastest. Those of tf32 were measured before the kernels rounded operands. All were measured batch-first: batch-last the
+tiles of several diagonals reach 0.5 to 0.9 of this, and were fastest only below 50 us."""
 
 CALL, LAUNCH = 22e-6, 8e-6
 """Host seconds of a call and of each kernel launch, hidden if the device takes longer."""
@@ -133,15 +134,15 @@ each, and of the second product beside the reads of its weights."""
 
 
 def strict(dtype: str) -> str:
-    """Return the dtype in which products without tensor cores, and the vendor's, compute a request of tf32x3."""
-    return "float32" if dtype == "tf32x3" else dtype
+    """Return the arithmetic of products without tensor cores, and of the vendor's, where ACCURATE is permitted."""
+    return "float32" if dtype == ACCURATE else dtype
 
 
 def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCostModel) -> float:
     """Return the seconds of one batched GEMM by so many blocks (b, c); NaN if its rate was not measured.
 
-    The vendor has no tf32x3 product: such a request is multiplied strictly. Complex products were not
-    measured: they are priced as real ones of (2b, 2c), with as many multiplications.
+    The vendor has no product of the precision ACCURATE: such a request is multiplied strictly. Complex products were
+    not measured: they are priced as real ones of (2b, 2c), with as many multiplications.
     """
     dtype = strict(dtype)
     kind = dtype_of(dtype)
@@ -174,7 +175,7 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * itemsize(dtype)
     padded = tile.padded(pattern)
     work = padded + rate.columns * padded / tile.sum_length(pattern)
-    vendor = costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
+    vendor = costs.best_rate(TF32 if dtype == ACCURATE else dtype)
     return max(float(costs.combine(moved)) / STREAM_SHARE, 2 * work * n / (rate.share * vendor))
 
 

@@ -59,7 +59,7 @@ def costs_of(machine: Machine) -> CudaCostModel:
 def launched(strategy: str, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
     """Return the factors of every launch of a kernel, right-most first."""
     if strategy == FUSED:
-        return fused_places(patterns, request.n, request.dtype)
+        return fused_places(patterns, request.n, request.arithmetic)
     return [(place,) for place in reversed(range(len(patterns)))]
 
 
@@ -85,7 +85,7 @@ def kernel_stages(
     strategy: str, structure: FactorChain, choice: int, request: Request, machine: Machine
 ) -> list[Stage]:
     """Return the stages of launches of our kernels; a factor that none multiplies runs by GEMMs on views."""
-    patterns, costs, n, dtype = structure.patterns, costs_of(machine), request.n, request.dtype
+    patterns, costs, n, dtype = structure.patterns, costs_of(machine), request.n, request.arithmetic
     stages: list[Stage] = []
     for places in launched(strategy, patterns, request):
         some = [patterns[place] for place in places]
@@ -156,9 +156,9 @@ def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widene
     one, n, calls = step.pattern, request.n if n is None else n, step.calls
     moved = one.moved_elements(n) * request.itemsize
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * one.nonzeros * n
-    seconds = calls * block_seconds(request.dtype, one.b, one.c, n, one.blocks // calls, costs)
+    seconds = calls * block_seconds(request.arithmetic, one.b, one.c, n, one.blocks // calls, costs)
     if widened:
-        seconds = max(seconds / WIDENED_GAINS.get(request.dtype, 1.0), float(costs.combine(moved)))
+        seconds = max(seconds / WIDENED_GAINS.get(request.arithmetic, 1.0), float(costs.combine(moved)))
     return Stage(one.label, flops, moved, seconds_or_none(seconds), (one.b, one.c, n))
 
 
@@ -182,7 +182,7 @@ def block_stages(strategy: str, structure: BlockLowRank, request: Request, machi
         stages.append(Stage(one.label, 2.0 * parts * one.nonzeros * n, moved, seconds, (one.b, one.c, n)))
     size = factors[0].nonzeros * item
     if strategy == TILED and isinstance(structure, Monarch) and size > request.max_extra_bytes:
-        relaying = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.dtype, costs) else None
+        relaying = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.arithmetic, costs) else None
         stages.insert(0, Stage("V re-laid out", 0, 2 * size, relaying))
     return stages
 
@@ -199,7 +199,7 @@ def _block_seconds(
 
     BLAST's middle products by our kernel take what the copy of their operands takes.
     """
-    n, item, calibrated = request.n, request.itemsize, is_calibrated(request.dtype, costs)
+    n, item, calibrated = request.n, request.itemsize, is_calibrated(request.arithmetic, costs)
     if strategy == TILED and isinstance(structure, Monarch):
         return handover_seconds(one, one is factors[0], item, costs) if calibrated else math.nan
     moving = float(costs.combine(one.moved_elements(n) * item))
@@ -207,5 +207,5 @@ def _block_seconds(
     if strategy == TILED and one is factors[1]:
         return copy_seconds(one, n, item, hot, costs) if calibrated else moving
     if calibrated:
-        return gemm_seconds(one, n, request.dtype, item, hot, len(factors), costs)
-    return max(block_seconds(request.dtype, one.b, one.c, n, one.blocks, costs), moving)
+        return gemm_seconds(one, n, request.arithmetic, item, hot, len(factors), costs)
+    return max(block_seconds(request.arithmetic, one.b, one.c, n, one.blocks, costs), moving)

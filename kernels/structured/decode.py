@@ -76,10 +76,10 @@ fewer ones wait less for each other, which decides where the weights take about 
 
 @dataclass(frozen=True)
 class DecodeLaunch:
-    """A launch of the kernel: total programs, sizes of the stages, compiled constants, and compiler options."""
+    """A launch of the kernel: total programs, tuples of numbers, compiled constants, and compiler options."""
 
     programs: int
-    sizes: dict[str, int]
+    numbers: dict[str, tuple[int, int, int]]
     constants: dict[str, Any]
     options: dict[str, Any]
 
@@ -125,15 +125,12 @@ def _launches(
             ("v", "scales", "u", "x", "z", "y", "counter"),
             n=n,
             programs=launch.programs,
-            x_row=x_strides[0],
-            x_col=x_strides[1],
-            y_block=block,
-            y_row=row,
-            y_col=col,
+            x_strides=x_strides,
+            y_strides=(block, row, col),
             FIRST=first,
             LAST=second,
             launch_cooperative_grid=joined,
-            **launch.sizes,
+            **launch.numbers,
             **launch.constants,
             **launch.options,
         )
@@ -162,14 +159,14 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
     else:
         (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
     rows2, inner2 = few_tile(last, programs, tile.weights, dot)
-    sizes = {"count1": first.blocks, "m1": first.b, "k1": first.c, "count2": last.blocks, "m2": last.b, "k2": last.c}
+    numbers = {"first": (first.blocks, first.b, first.c), "second": (last.blocks, last.b, last.c)}
     block, minor, group = (structure.rank, n * last.c, last.blocks) if isinstance(structure, Monarch) else (0, 0, 1)
-    sizes |= {"z_block": block, "z_minor": minor, "z_col": last.c}
+    numbers |= {"z_strides": (block, minor, last.c)}
     constants = {"GROUP": group, "MIX": mixing, "N": power(n), "DOT": dot, "AHEAD": tile.ahead}
     constants |= {"B1": b1, "B2": b2, "L": power(b1), "M": power(b2)}
     constants |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
     most = min(255, REGISTERS // (32 * tile.warps * resident) // 8 * 8)
-    return DecodeLaunch(programs, sizes, constants, {"num_warps": tile.warps, "maxnreg": most})
+    return DecodeLaunch(programs, numbers, constants, {"num_warps": tile.warps, "maxnreg": most})
 
 
 def few_tile(factor: Pattern, programs: int, weights: int, dot: bool) -> tuple[int, int]:

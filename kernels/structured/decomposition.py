@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import PlanError
+from ...arguments import INTEGER, NUMBER, need, shown
+from ...errors import ArgumentError, PlanError
 from ...schemes_db.masks import refuse_masks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .blocks import contiguous
@@ -62,6 +63,11 @@ def decompose(
     Raises:
         PlanError: the weight has another size, or contains NaN or infinity.
     """
+    need(BlockLowRank, structure=structure)
+    need(INTEGER, least=0, steps=steps, seed=seed)
+    need(NUMBER, least=0, tolerance=tolerance)
+    if not hasattr(weight, "shape") or not hasattr(weight, "dtype"):
+        raise ArgumentError(f"weight must be an array of numpy or a torch tensor, not {shown(weight)}")
     refuse_masks(weight=weight)
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import PATH, need
 from ...errors import PlanError, SchemeFormatError
 from ..factor_files import Factor, header_of, load_factors, save_factors
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
@@ -38,6 +39,8 @@ def save(path: str | Path, matrix: FactoredMatrix) -> None:
         PlanError: the suffix is neither, or the format does not support the dtype.
         LcmaError: the file cannot be written.
     """
+    need(PATH, path=path)
+    need(FactoredMatrix, matrix=matrix)
     save_factors(path, *_header(matrix.structure), matrix.factors, matrix.dtype)
 
 
@@ -47,6 +50,7 @@ def load(path: str | Path) -> FactoredMatrix:
     Raises:
         SchemeFormatError: there is no such file, or it contains no factored matrix.
     """
+    need(PATH, path=path)
     path = Path(path)
     found: list[FactorChain] = []
     try:

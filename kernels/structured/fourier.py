@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
+from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST
 from .matrix import FactoredMatrix
@@ -28,6 +30,18 @@ class FourierTransform:
 
     matrix: FactoredMatrix
     order: npt.NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return line(self._title)
+
+    def _repr_html_(self) -> str:
+        """The factors as a table, for a notebook."""
+        return self.matrix.structure.as_table(self._title)
+
+    @property
+    def _title(self) -> str:
+        factors = "".join(map(str, self.matrix.patterns))
+        return f"Fourier transform of {len(self.order)} points, {self.matrix.dtype}: {factors} and a permutation"
 
     def apply(self, x: Matrix, layout: str = BATCH_FIRST) -> Matrix:
         """Compute the transforms of x (..., size), or of the columns of x (size, batch) with layout "bsl".
@@ -53,6 +67,8 @@ def dft(size: int, dtype: str = "complex64", radix: int = RADIX) -> FourierTrans
 
     Source: Cooley, Tukey, "An algorithm for the machine calculation of complex Fourier series" (1965).
     """
+    need(INTEGER, size=size, radix=radix)
+    need(str, dtype=dtype)
     if dtype not in ("complex64", "complex128"):
         raise PlanError(f"a Fourier transform is complex64 or complex128, not {dtype}")
     radices = _radices(size, radix)

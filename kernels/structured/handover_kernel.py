@@ -30,11 +30,13 @@ def multiply_and_place(
     program, program + programs, ...; those that share rows of x are consecutive.
     """
     down, across = tl.cdiv(n, N), tl.cdiv(rows, C)
+    # The tiles program, program + programs, ... before t are stored. Flattened, the loads of the next tile begin early.
     for t in tl.range(tl.program_id(0), B1 * down * across, programs, flatten=True):
         c0 = t % across * C
         s0 = t // across % down * N
         i = t // (across * down)
         total = tl.zeros((N, C), tl.float32)
+        # total: the sum over the first `start` inputs of block i.
         for start in range(0, p, P):
             left = x.load([s0, i, start]).reshape(N, P)  # [N, 1, P]
             right = v.load([i, c0, start]).reshape(C, P)  # [1, C, P]
@@ -69,6 +71,7 @@ def mix_blocks(
     s = tl.program_id(0) * N + tl.arange(0, N)
     b1, b2 = tl.arange(0, K), tl.arange(0, M)
     here = s < n
+    # The first `step` ranks of this program are stored. They are independent: their loads overlap.
     for step in range(R):
         r = (tl.program_id(1) * R + step).to(tl.int64)
         left = tl.load(

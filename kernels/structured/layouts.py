@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import need
 from ...errors import PlanError, unknown_name
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import float32_of
@@ -30,6 +31,8 @@ def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
     Raises:
         PlanError: there is no such layout.
     """
+    need(Pattern, pattern=pattern)
+    need(str, layout=layout)
     a, b, c, d = pattern.sizes
     shapes: dict[str, tuple[int, ...]] = {
         "canonical": (a, d, b, c),
@@ -52,6 +55,7 @@ def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
     """
     refuse_masks(weights=weights)
     wanted = layout_shape(pattern, layout)
+    need(np.ndarray, weights=weights)
     if weights.shape != wanted:
         raise PlanError(f"parameters of {pattern} in layout {layout} have shape {wanted}, not {weights.shape}")
     a, b, c, d = pattern.sizes
@@ -95,6 +99,7 @@ def to_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
         PlanError: there is no such layout, or the parameters do not match the pattern.
     """
     wanted = layout_shape(pattern, layout)
+    need(np.ndarray, weights=weights)
     if weights.shape != pattern.parameter_shape:
         raise PlanError(f"parameters of {pattern} have shape {pattern.parameter_shape}, not {weights.shape}")
     if layout == "kernel":

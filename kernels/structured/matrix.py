@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import need
 from ...errors import PlanError
+from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
 from .chain import FactorChain, KroneckerSparse
@@ -39,7 +41,11 @@ class FactoredMatrix:
     def __post_init__(self) -> None:
         if not isinstance(self.structure, FactorChain):
             raise PlanError("a factored matrix has a structure; for a list of patterns call FactoredMatrix.of")
+        need(tuple | list, factors=self.factors)
+        need(str, dtype=self.dtype)
         refuse_masks(factors=self.factors)
+        for factor in self.factors:
+            need(np.ndarray, factor=factor)
         shapes = self.structure.factor_shapes
         if len(self.factors) != len(shapes):
             raise PlanError(f"{self.structure.name} has {len(shapes)} factors, not {len(self.factors)}")
@@ -134,8 +140,16 @@ class FactoredMatrix:
         return found
 
     def __repr__(self) -> str:
+        return line(self._title)
+
+    def _repr_html_(self) -> str:
+        """The factors as a table, for a notebook."""
+        return self.structure.as_table(self._title)
+
+    @property
+    def _title(self) -> str:
         sides = f"{self.shape[0]}x{self.shape[1]}"
-        return f"<{' '.join([self.structure.name, *[sides] * (sides not in self.structure.name), self.dtype])}>"
+        return " ".join([self.structure.name, *[sides] * (sides not in self.structure.name), self.dtype])
 
 
 def _chain_of(structure: Structured) -> FactorChain:

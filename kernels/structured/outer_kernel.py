@@ -58,6 +58,7 @@ def sum_outer(
     else:
         total0 = tl.zeros((P, Q), tl.float32)
     total1, total2, total3 = total0, total0, total0
+    # total0 to total3: by diagonal, the sums over the first `start` columns of this part of the batch.
     for start in range(0, part, N):
         inner = start + tl.arange(0, N)
         s = r * part + inner

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...arguments import need, shown
 from ...errors import PlanError
 
 MAX_SIDE = 1 << 31
@@ -34,7 +35,7 @@ class Pattern:
     def __post_init__(self) -> None:
         for name, value in zip("abcd", self.sizes, strict=True):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise PlanError(f"{name} of a Kronecker-sparse pattern must be a positive integer, not {value!r}")
+                raise PlanError(f"{name} of a Kronecker-sparse pattern must be a positive integer, not {shown(value)}")
         if max(self.rows, self.cols) > MAX_SIDE:
             raise PlanError(f"pattern {self} has sides {self.rows} x {self.cols}; at most {MAX_SIDE} is supported")
 
@@ -125,6 +126,9 @@ def check_composes(patterns: Sequence[Pattern]) -> None:
     Raises:
         PlanError: there is no pattern, or two neighbours do not multiply.
     """
+    need(tuple | list, patterns=patterns)
+    for pattern in patterns:
+        need(Pattern, pattern=pattern)
     if not patterns:
         raise PlanError("a Kronecker-sparse product needs at least one pattern")
     for place, (left, right) in enumerate(itertools.pairwise(patterns), 1):

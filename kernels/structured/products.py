@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST, check_order, layout_of_order, product_dtype, request_of
@@ -41,6 +42,11 @@ def matmul(
     Raises:
         PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.
     """
+    need(FactoredMatrix, matrix=matrix)
+    need(str, layout=layout, effort=effort)
+    need(str | None, strategy=strategy)
+    need(INTEGER | None, least=0, max_workspace=max_workspace)
+    need(INTEGER, least=0, max_extra_bytes=max_extra_bytes)
     check_order(layout)
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
         raise PlanError("x is a torch tensor; use lcma.KSLinear, lcma.MonarchLinear or its like, or pass x.numpy()")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import need
 from ...errors import PlanError
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .matrix import FactoredMatrix
@@ -34,6 +35,10 @@ def from_layout(
     Raises:
         PlanError: shapes do not match the structure, or S is missing, superfluous or of an unknown layout.
     """
+    need(BlockLowRank, structure=structure)
+    need(np.ndarray, v=v, u=u)
+    need(np.ndarray | None, s=s)
+    need(str, scales=scales)
     if (s is None) == isinstance(structure, Blast):
         raise PlanError("BLAST needs V, U and S; low-rank and Monarch matrices need V and U")
     if isinstance(structure, LowRank):
@@ -62,6 +67,8 @@ def to_layout(matrix: FactoredMatrix, scales: str = SCALES[0]) -> dict[str, Matr
     Raises:
         PlanError: the layout of S is unknown.
     """
+    need(FactoredMatrix, matrix=matrix)
+    need(str, scales=scales)
     structure, factors = matrix.structure, matrix.factors
     if isinstance(structure, LowRank):
         found = {"V": factors[1].T, "U": factors[0].T}

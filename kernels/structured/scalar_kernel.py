@@ -52,6 +52,7 @@ def gather_factor(
     else:
         total = tl.zeros((P, J, N), tl.float32)
     imaginary = total
+    # total (and imaginary): the sum over the first q columns of the blocks.
     for q in range(c):
         step = tl.cast(q, tl.int64) * D * x_feature
         left = tl.load(x_place + step, inputs, 0.0).to(total.dtype)  # [1, J, N]
@@ -117,6 +118,7 @@ def multiply_pair(
         h = tl.zeros((Q, P, J, N), tl.float32)
     h_i = h
     weights = here_q & here_p & (j < D)
+    # h (and h_i): the sum over the first k columns of the blocks of K2.
     for k in range(c2):
         step = tl.cast(k, tl.int64) * D * x_feature
         left = tl.load(x_place + step, here_q & here, 0.0).to(h.dtype)  # [Q, 1, J, N]
@@ -131,6 +133,7 @@ def multiply_pair(
     first_place = first + ((i * b2 * D + diagonal) * b1 * c1 + q) * PARTS  # [Q, P, J, 1]
     y_place = y + (i * b1 * b2 * D + diagonal) * y_feature + s * y_batch  # [1, P, J, N]
     outputs = here_p & here
+    # Rows 0 to r - 1 of the blocks of K1 are stored.
     for r in range(b1):
         target = y_place + tl.cast(r, tl.int64) * b2 * D * y_feature
         right = tl.load(first_place + r * c1 * PARTS, weights, 0.0).to(h.dtype)  # [Q, P, J, 1]

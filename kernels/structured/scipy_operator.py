@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_LAST
@@ -21,6 +22,7 @@ def linear_operator(matrix: FactoredMatrix) -> Any:
     Raises:
         PlanError: scipy is not installed, or the CPU does not support the matrix's dtype.
     """
+    need(FactoredMatrix, matrix=matrix)
     try:
         from scipy.sparse.linalg import LinearOperator
     except ImportError:

@@ -15,6 +15,7 @@ from ..cuda.launch import starter
 from ..cuda.split import MOST_SHIFT, TOP, halves_of, largest_of, multiply_halves, pitch_of, stack_of_halves
 from ..cuda.split import TILE as LARGE
 from ..cuda.tiles import Tile
+from ..precision import ACCURATE
 from .pattern import Pattern
 from .tiles import MOST_PROGRAMS, triton_reason
 
@@ -67,10 +68,10 @@ def split_seconds(pattern: Pattern, n: int, tile: Tile, rate: float) -> float:
     return 2.0 * pattern.a * pattern.d * down * tile.m * steps * tile.k * n / rate
 
 
-def split_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
+def split_reason(patterns: Sequence[Pattern], n: int, arithmetic: str) -> str | None:
     """Return the reason why these patterns are not multiplied by halves, or None."""
-    if dtype != "tf32x3":
-        return f"halves of float16 are for float32 by three products (tf32x3), not for {dtype}"
+    if arithmetic != ACCURATE:
+        return f"halves of float16 are for the precision {ACCURATE}, not for {arithmetic}"
     if reason := triton_reason():
         return reason
     for one in patterns:

@@ -7,11 +7,15 @@ from functools import lru_cache
 from typing import Any
 
 from ..cuda.launch import Repeated
+from ..precision import ACCURATE, TF32
 from .blocks import empty_result
 from .pattern import Pattern
 from .tiles import FactorTile
 
 Tensor = Any
+
+INPUT_PRECISIONS = {TF32: "tf32", ACCURATE: "tf32x3"}
+"""Triton's `input_precision` by arithmetic."""
 
 FactorProduct = Callable[[Any, Pattern, Tensor, Tensor], None]
 """multiply(weights, pattern, x, out): out (rows, n) = K x for x (cols, n)."""
@@ -71,13 +75,15 @@ def kernel_of(tile: FactorTile) -> Any:
     return multiply_neighbours if tile.j > 1 else multiply_factor
 
 
-def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile) -> None:
+def multiply_tiled(
+    weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, arithmetic: str, tile: FactorTile
+) -> None:
     """Compute out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; see `tiled_reason` for its limits.
 
-    `dtype` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
+    `arithmetic` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
     """
     strides = strides_of(x), strides_of(out)
-    launch = _tiled_launch(pattern, x.shape[1], *strides, x.device, x.dtype, dtype, tile)
+    launch = _tiled_launch(pattern, x.shape[1], *strides, x.device, x.dtype, arithmetic, tile)
     launch(x, weights, out)
 
 
@@ -89,7 +95,7 @@ def _tiled_launch(
     out_strides: tuple[int, int],
     device: Any,
     storage: Any,
-    dtype: str,
+    arithmetic: str,
     tile: FactorTile,
 ) -> Repeated:
     """Return the launch of `multiply_tiled` for these strides, on this device and of tensors of this dtype."""
@@ -107,8 +113,8 @@ def _tiled_launch(
         y_feature=out_strides[0],
         y_batch=out_strides[1],
         D=d,
-        PRECISION=dtype if dtype in ("tf32", "tf32x3") else "ieee",
-        DOUBLE=dtype == "float64",
+        PRECISION=INPUT_PRECISIONS.get(arithmetic, "ieee"),
+        DOUBLE=arithmetic == "float64",
         N=tile.n,
         P=tile.p,
         Q=tile.q,

@@ -17,6 +17,7 @@ def rounded(tile, PRECISION: tl.constexpr):
     times those of the vendor's products, which round.
     """
     if PRECISION == "tf32":
+        # Half of the unit of the 13 bits that are cut (0x1000) is added, then they are cleared (-0x2000).
         bits = tile.to(tl.int32, bitcast=True)
         tile = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
     return tile
@@ -61,6 +62,7 @@ def multiply_factor(
         total = tl.zeros((N, P), tl.float64)
     else:
         total = tl.zeros((N, P), tl.float32)
+    # total: the sum over the first `start` columns of the block.
     for start in range(0, c, Q):
         q = start + tl.arange(0, Q)
         here_q = q < c
@@ -119,6 +121,7 @@ def multiply_neighbours(
     else:
         total0 = tl.zeros((N, P), tl.float32)
     total1, total2, total3 = total0, total0, total0
+    # total0 to total3: by diagonal, the sums over the first `start` columns of the blocks.
     for start in range(0, c, Q):
         q = start + tl.arange(0, Q)
         here_q = q < c

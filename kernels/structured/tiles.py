@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from ..precision import ACCURATE
 from .pattern import Pattern
 
 LEAST_SIDE = 16
@@ -62,12 +63,12 @@ _HALF_SEVERAL = (
 TILES: dict[str, tuple[tuple[FactorTile, ...], tuple[FactorTile, ...]]] = {
     "float32": (_WIDE_SINGLE, _WIDE_SEVERAL),
     "tf32": (_WIDE_SINGLE, _WIDE_SEVERAL),
-    "tf32x3": (_WIDE_SINGLE, _WIDE_SEVERAL),
+    ACCURATE: (_WIDE_SINGLE, _WIDE_SEVERAL),
     "float16": (_HALF_SINGLE, _HALF_SEVERAL),
     "bfloat16": (_HALF_SINGLE, _HALF_SEVERAL),
     "float64": ((FactorTile(32, 32, 16, 1, 4, 2),), (FactorTile(32, 32, 16, 4, 8, 2),)),
 }
-"""Tiles by dtype: of one diagonal, for d = 1, and of two or four, for d > 1. No registers are spilled on sm_90."""
+"""Tiles by arithmetic: of one diagonal, for d = 1, and of two or four, for d > 1. No registers are spilled on sm_90."""
 
 
 def tile_choices(dtype: str, last: bool = False) -> int:

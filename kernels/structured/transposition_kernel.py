@@ -53,4 +53,5 @@ def transpose_words(
     else:
         w, here = tl.arange(0, W)[None, None, :], here[:, :, None]
         tile = tl.load(source + source_row[:, None, None] * source_step + c[None, :, None] * W + w, here)  # [R, C, W]
+        # [R, C, W]
         tl.store(target + target_row[None, :, None] * target_step + r[:, None, None] * W + w, tile, here)

@@ -15,6 +15,7 @@ from ...errors import PlanError
 from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
 from ..plans import decision_for
+from ..precision import TF32
 from ..request import Layout, Request
 from ..tuning import tune
 from .layers import FastConv1D, FastLinear, FastModule, unpackable
@@ -205,14 +206,18 @@ class _Planner:
         outputs, inputs = _part(place).shape
         device = self._device(place.weight)
         name = str(place.weight.dtype).removeprefix("torch.")
-        if device == "cuda" and name == "float32" and torch.backends.cuda.matmul.allow_tf32:
-            name = "tf32"
+        rounds = device == "cuda" and name == "float32" and torch.backends.cuda.matmul.allow_tf32
+        precision = TF32 if rounds else None
         rows_, columns = Layout.ROWS, Layout.COLUMNS
         stored, other = (columns, rows_) if isinstance(place.module, nn.Linear) else (rows_, columns)
-        yield Request(rows, inputs, outputs, name, device=device, layouts=(rows_, stored, rows_))
+        yield Request(rows, inputs, outputs, name, device=device, layouts=(rows_, stored, rows_), precision=precision)
         if training:
-            yield Request(rows, outputs, inputs, name, device=device, layouts=(rows_, other, rows_))
-            yield Request(inputs, rows, outputs, name, device=device, layouts=(columns, rows_, rows_))
+            yield Request(
+                rows, outputs, inputs, name, device=device, layouts=(rows_, other, rows_), precision=precision
+            )
+            yield Request(
+                inputs, rows, outputs, name, device=device, layouts=(columns, rows_, rows_), precision=precision
+            )
 
     def _decided(self, requests: tuple[Request, ...]) -> tuple[str, float | None, float | None]:
         plans, ours, theirs, timed = [], [], [], []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...errors import PlanError
-from ..cuda.dtypes import allows_tf32, dense_dtype
+from ..cuda.dtypes import allows_tf32, dense_precision
 from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
 from ..cuda.vendor import VendorExecutor
@@ -54,14 +54,31 @@ def executor_of(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | No
         return VendorExecutor()  # dtypes that only the vendor supports
     if recipe == _AUTO and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
         return VendorExecutor()
-    dtype, index = dense_dtype(a, recipe.precision), index_of(a.device)
-    if recipe.is_free and packed is None and allowed() and (found := _learning(recipe, a, b, dtype)) is not None:
+    precision, index = dense_precision(a, recipe.precision), index_of(a.device)
+    if recipe.is_free and packed is None and allowed() and (found := _learning(recipe, a, b, precision)) is not None:
         return found
-    key = (recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, b.dtype, a.device, b.device, dtype, packed is None)
+    key = (
+        recipe,
+        a.shape,
+        b.shape,
+        _order(a),
+        _order(b),
+        a.dtype,
+        b.dtype,
+        a.device,
+        b.device,
+        precision,
+        packed is None,
+    )
     found = plan_cache.get(key)
     if found is None:
-        request = request_of(a, b, dtype, static=None if packed is None else "B", max_abs=recipe.max_abs)
-        found = plan_cache.put(key, plan_of(recipe, request, index).build())
+        request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
+        plan = plan_of(recipe, request, index)
+        if recipe.levels and a.is_cuda:
+            from ..cuda.foreground import compile_now  # the code of schemes is slow to import
+
+            compile_now(plan)
+        found = plan_cache.put(key, plan.build())
     executor: Executor = found
     return executor
 
@@ -84,21 +101,21 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     return cast(Tensor, executor.run(a, b))
 
 
-def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, dtype: str) -> Executor | None:
+def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
     """Return the executor that learns from the calls of these tensors, the vendor's until their class is prepared.
 
     None if nothing is learned of such products.
     """
-    key = ("learning", recipe, a.shape, b.shape, _order(a), _order(b), a.device, dtype)
+    key = ("learning", recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, a.device, precision)
     found: Executor | None = plan_cache.get(key)
     if found is None:
-        request = request_of(a, b, dtype, max_abs=recipe.max_abs)
+        request = request_of(a, b, precision, max_abs=recipe.max_abs)
         request = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
         if not learns(request):
             return None
         found = learning_executor(request, wait=False)
         if found is None:
-            return VendorExecutor(strict=dtype != request.plain_dtype == "float32")
+            return VendorExecutor.of(request)
         plan_cache.put(key, found)
     return found
 
@@ -130,8 +147,8 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     from ..dense.flat_pool import FlatChain
 
     if not recipe.levels:
-        dtype = dense_dtype(b, recipe.precision)
-        request = request_of(b.new_empty((rows, b.shape[0])), b, dtype, static="B")
+        precision = dense_precision(b, recipe.precision)
+        request = request_of(b.new_empty((rows, b.shape[0])), b, precision, static="B")
         plan = plan_of(recipe, request, index_of(b.device))
         if isinstance(scaling := plan.build(), Fp8Executor | ScaledHalfExecutor):
             return recipe, scaling.prepare(b).sums

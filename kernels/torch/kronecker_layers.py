@@ -32,8 +32,8 @@ class KSLinear(FactoredLinear):
     `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) for every strategy, and
     `bias` (rows,); factors are drawn from U(+-1/sqrt(c)), the bias from U(+-1/sqrt(cols)). Inputs of layout "bsf"
     are (..., cols), of "bsl" (cols, ...); so are results. Between factors the batch is last. `precision` is how float32
-    is multiplied on a GPU, forward and backward: "ieee" (strict), "tf32", "tf32x3" (three products of tf32 or of
-    float16 halves, about as accurate as float32; gradients of parameters stay strict), or None for torch's setting.
+    is multiplied on a GPU, forward and backward: "ieee" (strict), "tf32", "fp32-accurate" (three products of tf32 or
+    of float16 halves, about as accurate as float32; gradients of parameters stay strict), or None for torch's setting.
 
     Raises:
         PlanError: the patterns do not compose, or there is no such layout or precision.

@@ -13,7 +13,7 @@ from torch.nn import functional
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
-from ..cuda.dtypes import check_dense_precision, dense_dtype
+from ..cuda.dtypes import check_dense_precision, dense_precision
 from ..cuda.machine import index_of
 from ..cuda.requests import request_of
 from . import dispatch
@@ -151,8 +151,8 @@ class FastModule(nn.Module):
         if is_sharded(right):
             right = cast(Any, right).to_local()
         rows_of_a, parsed = right.new_empty((rows, right.shape[0])), ProductRecipe.parse(recipe)
-        dtype = dense_dtype(right, parsed.precision)
-        request = request_of(rows_of_a, right, dtype, static="B" if packed is not None else None)
+        precision = dense_precision(right, parsed.precision)
+        request = request_of(rows_of_a, right, precision, static="B" if packed is not None else None)
         plan = dispatch.plan_of(parsed, request, index_of(right.device))
         time = "" if plan.seconds is None else f", predicted {1e3 * plan.seconds:.3g} ms"
         return f"{request}: {plan.candidate}{time}"

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
-from ..cuda.dtypes import EIGHT_BITS, dense_dtype
+from ..cuda.dtypes import dense_precision
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
 from ..plans import learning_executor, learns, planned
+from ..precision import FP8
 from ..request import Layout, Request
 from . import dispatch
 from .bilinear import (
@@ -76,7 +77,7 @@ def matmul(
     if max_abs is not None:
         recipe += f";max_abs={max_abs}"
     if precision is not None:
-        dense_dtype(a, precision)
+        dense_precision(a, precision)
         recipe += f";precision={precision}"
     if out is not None:
         if is_differentiated(a, b):
@@ -145,7 +146,7 @@ def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | No
 
 _CLASSICAL = "naive:1x1x1"
 
-_EIGHT_BITS = f";precision={EIGHT_BITS}"
+_EIGHT_BITS = f";precision={FP8}"
 """The end of the recipe of a product in fp8."""
 
 

@@ -12,7 +12,7 @@ from torch._functorch.autograd_function import enable_single_level_autograd_func
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from ..cuda.dtypes import name_of
+from ..cuda.dtypes import factored_precision
 from ..factored import UNLIMITED, product_dtype, request_of
 from ..learning import paused
 from ..plans import decision_for
@@ -38,7 +38,7 @@ def structured_mm(
     """Compute W X (rows, n) for x (cols, n) and the factors of W; a Kronecker-sparse W has one factor.
 
     The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows). `precision` is how a GPU
-    multiplies float32: "ieee", "tf32", "tf32x3", or None for torch's setting. The CPU multiplies strictly.
+    multiplies float32: "ieee", "tf32", "fp32-accurate", or None for torch's setting. The CPU multiplies strictly.
 
     Raises:
         PlanError: the operands do not fit each other, or there is no such precision.
@@ -82,8 +82,9 @@ def dense_where_faster(
     first = factors[0].detach()
     if structure.rows * structure.cols * first.element_size() > max_extra_bytes:
         return None
-    own = name_of(first) if first.is_cuda else product_dtype(str(first.dtype).removeprefix("torch."), "cpu")
-    request = request_of(structure, rows, own, device=first.device.type, max_extra_bytes=UNLIMITED)
+    device, precision = first.device.type, factored_precision(first, None) if first.is_cuda else None
+    own = product_dtype(str(first.dtype).removeprefix("torch."), device)
+    request = request_of(structure, rows, own, device=device, max_extra_bytes=UNLIMITED, precision=precision)
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]

@@ -24,7 +24,7 @@ from ..structured.transposition import batch_last
 from .bilinear import Options, define_bilinear, is_eager, is_plain
 from .flops import flop_formula
 from .processor import as_array
-from .structured_products import gpu_request, request_dtype, run
+from .structured_products import arithmetic_on_gpu, gpu_request, run
 
 
 def gradients(
@@ -100,7 +100,7 @@ def _kronecker(
         multiply, sum_outer = run, _run_outer
         if all(needs) and strategy != TILED and _is_transposed(grad, other, first, strategy, precision):
             if tensor_layout(x) is Layout.COLUMNS:
-                with vendor_precision(request_dtype(grad, precision)):
+                with vendor_precision(arithmetic_on_gpu(grad, precision).name):
                     return transposed_gradients(grad, x, weights)
             grad = batch_last(grad)
     grad_x = multiply(grad, [weights.conj().mT], other, first, strategy, precision) if needs[0] else None
@@ -122,7 +122,7 @@ def _is_transposed(
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
     def one(left: Tensor, right: Tensor) -> Tensor:
         if left.is_cuda:
-            with vendor_precision(request_dtype(left, precision)):
+            with vendor_precision(arithmetic_on_gpu(left, precision).name):
                 return outer_tensors(left, right, a, d, tiled)
         found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
         return found.to(grad.dtype)

@@ -16,22 +16,23 @@ import torch
 from torch import Tensor
 
 from ...errors import PlanError
-from ..cuda.dtypes import PRECISIONS, allows_tf32, check_precision, name_of, vendor_precision
+from ..cuda.dtypes import allows_tf32, check_precision, factored_precision, vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
 from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.trials.lesson import LearningExecutor
 from ..plans import AUTO, planned
-from ..request import FACTORED_DTYPES, Layout, Request, layout_of
+from ..precision import Arithmetic
+from ..request import Layout, Request, layout_of
 from ..structured.block_low_rank import BlockLowRank
 from ..structured.chain import FactorChain
 from .processor import HALVES, as_array
 
 
-def request_dtype(x: Tensor, precision: str | None) -> str:
-    """Return the dtype of a request for products of this tensor on a GPU; a precision applies to float32 only."""
-    return PRECISIONS[precision] if precision and x.dtype == torch.float32 else name_of(x, FACTORED_DTYPES)
+def arithmetic_on_gpu(x: Tensor, precision: str | None) -> Arithmetic:
+    """Return the arithmetic of products of this tensor on a GPU; a precision applies to float32 only."""
+    return Arithmetic(str(x.dtype).removeprefix("torch."), factored_precision(x, precision))
 
 
 def run(
@@ -78,11 +79,11 @@ def _checked(x: Tensor, factors: Sequence[Tensor], structure: FactorChain) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Repeat:
-    """An executor that has run a product with all checks, the shapes of the factors, and the dtype of its request."""
+    """An executor that has run a product with all checks, the factors' shapes, and the arithmetic of its request."""
 
     executor: Any
     shapes: tuple[tuple[int, ...], ...]
-    dtype: str
+    arithmetic: str
 
     def now(self) -> Any:
         """Return the executor of the next call; None if it would learn where nothing may be learned."""
@@ -125,7 +126,7 @@ def _on_gpu(
     if tf32 is None:
         product: Tensor = executor.again(factors, x)
         return product
-    with vendor_precision(known.dtype):
+    with vendor_precision(known.arithmetic):
         product = executor.again(factors, x)
     return product
 
@@ -151,17 +152,18 @@ def _checked_on_gpu(
     _checked(x, factors, structure)
     request = gpu_request(structure, x, last, strategy, precision)
     executor: Any = planned(request, AUTO, None, strategy)[1]
-    with vendor_precision(request.dtype):
+    with vendor_precision(request.arithmetic):
         product: Tensor = executor.run(factors, x)
     if x is given and hasattr(executor, "again"):
-        plan_cache.put(key if allowed() else (_SETTLED, key), _Repeat(executor, structure.factor_shapes, request.dtype))
+        repeat = _Repeat(executor, structure.factor_shapes, request.arithmetic)
+        plan_cache.put(key if allowed() else (_SETTLED, key), repeat)
     return product
 
 
 def gpu_request(structure: FactorChain, x: Tensor, last: bool, strategy: str | None, precision: str | None) -> Request:
     """Return the request of a product on a GPU."""
     layouts = _given_layout(tensor_layout(x), x.shape, structure), Layout.COLUMNS if last else Layout.ROWS
-    return _request(structure, x.shape[1], request_dtype(x, precision), "cuda", layouts, extra_bytes_for(strategy))
+    return _request(structure, x.shape[1], arithmetic_on_gpu(x, precision), "cuda", layouts, extra_bytes_for(strategy))
 
 
 def _given_layout(found: Layout, shape: Sequence[int], structure: FactorChain) -> Layout:
@@ -173,10 +175,18 @@ def _given_layout(found: Layout, shape: Sequence[int], structure: FactorChain) -
 
 @lru_cache(maxsize=512)
 def _request(
-    structure: FactorChain, n: int, dtype: str, device: str, layouts: tuple[Layout, Layout], max_extra_bytes: int
+    structure: FactorChain,
+    n: int,
+    arithmetic: Arithmetic,
+    device: str,
+    layouts: tuple[Layout, Layout],
+    max_extra_bytes: int,
 ) -> Request:
     """Return the request; the same object has its hash computed."""
-    return request_of(structure, n, dtype, device=device, layouts=layouts, max_extra_bytes=max_extra_bytes)
+    dtype, precision = arithmetic
+    return request_of(
+        structure, n, dtype, device=device, layouts=layouts, max_extra_bytes=max_extra_bytes, precision=precision
+    )
 
 
 def _on_processor(
@@ -188,7 +198,7 @@ def _on_processor(
     found = Layout.ROWS if {0, 1} & {*matrix.shape} else layout_of(matrix)
     layouts = _given_layout(found, matrix.shape, structure), Layout.COLUMNS if last else Layout.ROWS
     extra = extra_bytes_for(strategy)
-    request = _request(structure, matrix.shape[1], matrix.dtype.name, "cpu", layouts, extra)
+    request = _request(structure, matrix.shape[1], Arithmetic(matrix.dtype.name), "cpu", layouts, extra)
     product = planned(request, AUTO, None, strategy)[1].run(arrays, matrix)
     result = torch.from_numpy(product.T if last else product)
     result = result.to(x.dtype) if x.dtype in HALVES else result

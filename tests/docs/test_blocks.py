@@ -18,6 +18,7 @@ blocks_of, masked, matches, run_page = blocks.blocks_of, blocks.masked, blocks.m
 ROOT = Path(lcma.__file__).resolve().parent
 PAGES = [
     "README.md",
+    "docs/index.md",
     "docs/trust.md",
     *sorted(
         str(path.relative_to(ROOT))

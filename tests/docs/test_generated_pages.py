@@ -1,9 +1,12 @@
 """Pages that are generated from the code: commands, public names, formats, benchmarks."""
 
 import json
+import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
 
 import lcma
@@ -21,6 +24,7 @@ def extension(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
     yield
     for name in (
+        "accessible",
         "api_pages",
         "check_links",
         "cli_pages",
@@ -44,6 +48,12 @@ def test_every_command_and_every_option_has_its_place(extension):
                 for option in (*param.opts, *param.secondary_opts):
                     assert not option.startswith("-") or option in pages[name]
         assert f"[lcma {name}]({name}.md)" in pages["index"]
+        listed = pages[name].partition("## Arguments")[2] or pages[name].partition("## Options")[2]
+        lines = listed.splitlines()
+        assert not [line for line in lines if line.startswith(":") and len(line) < 5]
+        assert ("## Arguments" in pages[name]) == any(isinstance(param, click.Argument) for param in command.params)
+        outside = re.sub(r"```.*?```|`[^`]*`", "", pages[name], flags=re.S)
+        assert not re.search(r"(?<![\w-])--\w", outside), "an option in prose is code, as it is typed"
 
 
 def test_every_public_name_has_a_page(extension):
@@ -88,6 +98,29 @@ def test_the_table_of_formats_states_names_conventions_and_writers():
         if (cells := [part.strip() for part in line[1:-1].split("|")])
     }
     assert rows == {name: (format_.CONVENTION, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
+
+
+def test_every_picture_has_a_caption_below_it():
+    pictures = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        if not {"_build", "generated"} & set(page.parts):
+            for line, below in pairwise([*page.read_text().splitlines(), ""]):
+                if line.startswith("!["):
+                    pictures += 1
+                    assert re.match(r"\*\w", below), f"{page.name}: {line}"
+    assert pictures > 8
+
+
+def test_boxes_that_scroll_and_captions_of_the_navigation_are_reached_from_the_keyboard(extension):
+    from accessible import change
+
+    context = {
+        "body": '<div class="table-wrapper docutils"><pre>x</pre></div>',
+        "furo_navigation_tree": '<p class="caption" role="heading">',
+    }
+    change(None, "page", "page.html", context, None)
+    assert context["body"] == '<div tabindex="0" class="table-wrapper docutils"><pre tabindex="0">x</pre></div>'
+    assert context["furo_navigation_tree"] == '<p class="caption" role="heading" aria-level="2">'
 
 
 def test_settings_of_all_walks_and_formats_are_shown(extension):

@@ -39,7 +39,8 @@ def run_checks(request):
 def compile_kernel(tmp_path):
     """compile_kernel(kernel, types, constants, options, aligned=(), capability=90): Triton's kernel without a GPU.
 
-    Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch would find.
+    Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch would find. A
+    tuple has a tuple of types, and (name, i) in `constants` is its element i.
     Gives what was compiled, and registers and bytes of stack of a thread.
     """
 
@@ -48,12 +49,23 @@ def compile_kernel(tmp_path):
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
 
-        place = kernel.arg_names.index
-        types = {**dict.fromkeys(kernel.arg_names, "i32"), **types, **dict.fromkeys(constants, "constexpr")}
+        place, paths = kernel.arg_names.index, ((key,) if isinstance(key, str) else key for key in constants)
+        values = {(place(name), *rest): value for (name, *rest), value in zip(paths, constants.values(), strict=True)}
+
+        def signature(path, kind):
+            if isinstance(kind, tuple):
+                return tuple(signature((*path, i), one) for i, one in enumerate(kind))
+            return "constexpr" if path in values else kind
+
+        def hinted(path, kind):
+            if isinstance(kind, tuple):
+                return [found for i, one in enumerate(kind) for found in hinted((*path, i), one)]
+            return [] if kind == "constexpr" or kind.startswith("tensordesc") else [path]
+
+        types = {name: signature((place(name),), types.get(name, "i32")) for name in kernel.arg_names}
         known = [name for name in kernel.arg_names if aligned == "all" or name in aligned]
-        known = [name for name in known if name not in constants and not types[name].startswith("tensordesc")]
-        hints = {(place(name),): [["tt.divisibility", 16]] for name in known}
-        source = ASTSource(kernel, types, {(place(name),): value for name, value in constants.items()}, hints)
+        hints = {path: [["tt.divisibility", 16]] for name in known for path in hinted((place(name),), types[name])}
+        source = ASTSource(kernel, types, values, hints)
         made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
         tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
         path.write_bytes(made.asm["cubin"])

@@ -14,6 +14,7 @@ from lcma.kernels.cuda import half  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
+from lcma.kernels.precision import fields_of  # noqa: E402
 from lcma.kernels.request import structures_of  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
@@ -92,7 +93,7 @@ def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch
     ],
 )
 def test_the_schemes_that_a_call_considers_by_itself(dtype, sizes, side, names):
-    request = Request(*sizes, dtype, device="cuda", structures=structures_of(Triangle(side)))
+    request = Request(*sizes, **fields_of(dtype), device="cuda", structures=structures_of(Triangle(side)))
     found = decision_for(request, machine=Machine("cuda", h200(), CudaCostModel(h200())))
     proposed = [one.candidate for one in found.proposals]
     assert {one.label for one in proposed if one.strategy == "scheme"} == names

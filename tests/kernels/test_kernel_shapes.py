@@ -1,4 +1,4 @@
-"""Every load and store of a Triton kernel states the shape of what it moves, as `# [M, K]`."""
+"""Each load and store of a Triton kernel states the shape of what it moves, as `# [M, K]`, each loop its invariant."""
 
 import ast
 import re
@@ -8,29 +8,71 @@ import pytest
 
 from lcma import kernels
 
-KERNELS = sorted(Path(kernels.__file__).parent.rglob("*_kernel.py"))
-SHAPE = re.compile(r"# .*\[.*\]")
+SHAPE = re.compile(r"# .*(\[.*\]|one number)")
+COMMENT = re.compile(r"^\s*# \S")
 
 
-def moves(tree):
-    """The statements that load or store."""
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return):
-            calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
-            if any(isinstance(call, ast.Attribute) and call.attr in ("load", "store") for call in calls):
-                yield statement
+def is_kernel(node):
+    return isinstance(node, ast.FunctionDef) and "triton.jit" in map(ast.unparse, node.decorator_list)
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_every_load_and_store_has_its_shape(path):
-    lines = path.read_text().splitlines()
-    found = list(moves(ast.parse("\n".join(lines))))
-    without = [one.lineno for one in found if not any(map(SHAPE.search, lines[one.lineno - 2 : one.end_lineno]))]
-    assert not without
+def kernels_of(text):
+    return [node for node in ast.walk(ast.parse(text)) if is_kernel(node)]
 
 
-def test_a_statement_without_a_shape_is_found():
-    tree = ast.parse("x = tl.load(a + i)\ny = x + 1\nc.store([0, 0], y)\nreturned = f(tl.load(b))\n")
-    assert [one.lineno for one in moves(tree)] == [1, 3, 4]
-    assert not SHAPE.search("x = tl.load(a[0])  # not a shape")
-    assert SHAPE.search("x = tl.load(a)  # [M, K]")
+FILES = [path for path in sorted(Path(kernels.__file__).parent.rglob("*.py")) if kernels_of(path.read_text())]
+
+
+def header(statement):
+    """The last line of a statement without the statements in it."""
+    body = getattr(statement, "body", None)
+    return body[0].lineno - 1 if body else statement.end_lineno
+
+
+def moves(statement):
+    """Whether a statement, without the statements in it, loads or stores."""
+    parts = [*getattr(statement, "body", []), *getattr(statement, "orelse", [])]
+    inside = {id(one) for part in parts for one in ast.walk(part)}
+    calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call) and id(one) not in inside)
+    return any(isinstance(call, ast.Attribute) and call.attr in ("load", "store") for call in calls)
+
+
+def unexplained(text):
+    """The lines of loads and stores without a shape beside or above them, and of loops without a comment above them."""
+    lines, found = text.splitlines(), []
+    for statement in (one for kernel in kernels_of(text) for one in ast.walk(kernel) if isinstance(one, ast.stmt)):
+        above, own = lines[statement.lineno - 2], lines[statement.lineno - 1 : header(statement)]
+        shaped = any(map(SHAPE.search, own)) or (COMMENT.match(above) and SHAPE.search(above))
+        is_loop = isinstance(statement, ast.For | ast.While)
+        if (not is_kernel(statement) and moves(statement) and not shaped) or (is_loop and not COMMENT.match(above)):
+            found.append(statement.lineno)
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_shapes_and_invariants_are_stated(path):
+    assert not unexplained(path.read_text())
+
+
+def test_all_files_of_kernels_are_read():
+    assert {path.name for path in FILES} >= {path.name for path in Path(kernels.__file__).parent.rglob("*_kernel.py")}
+
+
+KERNEL = """
+@triton.jit
+def kernel(a, c):
+    # total: the sum over the first i rows.
+    for i in range(4):
+        total += tl.load(a + i)  # [M]
+    # [M]
+    tl.store(c, total)
+"""
+
+
+def test_a_missing_shape_or_invariant_is_found():
+    assert unexplained(KERNEL) == []
+    assert unexplained(KERNEL.replace("i)  # [M]", "i)")) == [6]
+    assert unexplained(KERNEL.replace("    # [M]\n", "")) == [7]
+    assert unexplained(KERNEL.replace("    # total: the sum over the first i rows.\n", "")) == [4]
+    assert unexplained(KERNEL.replace("range(4)", "range(tl.load(c))")) == [5]
+    assert unexplained(KERNEL.replace("@triton.jit", "@other")) == []

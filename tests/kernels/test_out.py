@@ -77,7 +77,7 @@ def of_tensors():
     yield "matrix times vector", partial(lcma.matmul, a, b[0])
     yield "over Z", partial(lcma.matmul, a.long(), b.long(), ring="Z")
     yield "int128", partial(lcma.matmul, a.long(), b.long(), ring="Z", out_dtype="int128")
-    request = request_of(a, b, "float32")
+    request = request_of(a, b)
     yield "vendor", partial(VendorExecutor().run, a, b)
     yield "vendor of a batch", partial(VendorExecutor(strict=True).run, three, b)
     yield "padded", partial(TensorExecutor(request, padded_product(), 1).run, a, b)

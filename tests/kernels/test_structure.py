@@ -78,7 +78,8 @@ def test_the_triangle_of_a_request(side, upper, shared):
     if shared and side != "out":
         pytest.skip("only a result is that of a matrix with its own transpose")
     triangle = Triangle(side, upper, shared)
-    request = Request(8, 8, 8, structures=structures_of(triangle), shared=shared)
+    request = Request(8, 8, 8, structures=structures_of(triangle))
+    assert request.shared == shared
     assert request.triangle == triangle
     assert not request.is_dense
     assert request.mask is None

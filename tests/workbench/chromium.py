@@ -3,9 +3,11 @@
 import json
 import os
 import select
+import shutil
 import subprocess
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium")
+"""None where it is not installed."""
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowRight": 39, " ": 32}
 FLAGS = (
     "--headless",
@@ -90,7 +92,8 @@ class Browser:
             self.events.append(self._message())
 
     def js(self, expression):
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of an expression, or of what it promises."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 

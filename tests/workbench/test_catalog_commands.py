@@ -1,11 +1,14 @@
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lcma
+from lcma.workbench.catalogue_filter import FIELDS
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -16,7 +19,7 @@ def test_compose_builds_proves_and_keeps(run, tmp_path):
     assert out.splitlines()[0] == "4x6x6:105 product"
     assert "rank 105; best known 105, certified" in out
     assert lcma.load(tmp_path / "c.json")[0].target.name == "4x6x6"
-    assert json.loads(run("list", "--json", "--target", "4x6x6")[1])[0]["rank"] == 105
+    assert json.loads(run("list", "--json", "4x6x6")[1])[0]["rank"] == 105
     data = json.loads(run("compose", "6x4x6", "--json", "--dry-run")[1])
     assert (data["rank"], data["composition"]["how"]) == (105, "scheme")
     code, out, _ = run("compose", "7x7x7", "--add", "--explain")
@@ -73,8 +76,8 @@ def test_list_records_and_filters(run):
     assert [row["schemes"] for row in rows if row["target"] == "2x2x2"] == [2]
     assert "gap" in run("list", "--records")[1]
     assert run("list", "--records", "--csv")[1].startswith("target,ring")
-    assert all(entry["ternary"] for entry in json.loads(run("list", "--ternary", "--json")[1]))
-    assert "eca-stage1" in run("list", "--ternary")[1]
+    assert all(entry["ternary"] for entry in json.loads(run("list", "--where", "ternary", "--json")[1]))
+    assert "eca-stage1" in run("list", "--where", "ternary")[1]
 
 
 def test_pickled_arrays_are_added_and_converted_only_when_allowed(run, tmp_path):
@@ -105,3 +108,47 @@ def test_shells_complete_commands_and_options(monkeypatch, capfd):
     monkeypatch.setenv("_LCMA_COMPLETE", "zsh_source")
     assert subprocess.run([sys.executable, "-m", "lcma"]).returncode == 0
     assert capfd.readouterr().out.startswith("#compdef lcma")
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        (("kind=paper", "half=0"), {"strassen", "laderman"}),
+        (("target=2x2x2", "shared<16"), {"winograd"}),
+        (("target=3x3x3", "gap=0", "growth<500", "source~Laderman"), {"laderman"}),
+        (("target=2x7x10", "largest>1", "gap<0", "exponent<2.86"), {"2x7x10-r107"}),
+        (("target=2x2x2", "coefficients=-1, 1", "proof~exact", "nonzeros<=36"), {"strassen"}),
+        (("target=4x4x4:tri-left", "one-level<0.454", "recursive>=0.4444", "kind=paper"), {"eca-stage2"}),
+        (("command~2x2x3", "full=11", "known=11", "additions>0", "origin!=user", "ring=Z"), {"2x2x3-r11"}),
+        (("name=strassen", "ternary", "digest~cde70"), {"strassen"}),
+        (("name=strassen", "ternary=no"), set()),
+        (("name=strassen", "recursive>0"), set()),  # it has no half products
+    ],
+)
+def test_a_list_is_filtered_by_what_pages_show(run, filters, names):
+    wanted = [word for one in filters for word in ("--where", one)]
+    assert {row["name"] for row in json.loads(run("list", "--json", *wanted)[1])} == names
+
+
+def test_every_field_of_filters_is_tried_and_documented():
+    lines = Path(__file__).read_text().partition("def test_a_list_is_filtered")[0]
+    page = (Path(lcma.__file__).parent / "docs" / "how-to" / "query.md").read_text()
+    for name in FIELDS:
+        assert re.search(rf'"{name}["=<>!~]', lines), name
+        assert f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rank<=x", "'x' is no number, and rank is one"),
+        ("rank~2", "rank is a number; ~ looks for a part of a text"),
+        ("addition<5", "did you mean additions"),
+        ("zzz=1", "the fields are additions, coefficients"),
+        ("<5", "'<5' is no filter; write FIELD<=VALUE"),
+    ],
+)
+def test_a_wrong_filter_is_refused_in_one_line(run, text, said):
+    code, out, err = run("list", "--where", text)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err

@@ -35,7 +35,7 @@ def mine(home):
 
 
 def test_a_full_disk_hides_no_scheme(mine):
-    listed = _on_a_full_disk("list", "--origin", "user", "--json")
+    listed = _on_a_full_disk("list", "--where", "origin=user", "--json")
     assert [row["digest"] for row in json.loads(listed.stdout)] == [mine]
     assert _on_a_full_disk("show", "mine").returncode == 0
     for arguments in (["compose", "2x2x10", "--add"], ["rename", "mine", "yours"], ["remove", "mine"]):
@@ -85,7 +85,7 @@ def _only_of_a_copy(folder):
 
 def test_what_can_not_be_read_is_said(home, run):
     (home / "data" / "catalog.db").mkdir(parents=True)
-    code, out, err = run("list", "--origin", "user")
+    code, out, err = run("list", "--where", "origin=user")
     assert (code, out, err.count("\n")) == (3, "", 1)
     assert str(home / "data" / "catalog.db") in err
 

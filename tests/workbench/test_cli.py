@@ -12,7 +12,7 @@ from lcma.home import data_folder
 from lcma.schemes_db.formats import lcma_json, written
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
-from lcma.workbench.demo import NEXT
+from lcma.workbench.demo import NEXT, break_even, multiply
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -111,8 +111,8 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     code, out, _ = run("list")
     assert code == 0
     assert "eca-stage1" in out
-    assert json.loads(run("list", "--json", "--target", "2x2x2")[1])[0]["name"] == "strassen"
-    assert run("list", "--csv", "--ring", "Q")[1].startswith("name,target")
+    assert json.loads(run("list", "--json", "2x2x2")[1])[0]["name"] == "strassen"
+    assert run("list", "--csv", "--where", "ring=Q")[1].startswith("name,target")
     code, out, _ = run("show", "eca-stage1")
     assert code == 0
     assert "29/64 = 0.4531" in out
@@ -131,7 +131,7 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     code, out, _ = run("add", composed, "--name", "mine", "--source", "a test")
     assert (code, out.startswith("added mine <4x4x4:49 over Z>")) == (0, True)
     assert run("add", composed)[1].startswith("not kept, there already")
-    assert "mine" in run("list", "--origin", "user")[1]
+    assert "mine" in run("list", "--where", "origin=user")[1]
     assert run("export", "--all", "--out", tmp_path / "all")[0] == 0
     (written,) = (tmp_path / "all").iterdir()
     assert lcma.load(written)[0].name == "mine"
@@ -158,7 +158,7 @@ def test_add_is_all_or_nothing(run, files):
     code, _, err = run("add", files["good"], files["wrong"])
     assert code == 1
     assert "nothing was added" in err
-    assert json.loads(run("list", "--json", "--origin", "user")[1]) == []
+    assert json.loads(run("list", "--json", "--where", "origin=user")[1]) == []
     assert run("add", files["good"], files["good"], "--name", "x")[0] == 2
 
 
@@ -326,7 +326,7 @@ def test_lcma_json_is_a_fixed_point(run, tmp_path):
 
 def test_search_certifies_what_it_finds_and_keeps_what_adds_something(run, tmp_path):
     def listed():
-        return json.loads(run("list", "--json", "--origin", "user")[1])
+        return json.loads(run("list", "--json", "--where", "origin=user")[1])
 
     code, out, _ = run("search", "2x2x2", "--rank", 7, "--seed", 3, "--out", tmp_path / "run")
     assert code == 0
@@ -362,9 +362,10 @@ def test_search_says_what_it_can_not_do(run):
 def test_the_demo_goes_the_whole_road(run):
     code, out, _ = run("demo", "--size", 128, "--rounds", 2)
     assert code == 0
-    for text in ("from 27 products to 23", "all 2560 equations hold", "strassen, 2 levels", "eca-stage1"):
+    for text in ("from 27 products to 23", "all 2560 equations hold", "strassen, 2 levels", "eca-stage1", "break-even"):
         assert text in out
-    kept = json.loads(run("list", "--json", "--origin", "user")[1])
+    assert "best" not in out
+    kept = json.loads(run("list", "--json", "--where", "origin=user")[1])
     assert (kept, out.count("not kept: ")) == ([], 2)  # the shipped schemes are as good
     picture = data_folder() / "demo.svg"
     assert f"The speeds as a picture: {picture}" in out
@@ -372,6 +373,27 @@ def test_the_demo_goes_the_whole_road(run):
     assert [line.split(":", 1)[1].strip() for line in out.splitlines()[-3:]] == [line for _, line in NEXT]
     words = [part.split() for _, line in NEXT for part in line.replace(">", "&&").split("&&")]
     assert all(part[1] in cli.COMMANDS for part in words if part[0] == "lcma")
+
+
+@pytest.mark.parametrize(
+    ("speeds", "said"),
+    [
+        ((0.4, 0.65, 0.9), "no scheme gains at 4096 on this machine: the fastest, a, has 0.90 times"),
+        ((0.4, 1.3, 1.01), "the break-even is above 4096 rows"),
+        ((0.92, 1.12, 1.2), "a gains at 4096: 1.20 times the library's speed; the break-even is at about 1448 rows"),
+        ((1.1, 0.82, 1.22), "the break-even is at about 2896 rows"),
+        ((1.1, 1.2, 1.3), "the break-even is below 1024 rows"),
+    ],
+)
+def test_the_demo_says_where_schemes_begin_to_gain(speeds, said):
+    assert said in break_even([(side, "a", each) for side, each in zip((1024, 2048, 4096), speeds, strict=True)])
+
+
+def test_the_demo_leaves_out_what_would_take_too_long(capsys):
+    title, bars = multiply(256, 1, ends=0.0)
+    assert "128 x 128 is left out: it would take more than a minute" in capsys.readouterr().out
+    assert title.startswith("64 x 64 float32 product: speed over ")
+    assert set(bars) >= {"numpy", "strassen, 1 level"}
 
 
 def test_plans_of_nothing_and_of_threads_that_were_not_measured(run):

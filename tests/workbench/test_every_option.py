@@ -48,8 +48,8 @@ def options_of(name: str) -> list[click.Option]:
 
 
 def is_explained(option: click.Option) -> bool:
-    """Return whether the reference has a line on an option, or on its name in the help of `lcma` itself."""
-    return bool((option.help or "").strip()) or option.opts[0] in re.findall(r"--[a-z-]+", cli.help or "")
+    """Return whether the reference has a line on an option."""
+    return bool((option.help or "").strip())
 
 
 def is_tested(command: str, option: click.Option, files: tuple[frozenset[str], ...]) -> bool:

@@ -68,7 +68,7 @@ def test_ctrl_c_ends_a_command_in_time(run, home, tmp_path, name):
     assert seconds <= LIMIT, err
     assert "Traceback" not in err
     assert err.strip() or code < 0, "nothing said what went on"
-    assert run("list", "--origin", "user", "--json")[0] == 0
+    assert run("list", "--where", "origin=user", "--json")[0] == 0
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, home,
     code, _, _, err = interrupted(command, tmp_path, seconds=12.0)
     assert code == 130, err
     written = (tmp_path / "run" / "found.jsonl").read_text().splitlines()
-    listed = json.loads(run("list", "--origin", "user", "--target", "2x2x3", "--json")[1])
+    listed = json.loads(run("list", "--where", "origin=user", "2x2x3", "--json")[1])
     digests = {entry["digest"] for entry in listed}
     assert 1 <= len(digests) <= len(written)
     assert run("verify", tmp_path / "run" / "found.jsonl", "-q")[0] == 0

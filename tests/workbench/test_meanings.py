@@ -28,7 +28,7 @@ def test_a_name_that_means_something_else_is_refused_on_the_way_in(name, sheared
     for arguments in (("add", plain, "--name", name), ("add", plain, named)):
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n"), name in err) == (3, "", 1, True)
-    assert run("list", "--origin", "user", "--json")[1] == "[]\n"
+    assert run("list", "--where", "origin=user", "--json")[1] == "[]\n"
     assert run("add", plain, "--name", "mine")[0] == 0
     assert run("rename", "mine", name)[0] == 3
     assert run("add", plain, "--name", name)[0] == 3  # as an alias

@@ -280,7 +280,7 @@ def test_plan_explains_products_in_8_bits(run, no_gpu):
     code, _, err = run("plan", *sizes, "fp8-vendor")
     assert (code, one_line(err), "multiples of 128" in err) == (3, True, True)
     code, _, err = run("plan", 64, 64, 64, "--dtype", "fp8")
-    assert (code, one_line(err), "fp8 is not supported" in err) == (3, True, True)
+    assert (code, one_line(err), "precision fp8 is of products of floats on a GPU" in err) == (3, True, True)
 
 
 def test_plan_knows_the_published_machines(run, no_gpu):

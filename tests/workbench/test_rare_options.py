@@ -10,7 +10,7 @@ from lcma.kernels import safetensors
 
 def test_list_is_cut_at_a_rank(run):
     ranks = [row["rank"] for row in json.loads(run("list", "--json")[1])]
-    found = [row["rank"] for row in json.loads(run("list", "--max-rank", "23", "--json")[1])]
+    found = [row["rank"] for row in json.loads(run("list", "--where", "rank<=23", "--json")[1])]
     assert max(ranks) > 23
     assert sorted(found) == sorted(rank for rank in ranks if rank <= 23)
 

@@ -72,14 +72,14 @@ def test_a_dry_run_says_the_way_and_the_memory(run):
     assert re.search(r"the walks take \d+\.\d MiB", err)
     assert "5x5x5:93 over Z: from rank 129 of 5x5x5" in run("search", "5x5x5", "--dry-run")[1]
     assert "4x5x5:76 -> 5x5x5:93" in run("search", "5x5x5", "--start", "best", "--dry-run")[1]
-    assert run("list", "--origin", "user", "--json")[1].strip() == "[]"
+    assert run("list", "--where", "origin=user", "--json")[1].strip() == "[]"
 
 
 def test_starts_and_ladders_by_name(run):
     code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--ladder", "2x3x3:15", "--steps", 50_000, "--seed", 1)
     assert code == 0
     assert re.search(r"by way of <2x3x3:1[45] over Z2> [0-9a-f]{12}\nfound <3x3x3:23 over Z2>", out)
-    kept = json.loads(run("list", "--origin", "user", "--json")[1])
+    kept = json.loads(run("list", "--where", "origin=user", "--json")[1])
     assert {"3x3x3"} <= {entry["target"] for entry in kept} <= {"2x3x3", "3x3x3"}
     shown = run("show", next(entry["digest"] for entry in kept if entry["target"] == "3x3x3"))[1]
     assert "extension along m, flip walk" in shown
@@ -228,7 +228,7 @@ def test_solve_answers_in_words_and_codes(run):
     )
     code, out, _ = run("solve", "1x2x2", "--rank", 4, "--json")
     assert (code, json.loads(out)["answer"]) == (0, "found")
-    assert json.loads(run("list", "--json", "--origin", "user")[1])[0]["rank"] == 4
+    assert json.loads(run("list", "--json", "--where", "origin=user")[1])[0]["rank"] == 4
     assert run("solve", "2x2x2", "--rank", 7, "--time", "0.0001s")[0] == 1
     assert run("solve", "9x9x9", "--rank", 7)[0] == 3
 

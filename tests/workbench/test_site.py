@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import math
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -20,6 +21,7 @@ from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
 from lcma.workbench.site import build, build_site
+from lcma.workbench.site.facts import origin_of
 from lcma.workbench.site.fronts import fewest_additions, front_plot, records
 from lcma.workbench.site.heat import heat_maps
 from lcma.workbench.site.listing import listing
@@ -148,7 +150,7 @@ def test_large_schemes_are_cut_and_say_so(site):
 
 def test_pictures_show_every_coefficient_with_its_value(site):
     def marks(text):
-        return text.partition("<tbody>")[2].partition("</tbody>")[0]
+        return text.partition('id="products"')[2].partition("<tbody>")[2].partition("</tbody>")[0]
 
     out = site[0] / "out" / "schemes"
     strassen = lcma.resolve("strassen")[0]
@@ -314,6 +316,43 @@ def test_the_folder_of_rows_must_be_there(run, tmp_path):
     assert (code, out) == (2, "")
     assert "is no folder" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_page_begins_with_origin_name_certificate_and_files(site):
+    out = site[0] / "out" / "schemes"
+    for name, origin in {
+        "strassen": "Published: V. Strassen, Gaussian elimination",
+        "2x2x3-r11": "Our own search: lcma search 2x2x3 --ring Z2",
+        "3x3x3-r23-additions": "Our own search: ",
+        "winograd": "Source: S. Winograd",
+    }.items():
+        digest = lcma.resolve(name)[0].digest
+        text = next(out.glob(f"*{digest[:16]}.html")).read_text()
+        places = [text.index(part) for part in (origin, "Its shortest name", 'id="certificate"', 'id="products"')]
+        assert places == sorted(places)
+        call = re.search(r"Its shortest name: <code>(.*?)</code>", text)[1]
+        assert lcma.resolve(call)[0].digest == digest
+        assert len(call) <= len(name)
+
+
+def test_every_shipped_scheme_names_its_source_or_its_run():
+    with Catalog.in_memory() as catalog:
+        schemes = [catalog.find(entry.digest)[0] for entry in catalog.entries()]
+    origins = [origin_of(scheme.provenance) for scheme in schemes]
+    assert {heading for heading, _ in origins} == {"Published", "Source", "Our own search", "Origin"}
+    assert not [text for _, text in origins if text in ("", "nothing was recorded", "our own search")]
+
+
+def test_a_site_inside_documentation_links_to_it(tmp_path, few_pages):
+    link = '">Documentation</a>'
+    with Catalog.in_memory() as catalog:
+        build_site(tmp_path / "catalogue", catalog)
+        assert link not in (tmp_path / "catalogue" / "index.html").read_text()
+        (tmp_path / "objects.inv").touch()
+        build_site(tmp_path / "catalogue", catalog)
+    assert f'href="../index.html{link}' in (tmp_path / "catalogue" / "index.html").read_text()
+    for page in (tmp_path / "catalogue" / "schemes").glob("*.html"):
+        assert f'href="../../index.html{link}' in page.read_text()
 
 
 def test_provenance_is_shown_as_steps(site):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
 from ..contenders import MAX_ERROR
-from ..products import require_memory, within_memory
+from ..products import factored_request, require_memory, within_memory
 from ..timing import Contest, CudaClock, Timing, in_turns
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
@@ -99,9 +99,7 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
         VerificationError: a result is wrong; nothing was timed.
         PlanError: there is too little memory.
     """
-    from ...kernels.factored import request_of
-
-    request = request_of(structure, n, dtype, device=options.device)
+    request = factored_request(structure, n, dtype, device=options.device)
     forms, reasons = forms_of(request, options.seed, say)
     seconds = medians({name: form.call for name, form in forms.items()}, n, options, say)
     rivals = [seconds[name] for name in (DENSE, COMPILED) if name in seconds]
@@ -146,9 +144,9 @@ def medians(
 def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
     """Run every form of a GPU that can run on operands without data, for `Case.ahead`."""
     from ...kernels.cuda.bench import CudaBench
-    from ...kernels.factored import UNLIMITED, request_of
+    from ...kernels.factored import UNLIMITED
 
-    request = request_of(structure, n, dtype, device="cuda", max_extra_bytes=UNLIMITED)
+    request = factored_request(structure, n, dtype, device="cuda", max_extra_bytes=UNLIMITED)
     a, b, out = CudaBench().operands(request, 0, blank=True)
     for name in FORMS:
         with suppress(PlanError):

@@ -101,11 +101,11 @@ def _schemes() -> tuple[str, ...]:
 
 
 def _request(a: Tensor, b: Tensor, triangle: Any) -> Request:
-    from ...kernels.cuda.dtypes import name_of
+    from ...kernels.cuda.dtypes import precision_of
     from ...kernels.cuda.requests import request_of
     from ...kernels.request import structures_of
 
-    return request_of(a, b, name_of(a), structures=structures_of(triangle))
+    return request_of(a, b, precision_of(a), structures=structures_of(triangle))
 
 
 def _gate_ahead() -> None:

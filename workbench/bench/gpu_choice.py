@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...home import write_atomic
+from ...kernels.precision import arithmetic_of
 from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
@@ -75,7 +76,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 
     require_measured_gpu()
-    request = request_of(*blank(dtype, sizes), dtype)
+    request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)
     chosen = plan_of(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
     first: dict[tuple[float, ...], FlatChain] = {}

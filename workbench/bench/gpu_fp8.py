@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...errors import PlanError, VerificationError
+from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
 from .gpu_launch import graphed
 from .gpu_products import Sizes, Truth, blank, operands, paired
@@ -60,7 +61,9 @@ def executors(sizes: Sizes) -> dict[str, Any]:
     found = {}
     for name in NAMES:
         try:
-            found[name] = plan_for(Request(*sizes, "fp8", device="cuda", static="B"), strategy=name).build()
+            found[name] = plan_for(
+                Request(*sizes, "bfloat16", device="cuda", static="B", precision=FP8), strategy=name
+            ).build()
         except PlanError:
             continue
     return found

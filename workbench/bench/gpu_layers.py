@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...kernels.planning.workloads import Layer, sample
+from ...kernels.precision import arithmetic_of
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_launch import graphed
 from .gpu_products import RATES, SPENT, Sizes, Tensor, ahead, checked, error_of, operands, paired
@@ -43,7 +44,7 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
 
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
-    return Contest(a, b, dtype, plan_of(ProductRecipe(), request_of(a, b, dtype)))
+    return Contest(a, b, dtype, plan_of(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))
 
 
 def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say) -> Figures:

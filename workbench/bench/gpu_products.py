@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import VerificationError
+from ...kernels.precision import TF32, arithmetic_of
 from ..gpu_monitor import GpuMonitor
 from ..timing import Contest, CudaClock
 from .case import Say
@@ -37,10 +38,10 @@ def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
     from ...kernels.cuda.machine import require_device
 
     require_device()
-    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
     generator = torch.Generator("cuda").manual_seed(seed)
     m, k, n = sizes
-    real = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+    real = getattr(torch, arithmetic_of(dtype).dtype)
     a, b = (torch.randn(shape, generator=generator, device="cuda", dtype=real) for shape in ((m, k), (k, n)))
     return a, b
 
@@ -49,9 +50,9 @@ def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tens
     """Return the like of `operands`, optionally stored by columns, without data."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
     m, k, n = sizes
-    real = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+    real = getattr(torch, arithmetic_of(dtype).dtype)
     if columns:
         a, b = (torch.empty(shape, device="meta", dtype=real).t() for shape in ((k, m), (n, k)))
     else:

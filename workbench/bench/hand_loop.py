@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import VerificationError
+from ...kernels.precision import TF32, arithmetic_of
 
 BLOCK_SECONDS = 0.02
 """Seconds of a block of the vendor's calls, at least one call."""
@@ -51,13 +52,14 @@ def operands(device: str, kind: str, dtype: str, shape: list[int], seed: int) ->
         return (lambda: lcma.matmul(a, b)), {"numpy": lambda: np.matmul(a, b)}, (lambda: None)
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-    plain = torch.float32 if dtype in ("tf32", "fp32-accurate") else getattr(torch, dtype)
+    stored, precision = arithmetic_of(dtype)
+    torch.backends.cuda.matmul.allow_tf32 = precision == TF32
+    plain = getattr(torch, stored)
     generator = torch.Generator("cuda").manual_seed(seed)
     x, y = (torch.randn(size, generator=generator, device="cuda", dtype=plain) for size in ((m, k), (k, n)))
-    precision = "fp32-accurate" if dtype == "fp32-accurate" else None
+    chosen = None if precision == TF32 else precision
     ours: Any = lcma.matmul
-    return (lambda: ours(x, y, precision=precision)), {"torch": lambda: torch.matmul(x, y)}, torch.cuda.synchronize
+    return (lambda: ours(x, y, precision=chosen)), {"torch": lambda: torch.matmul(x, y)}, torch.cuda.synchronize
 
 
 def run(task: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,9 @@ def permutation_share(request: Request, pattern: Pattern) -> float:
     """
     a, b, c, d = pattern.sizes
     gathered = KroneckerSparse.of(Pattern(a * d, b, c, 1))
-    plain = request_of(gathered, request.n, request.dtype, BATCH_LAST, device=request.device)
+    plain = request_of(
+        gathered, request.n, request.dtype, BATCH_LAST, device=request.device, precision=request.precision
+    )
     bench, calls = bench_for(request), {}
     for name, one in (("whole", replace(request, max_extra_bytes=0)), ("multiplied", plain)):
         operands = bench.operands(one, 0)

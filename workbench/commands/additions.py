@@ -17,7 +17,7 @@ from ...search import Additions, fewest_additions
 from ...verify import certify
 from ..destination import claim, write
 from ..help import Command
-from ..options import Duration
+from ..options import Duration, seed_option
 from ..output import print_json, print_table
 from ..pools import pool_argument
 
@@ -36,7 +36,7 @@ from ..pools import pool_argument
     type=Duration(),
     help="How long to try. Default: 10s; with --all no time, else for each format.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option("--as-is", is_flag=True, help="Use the given schemes only: no walks to others of the same rank.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for the walks.")
 @click.option(

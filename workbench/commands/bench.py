@@ -16,7 +16,7 @@ from ..bench_report import newest_rows
 from ..destination import claim, claim_folder
 from ..help import Command
 from ..options import Choice, Duration
-from ..output import print_json, print_table
+from ..output import json_option, print_json, print_table
 from ..products import Device
 from ..progress import Progress
 
@@ -61,7 +61,7 @@ from ..progress import Progress
     "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
 )
 @click.option("--dry-run", is_flag=True, help="List the rows and measure nothing.")
-@click.option("--json", "as_json", is_flag=True)
+@json_option
 def command(
     suite: str | None,
     patterns: tuple[str, ...],

@@ -17,7 +17,7 @@ from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
 from ..help import Command
 from ..interrupts import Interrupts
-from ..options import Duration
+from ..options import Duration, seed_option
 from ..output import print_json
 from ..progress import COMPILING, Progress
 
@@ -28,7 +28,7 @@ from ..progress import COMPILING, Progress
 @click.option(
     "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after this time.")
 @click.option(
     "--jobs",

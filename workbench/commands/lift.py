@@ -7,7 +7,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
 from ..help import Command
-from ..options import Duration
+from ..options import Duration, seed_option
 from ..output import print_json
 from ..pools import pool_argument
 
@@ -15,7 +15,7 @@ from ..pools import pool_argument
 @click.command("lift", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option("--ring", default="Z", show_default=True, help="Z, or Q, which allows fractions.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option("--sparse", is_flag=True, help="Go to a sparse basis first: more ternary lifts of dense schemes.")
 @click.option(
     "--walk", "walks", type=click.IntRange(0), default=0, show_default=True, help="Neighbours to try for -1, 0, 1."

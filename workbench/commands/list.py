@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import click
@@ -11,8 +11,8 @@ from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
+from ..catalogue_filter import FIELDS, OPERATORS, Candidate, Filter, selected
 from ..help import Command
-from ..options import Choice
 from ..output import print_csv, print_json, print_table
 
 _COLUMNS = (
@@ -44,11 +44,15 @@ _RECORD_COLUMNS = (
 
 @click.command("list", cls=Command)
 @click.argument("target", metavar="[TARGET]", required=False)
-@click.option("--target", "same_target", metavar="TARGET", help="Only this target, such as 3x3x3 or 4x4x4:tri-out.")
-@click.option("--ring", metavar="RING", help="Only this ring.")
-@click.option("--max-rank", type=int, help="Only schemes of at most this rank.")
-@click.option("--origin", type=Choice(["shipped", "user"]), help="Only shipped schemes, or only the user's own.")
-@click.option("--ternary", is_flag=True, help="Only schemes with coefficients in {-1, 0, 1}.")
+@click.option(
+    "--where",
+    "filters",
+    metavar="FILTER",
+    type=Filter(),
+    multiple=True,
+    help="Only schemes of which this holds, such as 'rank<=23', ternary, ring=Z2, origin=user or name~sparse "
+    f"(again for another). Fields: {', '.join(FIELDS)}. Operators: {' '.join(OPERATORS)}, ~ for a part of a text.",
+)
 @click.option(
     "--records", is_flag=True, help="One row a target and ring: the lowest rank, and its gap to the best known."
 )
@@ -56,25 +60,15 @@ _RECORD_COLUMNS = (
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
     target: str | None,
-    same_target: str | None,
-    ring: str | None,
-    max_rank: int | None,
-    origin: str | None,
-    ternary: bool,
+    filters: tuple[Callable[[Candidate], bool], ...],
     records: bool,
     as_json: bool,
     as_csv: bool,
 ) -> None:
     """List the schemes of the catalogue."""
-    if target and same_target and target != same_target:
-        raise click.UsageError(f"TARGET is {target} and --target is {same_target}; give one of them")
-    target = target or same_target
-    wanted_target = parse_target(target).name if target else None
-    wanted_ring = parse_ring(ring).name if ring else None
+    wanted = parse_target(target).name if target else None
     with Catalog.open() as catalog:
-        entries = catalog.entries(wanted_target, wanted_ring, max_rank, origin)
-    if ternary:
-        entries = [entry for entry in entries if entry.ternary]
+        entries = selected(catalog, catalog.entries(wanted), filters)
     if not entries:
         click.echo("lcma: no scheme of the catalogue fits; `lcma search TARGET` looks for one", err=True)
     if as_json and not records:

@@ -8,7 +8,7 @@ import click
 
 from ...errors import PlanError
 from ..help import Command
-from ..output import print_json, print_table
+from ..output import json_option, print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
-@click.option("--json", "as_json", is_flag=True)
+@json_option
 def command(
     arguments: tuple[str, ...],
     product: ProductOptions,
@@ -62,7 +62,7 @@ def command(
         decision = decision_for(request, chosen, levels, strategy=strategy, machine=machine)
     found = explanation(decision, strategies(device.kind))
     if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
-        known = f"profile {machine.profile.id} has no rates of {request.dtype} products"
+        known = f"profile {machine.profile.id} has no rates of {request.arithmetic} products"
         mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
         raise PlanError(f"{known}; {mend}, or choose another --dtype")
     if as_json:

@@ -12,17 +12,17 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.costs import full_and_half
 from ...search import Recombined, recombine
 from ..help import Command
-from ..options import Duration
-from ..output import print_json
+from ..options import Duration, seed_option
+from ..output import json_option, print_json
 from ..pools import pool_argument
 from ..progress import Progress
 
 
 @click.command("recombine", cls=Command)
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+@json_option
 def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) -> None:
     """Combine the products of several schemes into the cheapest scheme.
 

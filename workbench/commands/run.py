@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import PlanError
+from ...kernels.precision import arithmetic_of
 from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..help import Command
 from ..kronecker import run_product
-from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, file_of, read_operand, write_product
+from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
 from ..output import json_option, tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, causal_name, within_memory
@@ -111,14 +112,14 @@ def _run(
     chosen = planned_scheme(text, causal is not None)
     device.require()
     left, right = (read_operand(file).converted(product.dtype) for file in (a, b))
-    if left.dtype != right.dtype:
-        raise PlanError(f"{a} is {left.dtype} and {b} is {right.dtype}; convert both with --dtype")
+    if left.arithmetic != right.arithmetic:
+        raise PlanError(f"{a} is {left.arithmetic} and {b} is {right.arithmetic}; convert both with --dtype")
     held = "int32" if left.dtype == "int8" else left.dtype  # int8 is multiplied into int32
     if out is not None:
         check_destination(out, held)
     with device.current():
         x, y = _placed(left, device, causal, 0), _placed(right, device, causal, 1)
-        request = _request(x, y, left.dtype, device, causal, product.max_abs)
+        request = _request(x, y, left.arithmetic, device, causal, product.max_abs)
         from ...kernels import plan_for
 
         plan = plan_for(request, chosen, levels, strategy=strategy)
@@ -139,25 +140,26 @@ def _placed(operand: Operand, device: Device, product: str | None, side: int) ->
     """The operand on its device, transposed where the formula of a causal product says so."""
     matrix: Any = operand.matrix
     if device.kind == "cuda":
-        matrix = to_gpu(operand.matrix, operand.dtype, operand.file)
+        matrix = to_gpu(operand.matrix, operand.arithmetic, operand.file)
     return matrix.swapaxes(-1, -2) if product is not None and "^T" in FACTORS[product][side] else matrix
 
 
-def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, max_abs: int | None) -> Request:
+def _request(x: Any, y: Any, arithmetic: str, device: Device, product: str | None, max_abs: int | None) -> Request:
     from ...kernels import Request
     from ...kernels.request import structures_of
     from ...kernels.structure import DENSE
     from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
+    dtype, precision = arithmetic_of(arithmetic)
     structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
         held = "bfloat16" if dtype == "bfloat16" else None
-        if dtype in (*AS_FLOAT32, "fp8"):
-            raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
+        if precision is not None:
+            raise PlanError(f"dtype {arithmetic} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
     from ...kernels.cuda.requests import request_of
 
-    return request_of(x, y, dtype, max_abs=max_abs, structures=structures)
+    return request_of(x, y, precision, max_abs=max_abs, structures=structures)
 
 
 def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> Told:
@@ -168,5 +170,5 @@ def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> Told:
         return f"check: {f'{wrong} of {truth.size} entries are wrong' if wrong else 'exact'}", {"correct": not wrong}
     ours = relative_error(request, product, truth)
     theirs = relative_error(request, true_product(request, scheme, a, b, wide=False), truth)
-    line = f"check: relative error {ours:.2e} against float64 (classical {request.plain_dtype}: {theirs:.2e})"
-    return line, {"correct": ours <= MAX_ERROR[request.dtype], "relative_error": ours, "classical_error": theirs}
+    line = f"check: relative error {ours:.2e} against float64 (classical {request.dtype}: {theirs:.2e})"
+    return line, {"correct": ours <= MAX_ERROR[request.arithmetic], "relative_error": ours, "classical_error": theirs}

@@ -27,7 +27,7 @@ from ..cluster_options import cluster_options, cluster_settings
 from ..finds import best_finds, composition_line, print_result, spent_line
 from ..help import Command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration
+from ..options import Choice, Duration, seed_option
 from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 from ..schemes import scheme_argument
@@ -43,7 +43,7 @@ from ..schemes import scheme_argument
 @click.option(
     "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option(
     "--seeds", type=click.IntRange(1), help="The number of runs, with seeds from --seed on; prints a table of results."
 )

@@ -8,7 +8,7 @@ from ...schemes_db import parse_target
 from ...schemes_db.catalog import Catalog
 from ...search import solve
 from ..help import Command
-from ..options import Duration
+from ..options import Duration, seed_option
 from ..output import print_json
 from ..progress import Progress
 
@@ -17,7 +17,7 @@ from ..progress import Progress
 @click.argument("target", metavar="TARGET")
 @click.option("--rank", type=click.IntRange(1), required=True, help="The number of products.")
 @click.option("--ring", default="ZT", show_default=True, help="Z2, or ZT for coefficients -1, 0, 1.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
 @click.option("--prove", is_flag=True, help="Order the products: quicker to a proof that there is none.")
 @click.option("--json", "as_json", is_flag=True, help="The answer as JSON.")

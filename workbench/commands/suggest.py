@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...kernels.precision import fields_of
 from ..exact import exact_request_of, ring_option
 from ..help import Command
 from ..kronecker import LAYOUT, show_rows, suggested_rows
 from ..matrix_files import MADE
 from ..options import Choice
-from ..output import print_json, print_table
+from ..output import json_option, print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
-@click.option("--json", "as_json", is_flag=True)
+@json_option
 def command(
     sizes: tuple[int, ...],
     density: float | None,
@@ -71,7 +72,7 @@ def command(
     if ring is not None:
         request = exact_request_of((sizes[0], sizes[1], sizes[2]), ring, device)
     else:
-        request = Request(sizes[0], sizes[1], sizes[2], dtype, device=device.kind)
+        request = Request(sizes[0], sizes[1], sizes[2], device=device.kind, **fields_of(dtype))
     with device.current():
         machine = machine_of(request, profile)
         decision = decision_for(request, machine=machine)

@@ -11,7 +11,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import Command
-from ..output import print_json, print_table
+from ..output import json_option, print_json, print_table
 from ..product_options import ProductOptions, product_options, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
-@click.option("--json", "as_json", is_flag=True)
+@json_option
 def command(
     scheme: str,
     named: str | None,
@@ -106,7 +106,13 @@ def command(
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, request)
-    about |= {"dtype": request.dtype, "device": str(device), "batch": product.batch, "rounds": rounds}
+    about |= {
+        "dtype": request.dtype,
+        "precision": request.precision,
+        "device": str(device),
+        "batch": product.batch,
+        "rounds": rounds,
+    }
     _show(found, request, about, device, as_json)
 
 
@@ -141,7 +147,7 @@ def _record(digest: str, found: Result, request: Request) -> None:
             return
         for row in found.rows:
             if not row.is_baseline:
-                detail: dict[str, Any] = {"dtype": request.dtype, "size": list(request.shape), **asdict(row)}
+                detail: dict[str, Any] = {"dtype": request.arithmetic, "size": list(request.shape), **asdict(row)}
                 label = f"ratio to {found.baseline}, {row.what}"
                 catalog.measure(digest, label, row.ratio, "x", platform.node(), detail)
 

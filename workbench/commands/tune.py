@@ -12,7 +12,7 @@ from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
 from ..help import Command
 from ..options import Duration
-from ..output import print_json, print_table
+from ..output import json_option, print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import require_memory, sizes_given
 from ..progress import CountedProgress
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
 )
 @click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
-@click.option("--json", "as_json", is_flag=True)
+@json_option
 def command(
     arguments: tuple[str, ...],
     file: Path | None,
@@ -120,7 +120,7 @@ def require_prices(request: Request, machine: Machine) -> None:
 
     if request.device == "cuda" and decision_for(request, machine=machine).baseline.seconds is None:
         mend = "run lcma doctor --profile --device cuda first"
-        raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
+        raise PlanError(f"profile {machine.profile.id} has no rates of {request.arithmetic} products: {mend}")
 
 
 def _tuned(request: Request, top: int, rounds: int, again: bool, progress: CountedProgress) -> dict[str, Any]:
@@ -128,7 +128,8 @@ def _tuned(request: Request, top: int, rounds: int, again: bool, progress: Count
     from ...kernels import machine_for, tune
 
     progress.update(str(request))
-    found: dict[str, Any] = {"request": str(request), "sizes": request.shape, "dtype": request.dtype}
+    found: dict[str, Any] = {"request": str(request), "sizes": request.shape}
+    found |= {"dtype": request.dtype, "precision": request.precision}
     found |= {"device": request.device, "skipped": None, "refused": None, "candidates": []}
     try:
         machine = machine_for(request)

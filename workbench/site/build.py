@@ -13,11 +13,11 @@ from ...schemes_db.drawing import draw
 from ..destination import unwritable
 from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
-from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs_of, provenance_of
+from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, origin_of, proofs_of, provenance_of
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
-from .listing import Listed, damaged_rows, data_script, family, listing
+from .listing import Listed, damaged_rows, data_script, family, listing, shortest_name
 from .pages import STATIC, Pages, read
 
 MAX_KIN = 60
@@ -54,7 +54,9 @@ def build_site(
         SchemeFormatError: a file of results holds what is not a row.
         LcmaError: `out` can't be written.
     """
-    pages, rows = Pages(), {} if results is None else benchmarks(results)
+    # Inside built documentation, of which Sphinx's inventory is the sign, every page links to it.
+    pages = Pages(docs="../index.html" if (out.absolute().parent / "objects.inv").is_file() else None)
+    rows = {} if results is None else benchmarks(results)
     try:
         with replaced(out) as folder:
             damaged = damaged_rows(catalog)
@@ -111,7 +113,11 @@ def _fill(
             "next": listed[position + 1] if position + 1 < len(listed) else None,
         }
         values = page.values(by_digest) | neighbours
-        values |= {"files": files, "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:]}
+        values |= {
+            "files": files,
+            "call": shortest_name(row, catalog),
+            "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:],
+        }
         folder.write(row.page, pages.render("scheme.html", **values))
     return len(listed)
 
@@ -155,6 +161,7 @@ class _Page:
                 for step in self.scheme.provenance.history
             ],
             "kin": [(name, kin[:MAX_KIN], len(kin)) for name, kin in self._families() if kin],
+            "origin": origin_of(self.scheme.provenance),
             "title": self.scheme.name or f"{self.row.label}:{self.row.entry.rank}",
             "runs": not (self.scheme.ring.characteristic or self.scheme.gaussian) and self.scheme.target.is_product,
         }

@@ -83,6 +83,15 @@ def provenance_of(provenance: Provenance) -> list[Fact]:
     return [Fact(label, shown(values[key])) for key, label in _PROVENANCE.items() if values[key] not in (None, "")]
 
 
+def origin_of(provenance: Provenance) -> tuple[str, str]:
+    """Return who published the scheme, or which run of ours found it: a heading and a text."""
+    if provenance.source and provenance.kind != "search":
+        return "Published" if provenance.kind == "paper" else "Source", shown(provenance.source)
+    steps = dict.fromkeys(" ".join([step.do, step.value("target")]).strip() for step in provenance.history)
+    text = provenance.command or ", ".join(steps) or provenance.relation or "nothing was recorded"
+    return "Our own search" if provenance.kind == "search" else "Origin", shown(text)
+
+
 @dataclass(frozen=True)
 class Measured:
     """One measured figure."""

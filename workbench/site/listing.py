@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from ...errors import DamagedRowError
+from ...errors import DamagedRowError, LcmaError
 from ...schemes_db import Target, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import KnownRank, best_known
+from ...schemes_db.resolve import resolve
 from ..schemes import stored_scheme
+
+MAX_NAME = 40
+"""Characters of a name that a page offers to be typed."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,17 @@ def listing(catalog: Catalog, without: Collection[str] = ()) -> list[Listed]:
         )
         for entry in entries
     ]
+
+
+def shortest_name(row: Listed, catalog: Catalog) -> str:
+    """The shortest name by which commands find the scheme: that of its target, its own, or the start of its digest."""
+    entry = row.entry
+    for name in sorted(filter(None, (entry.target, f"{entry.target}:{entry.rank}", entry.name)), key=len):
+        if re.fullmatch(r"[\w.:-]+", name) and len(name) <= MAX_NAME:
+            with suppress(LcmaError):
+                if resolve(name, catalog)[0].digest == entry.digest:
+                    return name
+    return entry.digest[:12]
 
 
 def _kind(target: Target) -> object:

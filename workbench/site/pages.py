@@ -16,13 +16,13 @@ STATIC = ("site.css", "site.js", "verify.js", "verify_page.js")
 
 
 class Pages:
-    """The templates, compiled once a build.
+    """The templates, compiled once a build; `docs` is where the documentation is, from the site's root.
 
     Raises:
         SiteError: Jinja2 is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, docs: str | None = None) -> None:
         try:
             import jinja2
         except ImportError:
@@ -38,7 +38,7 @@ class Pages:
         self._environment.filters["shown"] = shown
         self._environment.filters["signed"] = lambda gap: f"{gap:+g}".replace("-", "\u2212")
         self._environment.filters["size"] = size
-        self._environment.globals["version"] = __version__
+        self._environment.globals |= {"version": __version__, "docs": docs}
 
     def render(self, template: str, **values: Any) -> str:
         """The page that a template makes of the values."""

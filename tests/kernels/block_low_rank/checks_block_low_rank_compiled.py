@@ -42,9 +42,11 @@ CASES |= {
 def decode_case(structure: BlockLowRank, n: int) -> tuple[Any, ...]:
     """The kernel of few columns as one launch on an H200 of bfloat16 operands."""
     launch = launch_of(structure, n, True, 132, DECODE_TILE)
-    ones = {name: 1 for name, size in launch.sizes.items() if size == 1} | {"x_row": 1, "y_row": 1}
+    numbers = launch.numbers | {"x_strides": (1, 2), "y_strides": (2, 1, 2)}
+    ones = {(name, i): 1 for name, sizes in numbers.items() for i, size in enumerate(sizes) if size == 1}
     types = dict.fromkeys(("v", "scales", "u", "x", "z", "y"), "*bf16") | {"counter": "*i32"}
-    constants = launch.constants | ones | {"n": n, "FIRST": True, "LAST": True}
+    types |= {name: ("i32",) * len(sizes) for name, sizes in numbers.items()}
+    constants = {**launch.constants, **ones, "n": n, "FIRST": True, "LAST": True}
     return multiply_few_columns, types, constants, (launch.options["num_warps"], 3)
 
 

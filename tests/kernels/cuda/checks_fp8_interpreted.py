@@ -8,6 +8,7 @@ from lcma.errors import PlanError
 from lcma.kernels.cuda import fp8, fp8_naive
 from lcma.kernels.cuda.fp8_executor import METHODS, Fp8Executor
 from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
@@ -126,7 +127,7 @@ def test_scales_of_another_shape_or_dtype_are_refused():
 
 
 def executor(m, k, n, dtype):
-    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), METHODS["fp8-blocked"], 0)
+    return Fp8Executor(Request(m, k, n, **fields_of(dtype), device="cuda"), METHODS["fp8-blocked"], 0)
 
 
 def test_executors_take_prepared_operands():
@@ -165,8 +166,8 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     from lcma.kernels.torch import dispatch
     from lcma.kernels.torch.recipe import ProductRecipe
 
-    def request_of(a, b, dtype, **more):
-        return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
+    def request_of(a, b, precision, **more):
+        return Request(*a.shape, b.shape[1], "float16", device="cuda", precision=precision, **more)
 
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "request_of", request_of)

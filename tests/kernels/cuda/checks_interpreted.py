@@ -225,7 +225,7 @@ def test_products(method, dtype, names):
         ((11, 7, 5), "scattered"),
     ):
         a, b = drawn((m, k), dtype, order), drawn((k, n), dtype, order)
-        executor = built(nest, request_of(a, b, NAMES[dtype]), method)
+        executor = built(nest, request_of(a, b), method)
         result = executor.run(a, b)
         assert close(result, a, b, LIMITS[dtype])
         out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
@@ -235,7 +235,7 @@ def test_products(method, dtype, names):
         for _ in range(3):  # the second and third are repeated
             assert torch.equal(executor.again(a, b), result)
     a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)
-    request = request_of(a, b, NAMES[dtype])
+    request = request_of(a, b)
     most = 2 * built(nest, request, method).workspace // 3
     smaller = built(nest, replace(request, max_workspace=most), method)
     assert smaller.pieces > 1
@@ -271,7 +271,7 @@ def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
 def test_batches(method, leading):
     torch.manual_seed(2)
     a, b = drawn((*leading[0], 5, 7), torch.float64), drawn((*leading[1], 7, 3), torch.float64)
-    request = request_of(a, b, "float64")
+    request = request_of(a, b)
     result = built(program("strassen"), request, method).run(a, b)
     torch.testing.assert_close(result, a @ b)
     pieces = built(program("strassen"), replace(request, max_workspace=40 * 7 * 64), method)
@@ -303,7 +303,7 @@ def test_a_repetition_without_memory_is_run_in_pieces(monkeypatch):
 
 def test_out_may_be_an_operand_but_not_expanded():
     a = drawn((8, 8), torch.float64)
-    executor = built(program("strassen"), request_of(a, a, "float64"))
+    executor = built(program("strassen"), request_of(a, a))
     expected = a @ a
     torch.testing.assert_close(executor.run(a, a, a), expected)
     with pytest.raises(lcma.PlanError, match="share memory"):
@@ -324,7 +324,7 @@ def test_blocks_that_are_not_wanted_come_out_as_zeros():
 
 def test_less_memory_than_thought(monkeypatch):
     a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
-    executor = built(program("strassen"), request_of(a, b, "float64"))
+    executor = built(program("strassen"), request_of(a, b))
     core = cuda_level(program("strassen"))
     plain, calls = core._piece, []
 
@@ -397,7 +397,7 @@ def make_profile():
 def test_padded_products_write_the_result_and_nothing_else(m, k, n, dtype, order):
     for batch_a, batch_b in (((), ()), ((3,), (3,)), ((3,), ()), ((), (3,))):
         a, b = drawn((*batch_a, m, k), dtype, order), drawn((*batch_b, k, n), dtype, order)
-        request = request_of(a, b, NAMES[dtype])
+        request = request_of(a, b)
         out, canvas = framed((*request.batch, m, n), dtype, "rows" if order == "scattered" else order)
         executor = TensorExecutor(request, padded_product(), 2 if m > 5 else 1)
         assert executor.run(a, b, out) is out

@@ -216,7 +216,7 @@ def test_tf32_is_rounded_to_nearest():
 def test_a_b_that_was_scaled_before_gives_the_same_product():
     torch.manual_seed(9)
     a, b = operands(40, 72, 56, "both")
-    executor = ScaledHalfExecutor(Request(40, 72, 56, "tf32", device="cuda", static="B"), 0)
+    executor = ScaledHalfExecutor(Request(40, 72, 56, device="cuda", precision="tf32", static="B"), 0)
     prepared = executor.prepare(b.mT.contiguous().mT)
     assert executor.fits(prepared.sums)
     assert not executor.fits(b)
@@ -229,7 +229,7 @@ def test_a_b_that_was_scaled_before_gives_the_same_product():
 
 
 def test_the_executor_checks_its_tensors_and_writes_over_an_operand():
-    executor = ScaledHalfExecutor(Request(48, 48, 48, "tf32", device="cuda"), 0)
+    executor = ScaledHalfExecutor(Request(48, 48, 48, device="cuda", precision="tf32"), 0)
     with pytest.raises(PlanError, match="plan again"):
         executor.run(torch.zeros(8, 9), torch.zeros(9, 8))
     with pytest.raises(PlanError, match="out must be"):
@@ -246,7 +246,7 @@ def test_the_executor_checks_its_tensors_and_writes_over_an_operand():
 def test_a_packed_weight_is_scaled_once(monkeypatch):
     torch.manual_seed(11)
     a, b = operands(40, 72, 56, "plain")
-    executor = ScaledHalfExecutor(Request(40, 72, 56, "tf32", device="cuda", static="B"), 0)
+    executor = ScaledHalfExecutor(Request(40, 72, 56, device="cuda", precision="tf32", static="B"), 0)
     monkeypatch.setattr(scaled_half_product, "__defaults__", (None, TILE, PLAIN))
     wanted = executor.run(a, b)
     monkeypatch.setattr(dispatch, "plan_of", lambda *_: SimpleNamespace(build=lambda: executor))
@@ -261,6 +261,6 @@ def test_a_packed_weight_is_scaled_once(monkeypatch):
 def test_without_an_accelerator_for_tiles_the_product_is_the_vendors(monkeypatch):
     monkeypatch.setattr(scaled_half_executor, "missing_accelerator", lambda _: "no accelerator")
     a, b = torch.randn(8, 9), torch.randn(9, 7)
-    executor = ScaledHalfExecutor(Request(8, 9, 7, "tf32", device="cuda"), 0)
+    executor = ScaledHalfExecutor(Request(8, 9, 7, device="cuda", precision="tf32"), 0)
     with pytest.warns(UserWarning, match="no accelerator: the product is the vendor's"):
         assert torch.equal(executor.run(a, b), a @ b)

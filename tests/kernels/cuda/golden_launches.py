@@ -83,7 +83,7 @@ def dense(names: tuple[str, ...], way: CudaMethod, dtype: str, sizes: tuple[int,
     a = empty(*lead[batch][0], m, k, dtype=kind, order=order[0])
     b = empty(*lead[batch][1], k, n, dtype=kind, order=order[1])
     program = arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1]
-    request = replace(request_of(a, b, dtype), device="cuda")
+    request = replace(request_of(a, b), device="cuda")
     machine, scheme = Machine("cuda", h200(), CudaCostModel(h200())), strategies("cuda")["dense", "scheme"]
     candidate = Candidate("dense", "scheme", GivenProgram("/".join(names), program), (("method", way.value),))
     executor: Any = scheme.build(candidate, request, machine)

@@ -101,8 +101,8 @@ def test_products_without_rates_of_their_own_can_be_tuned():
     sizes, ring = (512, 512, 512), exact_ring("GF(1021)")
     for request in (
         Request(*sizes, "int8", device="cuda", max_abs=31),
-        Request(*sizes, "fp8", device="cuda"),
-        Request(*sizes, "fp32-accurate", device="cuda"),
+        Request(*sizes, "bfloat16", device="cuda", precision="fp8"),
+        Request(*sizes, device="cuda", precision="fp32-accurate"),
         Request(*sizes, "int64", device="cuda", ring=ring),
         Request(*sizes, device="cuda"),
     ):

@@ -11,6 +11,7 @@ from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.dense import fp8 as strategies_of_fp8
 from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
+from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 
@@ -20,17 +21,22 @@ torch = pytest.importorskip("torch")
 def decision(dtype, *sizes, strategy=None, **limits):
     m, k, n = sizes * 3 if len(sizes) == 1 else sizes
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    return decide(Request(m, k, n, dtype, device="cuda", **limits), machine, strategies("cuda"), strategy)
+    return decide(
+        Request(m, k, n, **fields_of(dtype), device="cuda", **limits),
+        machine,
+        strategies("cuda"),
+        strategy,
+    )
 
 
-def test_only_the_dtype_asks_for_e4m3():
+def test_only_the_precision_asks_for_e4m3():
     chosen = decision("fp8", 8192)
     assert chosen.plan.candidate.strategy in strategies_of_fp8.NAMES
     assert chosen.baseline.candidate.strategy == "vendor"
     for dtype in ("bfloat16", "float16", "float32", "fp32-accurate"):
         found = decision(dtype, 8192)
         assert not any(one.candidate.strategy in strategies_of_fp8.NAMES for one in found.proposals)
-        with pytest.raises(PlanError, match=f"products in e4m3 are for the dtypes .*, not for {dtype}"):
+        with pytest.raises(PlanError, match=f"products in e4m3 are for the precision fp8, not for {dtype}"):
             decision(dtype, 8192, strategy="fp8-blocked")
 
 
@@ -71,7 +77,7 @@ def test_refusals_name_the_cause(request_of, message):
 
 def test_a_named_scheme_is_refused():
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    request = Request(16384, 16384, 16384, "fp8", device="cuda")
+    request = Request(16384, 16384, 16384, "bfloat16", device="cuda", precision="fp8")
     with pytest.raises(PlanError, match="are of the strategies fp8-vendor and fp8-blocked, without a scheme"):
         plan_for(request, resolve("strassen")[0], 1, machine=machine)
 
@@ -84,7 +90,7 @@ def test_limits_are_respected():
 
 def test_batches_are_the_vendors():
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    batched = Request(4096, 4096, 4096, "fp8", (4,), (4,), "cuda")
+    batched = Request(4096, 4096, 4096, "bfloat16", (4,), (4,), "cuda", precision="fp8")
     found = decide(batched, machine, strategies("cuda"))
     assert (found.is_baseline, found.reason) == (True, "products in e4m3 are of one product, not of a batch")
 
@@ -133,8 +139,8 @@ def test_precision_is_checked():
         lcma.matmul(a.double(), a.double(), precision="fp8")
     with pytest.raises(PlanError, match="leave it out for arrays"):
         lcma.matmul(a.numpy(), a.numpy(), precision="fp8")
-    with pytest.raises(PlanError, match="fp8 is not supported"):
-        Request(8, 8, 8, "fp8")
+    with pytest.raises(PlanError, match="precision fp8 is of products of floats on a GPU; leave it out"):
+        Request(8, 8, 8, "bfloat16", precision="fp8")
 
 
 def test_gradients_are_refused():

@@ -224,8 +224,8 @@ def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
     from lcma.kernels.torch import dispatch
     from lcma.kernels.torch.recipe import ProductRecipe
 
-    def request_of(a, b, dtype, **more):
-        return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
+    def request_of(a, b, precision, **more):
+        return Request(*a.shape, b.shape[1], "int8", device="cuda", precision=precision, **more)
 
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "require_device", lambda index: None)

@@ -5,12 +5,13 @@ import pytest
 from lcma.kernels import Candidate, Machine, Plan, Profile, Request, Stage, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.planning.planner import gains
+from lcma.kernels.precision import fields_of
 
 NONE = Profile("none", "test")
 
 
 def plan(seconds, dtype="float32", product=(1024, 1024, 1024), size=8192):
-    request = Request(size, size, size, dtype, device="cuda")
+    request = Request(size, size, size, **fields_of(dtype), device="cuda")
     strategy = strategies("cuda")["dense", "vendor"]
     stages = Stage("Combine A", 0, 0, 0.0), Stage("products", 0, 0, seconds, product)
     machine = Machine("cuda", NONE, CudaCostModel(NONE))

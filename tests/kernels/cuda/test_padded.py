@@ -5,6 +5,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.kernels import Request, decision_for
 from lcma.kernels.planning.wisdom import Wisdom, WisdomRecord, class_of, sizes_of
+from lcma.kernels.precision import fields_of
 
 torch = pytest.importorskip("torch")
 
@@ -19,7 +20,7 @@ def test_products_of_any_sizes_are_right(m, k, n, dtype):
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(m, k, generator=generator).to(getattr(torch, dtype))
     b = torch.randn(k, n, generator=generator).to(a.dtype)
-    executor = TensorExecutor(request_of(a, b, dtype), padded_product(), 1)
+    executor = TensorExecutor(request_of(a, b), padded_product(), 1)
     truth = a.double() @ b.double()
     for right in (b, executor.prepare(b)):
         error = torch.linalg.norm(executor.run(a, right).double() - truth) / torch.linalg.norm(truth)
@@ -46,10 +47,13 @@ def test_only_what_the_sizes_ask_for_is_copied(monkeypatch):
 def test_sizes_off_the_segments_are_not_left_to_the_vendor(dtype, least):
     """An H200 took 2.8 to 5.9 (half precision), 2.0 to 3.2 and 1.1 to 1.3 times the padded product's time."""
     for sizes in ((4096, 4301, 4096), (4096, 4096, 4301), (4301, 4301, 4301)):
-        decision = decision_for(Request(*sizes, dtype, device="cuda"))
+        decision = decision_for(Request(*sizes, **fields_of(dtype), device="cuda"))
         assert decision.plan.candidate.strategy != "vendor"
         assert decision.baseline.seconds / decision.seconds > least
-        assert decision_for(Request(*sizes, dtype, device="cuda"), strategy="padded").seconds >= decision.seconds
+        assert (
+            decision_for(Request(*sizes, **fields_of(dtype), device="cuda"), strategy="padded").seconds
+            >= decision.seconds
+        )
 
 
 def test_refusals_say_why():
@@ -58,7 +62,7 @@ def test_refusals_say_why():
         ((64, 65, 64), "float32", "full rate"),
     ):
         with pytest.raises(PlanError, match=message):
-            decision_for(Request(*sizes, dtype, device="cuda"), strategy="padded")
+            decision_for(Request(*sizes, **fields_of(dtype), device="cuda"), strategy="padded")
     with pytest.raises(PlanError, match="bytes of workspace"):
         decision_for(Request(4301, 4301, 4301, "bfloat16", device="cuda", max_workspace=1 << 20), strategy="padded")
     bounded = Request(4301, 4301, 4301, "bfloat16", device="cuda", max_workspace=60 << 20)

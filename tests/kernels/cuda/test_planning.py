@@ -19,6 +19,7 @@ from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.precision import fields_of
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Target
 
@@ -265,7 +266,10 @@ def test_layers_of_tf32_are_slower_than_cubes():
 
 def test_the_choice_follows_the_size(h200):
     def chosen(size, dtype, profile=h200, **limits):
-        found = decision_for(Request(size, size, size, dtype, device="cuda", **limits), machine=machine(profile))
+        found = decision_for(
+            Request(size, size, size, **fields_of(dtype), device="cuda", **limits),
+            machine=machine(profile),
+        )
         source = found.plan.candidate.source
         assert (source is None) == (found.plan.candidate.strategy == "vendor")
         return found, () if source is None else tuple(level.scheme for level in source.levels)

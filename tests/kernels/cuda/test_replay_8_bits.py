@@ -65,7 +65,7 @@ def int8_request(sizes, form, checked):
 
 
 def fp8_request(sizes):
-    return Request(*map(int, sizes.split("x")), "fp8", device="cuda", static="B")
+    return Request(*map(int, sizes.split("x")), "bfloat16", device="cuda", static="B", precision="fp8")
 
 
 def int8_seconds(request):

@@ -11,13 +11,19 @@ from lcma.kernels.families import strategies
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.strategy import Candidate
+from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 
 MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
 
 
 def decision(dtype, sizes, strategy=None, **limits):
-    return decide(Request(*sizes, dtype, device="cuda", **limits), MACHINE, strategies("cuda"), strategy)
+    return decide(
+        Request(*sizes, **fields_of(dtype), device="cuda", **limits),
+        MACHINE,
+        strategies("cuda"),
+        strategy,
+    )
 
 
 @pytest.mark.parametrize("sizes", [(8192, 8192, 8192), (16384, 4096, 11264), (20480, 7168, 2048)])
@@ -54,7 +60,7 @@ def test_a_static_b_is_scaled_once():
     ],
 )
 def test_refusals_give_the_reason(sizes, limits, reason):
-    request = Request(*sizes, "tf32", device="cuda", **limits)
+    request = Request(*sizes, device="cuda", precision="tf32", **limits)
     strategy = CudaScaledHalf()
     assert reason in strategy.can_run(Candidate("dense", "scaled-half"), request, MACHINE)
     assert decision("tf32", sizes, **limits).plan.candidate.strategy != "scaled-half"
@@ -68,7 +74,7 @@ def test_short_products_and_short_sums_are_left_to_the_vendor(sizes):
 @pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (8192, 4096, 11264), (16384, 1536, 7168)])
 @pytest.mark.parametrize("static", [None, "B"])
 def test_a_bound_is_at_most_the_price(sizes, static):
-    request = Request(*sizes, "tf32", device="cuda", static=static)
+    request = Request(*sizes, device="cuda", precision="tf32", static=static)
     strategy = CudaScaledHalf()
     (proposal,) = strategy.propose(request, MACHINE)
     price = sum(stage.seconds for stage in strategy.predict(proposal.candidate, request, MACHINE))

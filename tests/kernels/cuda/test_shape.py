@@ -13,6 +13,7 @@ from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.cuda.padded import PaddedProduct
 from lcma.kernels.cuda.shape import LINE, MOST_ADDED, SEGMENT, Shape, block_sizes
 from lcma.kernels.dense.given import GivenProgram
+from lcma.kernels.precision import fields_of
 from lcma.schemes_db import Target
 from lcma.schemes_db.straightline import program_of
 
@@ -92,7 +93,10 @@ def test_the_padded_product_of_the_vendor_is_rounded_to_segments():
     ("dtype", "k", "block"), [("bfloat16", 6120, 2048), ("tf32", 3060, 1024), ("float64", 1530, 512)]
 )
 def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(dtype, k, block):
-    program, request = program_of(lcma.resolve("3x3x3")[0]), Request(5000, k, 4000, dtype, device="cuda")
+    program, request = (
+        program_of(lcma.resolve("3x3x3")[0]),
+        Request(5000, k, 4000, **fields_of(dtype), device="cuda"),
+    )
     candidate = Candidate("dense", "scheme", GivenProgram("3x3x3", program), (("method", "batched"),))
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
     strategy, level = strategies("cuda")["dense", "scheme"], cuda_level(program)
@@ -105,7 +109,7 @@ def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(dtype,
     stacks = (slabs[0] * bm * bk + slabs[1] * bk * bn + slabs[2] * bm * bn) * item
     assert strategy.workspace(candidate, request, machine) == stacks
     assert level.prepared_shape(k, 4000, item) == (1, slabs[1], bk, bn)
-    aligned = Request(5000, 3 * block, 4000, dtype, device="cuda")
+    aligned = Request(5000, 3 * block, 4000, **fields_of(dtype), device="cuda")
     (mine,), (other,) = (
         [stage.seconds for stage in strategy.predict(candidate, one, machine) if stage.product]
         for one in (request, aligned)

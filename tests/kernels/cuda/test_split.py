@@ -9,6 +9,7 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
+from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 
 torch = pytest.importorskip("torch")
@@ -16,7 +17,12 @@ torch = pytest.importorskip("torch")
 
 def decision(dtype, size, strategy=None, **limits):
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    return decide(Request(size, size, size, dtype, device="cuda", **limits), machine, strategies("cuda"), strategy)
+    return decide(
+        Request(size, size, size, **fields_of(dtype), device="cuda", **limits),
+        machine,
+        strategies("cuda"),
+        strategy,
+    )
 
 
 def test_only_the_precision_asks_for_halves():
@@ -25,7 +31,7 @@ def test_only_the_precision_asks_for_halves():
     assert chosen.baseline.candidate.strategy == "vendor"
     assert chosen.gain > 2
     assert decision("float32", 8192).plan.candidate.strategy == "scheme"
-    with pytest.raises(PlanError, match="halves are for the dtype fp32-accurate"):
+    with pytest.raises(PlanError, match="halves are for the precision fp32-accurate"):
         decision("float32", 8192, "split")
 
 
@@ -45,5 +51,5 @@ def test_precision_is_checked():
 
 
 def test_the_dtype_is_of_dense_products_on_a_gpu():
-    with pytest.raises(PlanError, match="fp32-accurate is not supported"):
-        Request(8, 8, 8, "fp32-accurate")
+    with pytest.raises(PlanError, match="precision fp32-accurate is of products of floats on a GPU; leave it out"):
+        Request(8, 8, 8, precision="fp32-accurate")

@@ -25,6 +25,7 @@ from lcma.kernels.cuda import flat_program
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
 from lcma.kernels.planning.planner import Decision, decide
+from lcma.kernels.precision import fields_of
 from lcma.kernels.request import structures_of
 from lcma.schemes_db import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
@@ -133,20 +134,20 @@ def _names() -> dict[str, str]:
 
 def _request(row: Row) -> Request:
     triangle = None if row["triangle"] is None else Triangle(**row["triangle"])
-    structured = {} if triangle is None else {"structures": structures_of(triangle), "shared": triangle.shared}
+    structured = {} if triangle is None else {"structures": structures_of(triangle)}
     return Request(
         row["m"],
         row["k"],
         row["n"],
-        row["dtype"],
-        tuple(row["batch_a"]),
-        tuple(row["batch_b"]),
-        row["device"],
-        tuple(map(Layout, row["layouts"])),
-        row["static"],
+        batch_a=tuple(row["batch_a"]),
+        batch_b=tuple(row["batch_b"]),
+        device=row["device"],
+        layouts=tuple(map(Layout, row["layouts"])),
+        static=row["static"],
         max_error=row["max_error"],
         max_workspace=row["max_workspace"],
         max_abs=row["max_abs"],
+        **fields_of(row["dtype"]),
         **structured,
     )
 

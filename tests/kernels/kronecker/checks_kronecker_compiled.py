@@ -12,7 +12,7 @@ from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
 from lcma.kernels.structured.split import SMALL, SPLIT_TILE, UNSCALE_TILE
 from lcma.kernels.structured.split_kernel import split_gathered, unscale_scattered
-from lcma.kernels.structured.tensors import kernel_of
+from lcma.kernels.structured.tensors import INPUT_PRECISIONS, kernel_of
 from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
 from lcma.kernels.structured.transposition import TILES as TRANSPOSED_TILES
 from lcma.kernels.structured.transposition_kernel import transpose_words
@@ -21,7 +21,7 @@ POINTERS = {
     "bfloat16": "*bf16",
     "float16": "*fp16",
     "tf32": "*fp32",
-    "tf32x3": "*fp32",
+    "fp32-accurate": "*fp32",
     "float32": "*fp32",
     "float64": "*fp64",
 }
@@ -65,11 +65,11 @@ CASES = [
 @pytest.mark.parametrize(("dtype", "d", "choice", "first"), CASES)
 def test_a_tile_fits_the_registers_and_the_shared_memory(fitted, dtype, d, choice, first):
     tile = tile_of(dtype, Pattern(1, 128, 128, d), choice)
-    constants = {"PRECISION": dtype if dtype in ("tf32", "tf32x3") else "ieee", "DOUBLE": dtype == "float64", "D": d}
+    constants = {"PRECISION": INPUT_PRECISIONS.get(dtype, "ieee"), "DOUBLE": dtype == "float64", "D": d}
     constants |= {"N": tile.n, "P": tile.p, "Q": tile.q, "J": tile.j, **sides(first, "x", "y")}
     types = dict.fromkeys(("x", "weights", "y"), POINTERS[dtype])
     ptx = fitted(kernel_of(tile), types, constants, tile.warps, tile.stages, FEW_SPILLS).asm["ptx"]
-    if dtype in ("bfloat16", "float16", "tf32", "tf32x3"):
+    if dtype in ("bfloat16", "float16", *INPUT_PRECISIONS):
         assert "mma" in ptx
     if dtype == "float32":
         assert "mma" not in ptx  # strict: scalar units, or it would round to tf32

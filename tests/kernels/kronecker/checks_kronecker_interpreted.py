@@ -14,6 +14,7 @@ from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft, square_dyadic
+from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.outer import outer_blocks, outer_tiled
@@ -30,7 +31,7 @@ from lcma.kernels.structured.transposition import (
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5
-LIMITS = {"float64": 1e-13, "float32": 1e-6, "tf32x3": 1e-6, "tf32": 1e-6, "float16": 2e-3}
+LIMITS = {"float64": 1e-13, "float32": 1e-6, "fp32-accurate": 1e-6, "tf32": 1e-6, "float16": 2e-3}
 
 
 @pytest.fixture(autouse=True)
@@ -73,11 +74,11 @@ def beyond(limit):
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 8), Pattern(3, 5, 4, 1)], ids=str)
 def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, tile):
-    kind = torch.float32 if dtype in ("tf32", "tf32x3") else getattr(torch, dtype)
+    kind = getattr(torch, arithmetic_of(dtype).dtype)
     weights = torch.randn(pattern.parameter_shape, dtype=torch.float64).to(kind)
     full = torch.from_numpy(FactoredMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
     x = torch.randn(pattern.cols, 21, dtype=torch.float64).to(kind)
-    multiply = partial(multiply_tiled, weights, pattern, dtype=dtype, tile=tile.fitted(pattern))
+    multiply = partial(multiply_tiled, weights, pattern, arithmetic=dtype, tile=tile.fitted(pattern))
     check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
 
 
@@ -229,7 +230,7 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
 def test_a_chain_is_multiplied_by_halves():
     patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
     matrix = FactoredMatrix.random(patterns, dtype="float32")
-    request = request_of(matrix.structure, 9, "tf32x3", device="cuda")
+    request = request_of(matrix.structure, 9, precision="fp32-accurate", device="cuda")
     plan = decision_for(request, strategy="split").plan
     factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
     executor = plan.build()

@@ -14,6 +14,7 @@ from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.precision import fields_of  # noqa: E402
 from lcma.kernels.request import Layout, Request  # noqa: E402
 from lcma.kernels.structured import backward, cuda_costs  # noqa: E402
 from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
@@ -99,7 +100,7 @@ def test_views_are_written_in_place_and_nothing_is_copied():
 def test_the_model_chooses_views_batch_last_and_says_why_not_dense():
     structure = KroneckerSparse.of(Pattern(1, 256, 256, 4))
     for dtype in ("float32", "float16", "bfloat16", "tf32", "float64"):
-        decision = decision_for(request_of(structure, 25088, dtype, "bsl", device="cuda"))
+        decision = decision_for(request_of(structure, 25088, **fields_of(dtype), order="bsl", device="cuda"))
         assert decision.plan.candidate.strategy == "strided", dtype
         assert decision.is_baseline
     with pytest.raises(PlanError, match="allow it with max_extra_bytes"):
@@ -132,7 +133,7 @@ MEASURED = [
 
 @pytest.mark.parametrize(("sizes", "dtype", "milliseconds"), MEASURED)
 def test_the_model_ranks_candidates_as_they_were_measured(sizes, dtype, milliseconds):
-    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, dtype, device="cuda")
+    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, **fields_of(dtype), device="cuda")
     machine, predicted = machine_for(request), {}
     for strategy in strategies("cuda").values():
         for candidate in strategy.candidates(request) if strategy.family == "structured" else ():
@@ -162,7 +163,7 @@ def test_a_single_block_is_one_product_on_views(dtype):
     ],
 )
 def test_transposed_products_are_priced_as_an_h200_ran_them(sizes, dtype, milliseconds):
-    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, dtype, device="cuda")
+    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, **fields_of(dtype), device="cuda")
     predicted = {name: 1e3 * decision_for(request, strategy=name).seconds for name in milliseconds}
     assert predicted == pytest.approx(milliseconds, rel=0.3)
     assert decision_for(request).plan.candidate.strategy == min(milliseconds, key=milliseconds.get)
@@ -256,16 +257,16 @@ def test_more_columns_than_32_bits_count_are_planned():
 def test_float32_may_be_three_products_of_tf32():
     """By our kernel, where it is fast enough; the vendor's products stay strict, and dense operands are refused."""
     structure = KroneckerSparse.of(Pattern(64, 64, 64, 1))
-    split = decision_for(request_of(structure, 25088, "tf32x3", device="cuda"))
+    split = decision_for(request_of(structure, 25088, precision="fp32-accurate", device="cuda"))
     strict = decision_for(request_of(structure, 25088, "float32", device="cuda"))
     assert split.plan.candidate.strategy == "tiled"
     assert split.seconds < strict.seconds
     assert split.baseline.seconds == strict.baseline.seconds
     a, b, _ = CudaBench().operands(split.request, 0, blank=True)
     assert {x.dtype for x in (*a, b)} == {torch.float32}
-    with pytest.raises(PlanError, match="tf32x3 is not supported"):
-        request_of(structure, 8, "tf32x3")
-    with pytest.raises(PlanError, match="tf32x3 is not supported"):
+    with pytest.raises(PlanError, match="precision fp32-accurate is of products of floats on a GPU"):
+        request_of(structure, 8, precision="fp32-accurate")
+    with pytest.raises(PlanError, match="dtype tf32x3 is not supported; it is the precision fp32-accurate of float32"):
         Request(8, 8, 8, "tf32x3", device="cuda")
 
 
@@ -274,10 +275,11 @@ def test_float32_may_be_three_products_of_tf32():
     "sizes", [(1, 2, 2, 2048), (2, 48, 48, 4), (4, 128, 128, 16), (1, 512, 512, 4), (64, 64, 64, 1)]
 )
 def test_three_products_are_never_predicted_slower_than_strict_ones(sizes, layout):
-    """Strict kernels meet the bound on the error of tf32x3: they are its candidates, at the same price."""
+    """Strict kernels meet the bound on the error of fp32-accurate: they are its candidates, at the same price."""
     structure = KroneckerSparse.of(Pattern(*sizes))
     strict, split = (
-        decision_for(request_of(structure, 25088, dtype, layout, device="cuda")) for dtype in ("float32", "tf32x3")
+        decision_for(request_of(structure, 25088, order=layout, device="cuda", precision=precision))
+        for precision in (None, "fp32-accurate")
     )
     assert split.plan.seconds <= strict.plan.seconds
     if sizes[1] >= 128:
@@ -299,7 +301,7 @@ def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
         assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
         names.add(tile)
     strategy = strategies("cuda")["structured", "tiled"]
-    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, layout, device="cuda")
+    request = request_of(KroneckerSparse.of(pattern), 1000, order=layout, device="cuda", **fields_of(dtype))
     proposals = strategy.propose(request, machine_for(request))
     assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
     for one in proposals:

@@ -19,7 +19,7 @@ from lcma.kernels.structured.outer import SLAB, outer_blocks  # noqa: E402
 from lcma.kernels.torch import structured_gradients  # noqa: E402
 from lcma.kernels.torch.structured import structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_gradients import structure_of_factor  # noqa: E402
-from lcma.kernels.torch.structured_products import request_dtype  # noqa: E402
+from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
 """24 x 6, two factors; the second has d = 1."""
@@ -125,7 +125,7 @@ def test_autocast_and_halves_round_once():
     assert (halved.float() - truth).norm() < 4e-3 * truth.norm()
 
 
-@pytest.mark.parametrize("precision", ["ieee", "tf32", "tf32x3"])
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "fp32-accurate", "tf32x3"])
 def test_a_precision_is_of_float32_on_a_gpu(precision):
     """The precision reaches a GPU's request; a processor multiplies strictly, under autocast and compile, too."""
     layer, plain = lcma.KSLinear(UP, precision=precision), lcma.KSLinear(UP)
@@ -136,10 +136,11 @@ def test_a_precision_is_of_float32_on_a_gpu(precision):
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(layer(x), plain(x))
     assert f"precision={precision}" in repr(layer)
-    assert request_dtype(x, precision) == {"ieee": "float32"}.get(precision, precision)
-    assert request_dtype(x.half(), precision) == "float16"
-    assert request_dtype(x.double(), precision) == "float64"
-    with pytest.raises(PlanError, match="precision must be one of ieee, tf32, tf32x3"):
+    known = {"ieee": "float32", "tf32x3": "fp32-accurate"}
+    assert arithmetic_on_gpu(x, precision).name == known.get(precision, precision)
+    assert arithmetic_on_gpu(x.half(), precision) == ("float16", None)
+    assert arithmetic_on_gpu(x.double(), precision) == ("float64", None)
+    with pytest.raises(PlanError, match="precision must be one of ieee, tf32, fp32-accurate"):
         lcma.KSLinear(UP, precision="fp32")
     with pytest.raises(PlanError, match="precision must be one of"):
         kronecker_mm(x.T, layer.factors[1], precision="fp32")
@@ -150,7 +151,7 @@ def test_torchs_setting_is_lent_and_given_back():
     for before in (False, True):
         settings.allow_tf32 = before
         try:
-            for dtype, wanted in (("tf32", True), ("tf32x3", False), ("float32", False), ("float16", before)):
+            for dtype, wanted in (("tf32", True), ("fp32-accurate", False), ("float32", False), ("float16", before)):
                 with vendor_precision(dtype):
                     assert settings.allow_tf32 == wanted
                 assert settings.allow_tf32 == before

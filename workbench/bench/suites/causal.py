@@ -104,7 +104,7 @@ def _request(a: Any, b: Any, triangle: Any, out: Any = None) -> Request:
     from ....kernels import Request
     from ....kernels.request import structures_of
 
-    return Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
+    return Request.of(a, b, out, structures=structures_of(triangle))
 
 
 def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:

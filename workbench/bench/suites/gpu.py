@@ -10,6 +10,7 @@ from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ....kernels.cuda.stack import DTYPES as STACKED
+from ....kernels.precision import arithmetic_of
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
@@ -238,7 +239,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands("float32", _square(8192), seed)
-    plan = plan_of(ProductRecipe.parse(TWO), request_of(a, b, "float32"))
+    plan = plan_of(ProductRecipe.parse(TWO), request_of(a, b))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
     out = bilinear_mm(a, b, TWO)
     del out
@@ -310,7 +311,7 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
 
     require_measured_gpu()
     a, b = operands(dtype, _square(size), seed)
-    plan = plan_of(ProductRecipe(), request_of(a, b, dtype))
+    plan = plan_of(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
     checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))
     figures = paired({"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}, _square(size), rounds, say)
     return {

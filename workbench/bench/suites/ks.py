@@ -12,9 +12,10 @@ from typing import Any
 
 from ....errors import PlanError
 from ....home import write_atomic
-from ....kernels.factored import ORDERS, request_of
+from ....kernels.factored import ORDERS
 from ....kernels.kronecker import KroneckerSparse, Pattern
 from ...contenders import Contender, contest_of
+from ...products import factored_request
 from ...schemes import AUTO
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..ks_figures import draw_figures
@@ -76,7 +77,7 @@ def _energy(pattern: Pattern, dtype: str, order: str, options: Options, say: Say
     """Joules of the planner's choice and of the paper's baselines."""
     from ..ks_energy import energy_figures, joules_of
 
-    request = request_of(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
+    request = factored_request(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
     return {**energy_figures(joules_of(request, options.seed, say)), "proxy": pattern.d * pattern.h}
 
 
@@ -86,7 +87,7 @@ def _timed(pattern: Pattern, dtype: str, order: str, options: Options, say: Say)
     from ....kernels.structured.strategy import STRIDED
 
     batch = CPU_BATCH if options.device == "cpu" else BATCH
-    request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
+    request = factored_request(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
     contest = contest_of(request, AUTO, (1,), None, options.seed)
     strided = plan_for(request, strategy=STRIDED).seconds
     some = worth_timing(contest.contenders, pattern, order, strided)
@@ -148,7 +149,7 @@ def _timed_ahead(pattern: Pattern, dtype: str, order: str) -> None:
     from ....kernels import decision_for
     from ....kernels.cuda.bench import CudaBench
 
-    request = request_of(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
+    request = factored_request(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
     a, b, out = CudaBench().operands(request, 0, blank=True)
     executor: Any = decision_for(request).plan.build()
     executor.run(a, b, out)

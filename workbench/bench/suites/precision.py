@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ....kernels.precision import arithmetic_of
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import operands
 from ..picture import ratios
@@ -67,7 +68,7 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
 
     a, b = tensors(dtype, (SIZE, SIZE, SIZE), seed)
     recipe = "/".join([name] * levels)
-    request = request_of(a, b, dtype)
+    request = request_of(a, b, arithmetic_of(dtype).precision)
     bound = error_bound(plan_of(ProductRecipe((name,) * levels), request).candidate.program, request)
     rows = torch.linspace(0, SIZE - 1, 64, device=a.device).long()
     left, right = (x.double().cpu().numpy() for x in (a[rows], b))

@@ -1,0 +1,125 @@
+"""Filters of the catalogue's rows, by every figure that the page of a scheme shows."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import click
+
+from ..errors import did_you_mean
+from ..schemes_db import Certificate, Scheme, costs, parse_ring, parse_target
+from ..schemes_db.catalog import Catalog
+from ..schemes_db.pareto import CatalogueRow
+from ..schemes_db.ranks import best_known
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A row that filters look at; what the row does not hold is read from the catalogue when it is asked for."""
+
+    entry: CatalogueRow
+    catalog: Catalog
+
+    @cached_property
+    def stored(self) -> tuple[Scheme, Certificate]:
+        return self.catalog.find(self.entry.digest)
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.stored[0]
+
+    @property
+    def known(self) -> int | None:
+        found = best_known(parse_target(self.entry.target), parse_ring(self.entry.ring))
+        return found.rank if found else None
+
+
+FIELDS: dict[str, Callable[[Candidate], Any]] = {
+    "additions": lambda row: row.entry.additions,
+    "coefficients": lambda row: ", ".join(map(str, row.scheme.coefficients)),
+    "command": lambda row: row.scheme.provenance.command,
+    "digest": lambda row: row.entry.digest,
+    "exponent": lambda row: costs.exponent(row.scheme),
+    "full": lambda row: row.entry.full_products,
+    "gap": lambda row: None if row.known is None else row.entry.rank - row.known,
+    "growth": lambda row: row.entry.growth,
+    "half": lambda row: row.entry.half_products,
+    "kind": lambda row: row.scheme.provenance.kind,
+    "known": lambda row: row.known,
+    "largest": lambda row: max(abs(factor.values).max() / factor.denominator for factor in row.scheme.factors),
+    "name": lambda row: row.entry.name,
+    "nonzeros": lambda row: row.entry.nonzeros,
+    "one-level": lambda row: float(costs.one_level_cost(row.scheme)),
+    "origin": lambda row: row.entry.origin,
+    "proof": lambda row: ", ".join(row.stored[1].methods),
+    "rank": lambda row: row.entry.rank,
+    "recursive": lambda row: costs.recursive_cost(row.scheme),
+    "ring": lambda row: row.entry.ring,
+    "shared": lambda row: row.entry.additions_cse,
+    "source": lambda row: row.scheme.provenance.source,
+    "target": lambda row: row.entry.target,
+    "ternary": lambda row: row.entry.ternary,
+}
+"""What a filter may name: figures, texts, and `ternary`, which is true or false."""
+
+TEXTS = ("coefficients", "command", "digest", "kind", "name", "origin", "proof", "ring", "source", "target")
+
+PARSED: dict[str, Callable[[str], str]] = {
+    "ring": lambda text: parse_ring(text).name,
+    "target": lambda text: parse_target(text).name,
+}
+"""Texts that are written in several ways, or mean nothing."""
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "~": lambda text, part: part.lower() in text.lower(),
+}
+_FILTER = re.compile(r"\s*([a-z-]+)\s*(?:(<=|>=|!=|=|<|>|~)\s*(.*?)\s*)?", re.S)
+
+
+class Filter(click.ParamType[Callable[[Candidate], bool]]):
+    """FIELD OPERATOR VALUE, or a FIELD that is true."""
+
+    name = "filter"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = _FILTER.fullmatch(value)
+        if not found:
+            self.fail(f"{value!r} is no filter; write FIELD<=VALUE, such as rank<=23 or origin=user", param)
+        name, sign, text = found.groups()
+        if name not in FIELDS:
+            hint = did_you_mean(name, FIELDS) or f"; the fields are {', '.join(FIELDS)}"
+            self.fail(f"a scheme has no {name!r}{hint}", param)
+        compare = OPERATORS[sign or "="]
+        wanted: str | float = text or ""
+        if name == "ternary" or sign is None:
+            wanted = text not in ("no", "false", "0")
+        elif name not in TEXTS:
+            try:
+                wanted = float(text)
+            except ValueError:
+                self.fail(f"{text!r} is no number, and {name} is one", param)
+            if sign == "~":
+                self.fail(f"{name} is a number; ~ looks for a part of a text", param)
+        elif sign in ("=", "!=") and name in PARSED:
+            wanted = PARSED[name](text)
+        read = (lambda row: bool(FIELDS[name](row))) if isinstance(wanted, bool) else FIELDS[name]
+        return lambda row: (own := read(row)) is not None and compare(own, wanted)
+
+
+def selected(
+    catalog: Catalog, entries: Iterable[CatalogueRow], filters: Iterable[Callable[[Candidate], bool]]
+) -> list[CatalogueRow]:
+    """The rows that pass all filters."""
+    filters = tuple(filters)
+    return [entry for entry in entries if all(one(Candidate(entry, catalog)) for one in filters)]
