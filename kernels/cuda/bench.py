@@ -77,7 +77,7 @@ class CudaBench:
         for plan in plans:
             with suppress(PlanError):
                 a, b, out = self.operands(plan.request, 0, blank=True)
-                calls.append(partial(_run_kernels, plan.build(), a, b, out))
+                calls.append(partial(run_kernels, plan.build(), a, b, out))
         compile_ahead(calls, lambda done, known: on_event(f"compiled {done} of {known} kernels"))
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
@@ -108,7 +108,7 @@ class CudaBench:
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
 
 
-def _run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
+def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
     """Run an executor on tensors without data, except the vendor's products, for which torch would import sympy."""
     import torch
     from torch.overrides import TorchFunctionMode

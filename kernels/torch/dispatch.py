@@ -73,7 +73,12 @@ def executor_of(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | No
     found = plan_cache.get(key)
     if found is None:
         request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
-        found = plan_cache.put(key, plan_of(recipe, request, index).build())
+        plan = plan_of(recipe, request, index)
+        if recipe.levels and a.is_cuda:
+            from ..cuda.foreground import compile_now  # the code of schemes is slow to import
+
+            compile_now(plan)
+        found = plan_cache.put(key, plan.build())
     executor: Executor = found
     return executor
 

@@ -12,6 +12,7 @@ from triton.runtime.driver import driver
 
 import lcma
 from lcma.kernels import Candidate, Machine, Request, strategies
+from lcma.kernels.cuda import foreground
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.level import CudaMethod
@@ -19,6 +20,7 @@ from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_o
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
+from lcma.kernels.planning.planner import plan_candidate
 from lcma.kernels.structured import decode
 from lcma.kernels.structured.block_low_rank import LowRank
 
@@ -47,6 +49,25 @@ def product(sizes, dtype, method=CudaMethod.BATCHED, levels=("strassen",)):
     executor = strategies("cuda")["dense", "scheme"].build(candidate, request, machine)
     a, b = (torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape in ((m, k), (k, n)))
     return lambda: executor.run(a, b)
+
+
+def test_a_named_scheme_says_what_is_compiled_and_its_launches_find_it(compilations, monkeypatch, capsys):
+    request = Request(256, 384, 128, "float64", device="cuda")
+    strategy = strategies("cuda")["dense", "scheme"]
+    program = arrangements(levels_of([lcma.resolve("strassen")[0]], 1))[0][1]
+    candidate = Candidate("dense", "scheme", GivenProgram("strassen", program), (("method", "batched"),))
+    plan = plan_candidate(strategy, candidate, request, Machine("cuda", h200(), CudaCostModel(h200())))
+    foreground.compile_now(plan)
+    assert capsys.readouterr().err == ""  # three small kernels are left to their launches
+    monkeypatch.setattr(foreground, "QUICK", 0.01)
+    foreground.compile_now(plan)
+    said = capsys.readouterr().err
+    assert said.startswith("lcma: compiling 3 kernels of scheme strassen, batched, about 0 s")
+    foreground.compile_now(plan)
+    assert capsys.readouterr().err == ""
+    assert compilations == []
+    product((256, 384, 128), "float64")()
+    assert compilations == [True] * 3
 
 
 def test_launches_find_what_was_compiled_ahead(compilations):
