@@ -105,7 +105,7 @@ def test_a_scheme_of_higher_rank_is_a_start():
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"rank": None, "rounds": 1}, "a rank that is wanted, not for 2x2x2"),
+        ({"rank": None, "rounds": 1}, "a rank that is wanted"),
         ({"rank": 7, "ring": "Z2"}, "over Z or Q"),
         ({"rank": 7, "walk": "flip-c3"}, "no walks"),
         ({"rank": 7, "device": "tpu"}, "not on tpu"),
