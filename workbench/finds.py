@@ -13,8 +13,9 @@ from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import best_composition
 from ..schemes_db.costs import additions, full_and_half, nonzeros
-from ..search import Find, Result
+from ..search import Find, Result, score_of
 from ..search.flipgraph.gpu.kernel_cache import KERNELS
+from ..search.groups.product_rank import PREFIX
 from ..search.improve.events import Kept
 
 
@@ -22,6 +23,8 @@ def best_finds(result: Result, count: int) -> Result:
     """Return the result with the best `count` finds: the last round may have found more."""
     if len(result.finds) <= count:
         return result
+    if result.objective.startswith(PREFIX):
+        return replace(result, finds=result.finds[-count:])
     best = sorted(result.finds, key=lambda found: (found.scheme.rank, sum(nonzeros(found.scheme))))
     return replace(result, finds=tuple(best[:count]))
 
@@ -95,6 +98,10 @@ def print_result(result: Result, kept: Iterable[str], start: Scheme | None = Non
         click.echo(f"the lowest was {near!r} {near.digest[:12]}, certified, {next(iter(kept))}")
     elif result.nearest is not None:
         click.echo(f"the lowest was {result.nearest.origin!r}, not lifted: {result.nearest.reason}")
+    if result.objective.startswith(PREFIX) and result.finds:
+        inner = result.objective.removeprefix(PREFIX)
+        lowest = [str(score_of(result.objective, found.scheme)) for found in result.finds]
+        click.echo(f"ranks of the products with {inner}: {', '.join(lowest)}")
     for lost in result.unlifted:
         click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
     if not result.target.is_general:

@@ -14,13 +14,14 @@ from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
 from ..format_moves.registry import MOVES, refuse_moves
+from ..groups.product_rank import PREFIX
 from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine
 from .field_types import check_field_types
-from .objectives import HALF_OBJECTIVES, objective_names
+from .objectives import HALF_OBJECTIVES, refuse_objective
 from .plan import PoolPlan, Setting
 from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_stage
 
@@ -42,6 +43,9 @@ CHAINS_OF_CPU, CHAINS, CHAIN_STEPS = 4, 256, 100
 
 MAX_WALKS_OF_CPU, MAX_WALKS, MAX_STEPS = 1 << 20, 1 << 24, 1 << 36
 """Maximum numbers of walks of a round and of steps of a walk: a round is never interrupted within hours beyond."""
+
+GROUP_WALKS, GROUP_STEPS = 6, 2_000_000
+"""Number of walks of a round for groups, and their steps of cooling."""
 
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")
 """The walks that go through smaller formats on a GPU, even if they are named."""
@@ -126,8 +130,9 @@ class RunConfig:
             self._be_triples()
         if self.method == "least-squares":
             self._be_least_squares()
-        if self.objective not in objective_names():
-            raise unknown_name("objective", self.objective, objective_names())
+        refuse_objective(self.objective)
+        if self.objective.startswith(PREFIX):
+            self._be_groups()
         if self.objective != "rank" and self.rounds is None and self.seconds is None:
             raise PlanError(f"nothing limits a search for better {self.objective}: give rounds or seconds")
         if not len(self.final_target.terms):
@@ -189,6 +194,16 @@ class RunConfig:
         for name, value in (("walk", "flip"), ("ladder", ())):
             object.__setattr__(self, name, value)
 
+    def _be_groups(self) -> None:
+        """Set the fields that a search for groups determines; raise a PlanError if they are set otherwise."""
+        elsewhere = self.device != "cpu" or bool(self.address)
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
+            raise PlanError("a search for groups is over Z, from a ternary start of its target, on this CPU")
+        if self.method != "walks" or self.rank is not None or (self.pool is not None and self.pool.large):
+            raise PlanError("a search for groups has walks and a pool of its own: leave method, rank and pools out")
+        for name, value in (("walk", "flip-zt"), ("ladder", ())):
+            object.__setattr__(self, name, value)
+
     def _be_least_squares(self) -> None:
         """Set the fields that least squares determine; raise a PlanError if they are set otherwise."""
         if not self.final_target.is_general or self.rank is None:
@@ -238,6 +253,8 @@ class RunConfig:
         """Default settings for every format of the run and the walk."""
         if self.method == "lns":
             return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
+        if self.objective.startswith(PREFIX):
+            return (Setting(walkers=GROUP_WALKS, steps=GROUP_STEPS, policy=walk_policy(self.walk)),)
         if self.method == "triples":
             return (Setting(walkers=TRIPLE_WALKS, steps=TRIPLE_STEPS, policy=walk_policy(self.walk)),)
         if self.method == "least-squares":

@@ -12,6 +12,7 @@ from ...schemes_db import Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import lcma_json
 from ...verify import certify
+from ..groups.product_rank import PREFIX
 from .result import Find, Result
 
 SPARE = 1 << 20
@@ -25,12 +26,13 @@ KEPT = "kept"
 def keep(result: Result, start: Scheme | None = None) -> list[str]:
     """Store the finds of a search that add something to the catalogue, with what they came from; see `keep_finds`.
 
-    Where there is none, the nearest scheme takes their place.
+    Where there is none, the nearest scheme takes their place. Finds with more groups of products are stored even if
+    another scheme is as good on its own.
 
     Raises:
         CatalogError: the catalogue can't be written.
     """
-    said = keep_finds(result.finds)
+    said = keep_finds(result.finds, every=result.objective.startswith(PREFIX))
     made = [(step.scheme, step.certificate) for step in result.lineage if KEPT in said]
     if start is not None and start.provenance.kind == "composition" and (KEPT in said or not start.target.is_general):
         made.append((start, certify(start)))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme
 from ...schemes_db.costs import additions, full_and_half, nonzeros
+from ..groups.product_rank import PREFIX, inner_format
 
 Score = Callable[[Scheme], Fraction]
 
@@ -60,6 +61,15 @@ def score_of(name: str, scheme: Scheme) -> Fraction:
     Raises:
         PlanError: the objective is unknown.
     """
-    if name not in _OBJECTIVES:
-        raise unknown_name("objective", name, _OBJECTIVES)
+    if name.startswith(PREFIX):
+        return Fraction(inner_format(name).product_rank(scheme))
+    refuse_objective(name)
     return _OBJECTIVES[name](scheme)
+
+
+def refuse_objective(name: str) -> None:
+    """Raise a PlanError if an objective is unknown."""
+    if name.startswith(PREFIX):
+        inner_format(name)
+    elif name not in _OBJECTIVES:
+        raise unknown_name("objective", name, (*_OBJECTIVES, f"{PREFIX}MxKxN"))

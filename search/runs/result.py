@@ -90,7 +90,7 @@ class Result:
     ladder continued from. `ranks` is the number of walks with each lowest rank. The same seed, walks,
     steps and rounds give the same finds. If there are none, `nearest` is the lowest scheme that the walks
     for the target reached, if it is below their start. `setup` gives the seconds of each task before the
-    walks, which `seconds` excludes.
+    walks, which `seconds` excludes. `objective` is what finds improve.
     """
 
     target: Target
@@ -106,6 +106,7 @@ class Result:
     steps: tuple[Find, ...] = ()
     nearest: Find | Unlifted | None = None
     setup: dict[str, float] = field(default_factory=dict)
+    objective: str = "rank"
 
     def __repr__(self) -> str:
         found = f"{len(self.finds)} found, best {self.best.label}" if self.best else "nothing found"

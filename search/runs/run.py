@@ -14,6 +14,7 @@ from ...schemes_db import Ring, Scheme, Target, Z
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.registry import MOVES
+from ..groups.product_rank import PREFIX
 from .config import RunConfig
 from .engine import engine_of
 from .field_types import check_field_types
@@ -206,6 +207,10 @@ def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
         from ..triples.run import TripleRun
 
         return TripleRun(config, folder)
+    if config.objective.startswith(PREFIX):
+        from ..groups.run import GroupRun
+
+        return GroupRun(config, folder)
     if config.method == "least-squares":
         from ..leastsquares.run import LeastSquaresRun
 

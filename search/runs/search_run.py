@@ -190,6 +190,7 @@ class SearchRun(ABC):
             steps=tuple(step for _, step in self._steps),
             nearest=self._nearest() if nearest and not self._finds else None,
             setup=dict(self._setup),
+            objective=self.config.objective,
         )
 
 

@@ -19,6 +19,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
 from ...search.flipgraph.policy import ORBITS
+from ...search.groups.product_rank import PREFIX
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
@@ -100,7 +101,8 @@ from ..schemes import scheme_argument
 )
 @click.option(
     "--objective",
-    help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients. "
+    help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros, coefficients, or "
+    "groups:MxKxN, the rank of the product with that format if products that share a factor are one. "
     "Default: rank; cost for a mask with half blocks whose rank is not given.",
 )
 @click.option(
@@ -207,13 +209,16 @@ def _config(
     """The run that the options ask for; `policy` has the fields of that name, None where they are not given."""
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
     wanted = parse_target(target)
-    if rank is None:
+    grouped = (objective or "").startswith(PREFIX)
+    if rank is None and not grouped:
         known = best_known(wanted, over)
         rank = known.rank if known else None
 
     def named(text: str) -> Scheme:
         return scheme_argument(text)[0]
 
+    if grouped and start is None:
+        start = "compose"
     first = start_scheme(start or "naive", wanted, over, named) if start or keep else None
     masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
     if masked:

@@ -1,0 +1,1 @@
+"""Search of outer schemes whose products share factors, for products of blocks with a given inner format."""

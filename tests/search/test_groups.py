@@ -1,0 +1,85 @@
+"""Searches for schemes whose products share factors, by the rank of their product with an inner format."""
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.schemes_db.shared_factors import best_groups, classes
+from lcma.schemes_db.shipped import shipped
+from lcma.schemes_db.uneven import inner_products
+from lcma.search import score_of
+from lcma.search.groups.product_rank import inner_format
+from lcma.search.groups.run import GroupRun
+from lcma.search.groups.walk import _state, _terms, walk
+from lcma.search.runs.config import RunConfig
+from lcma.search.terms.ternary import TernaryTerms
+
+
+def test_gains_are_those_of_the_ranks():
+    inner = inner_format("groups:1x2x2")
+    assert inner.rank == 4
+    # Pairs along m are 2x2x2:7 in place of two times 4; along k and n nothing is saved.
+    assert inner.table(5).tolist() == [[0] * 6, [0, 0, 1, 1, 2, 2], [0] * 6]
+    assert inner.gain("m", 33) == 16
+    assert inner_format("groups:3x3x3").gain("n", 2) == 2 * 23 - 42
+
+
+@pytest.mark.parametrize("name", ["strassen", "3x3x3-r23-additions", "3x3x7-r49"])
+def test_the_score_is_the_rank_of_the_product_with_its_groups(name):
+    scheme, inner = shipped(name).scheme, inner_format("groups:1x2x2")
+    m, k, n = scheme.target.shape
+    groups = best_groups(classes(scheme), inner.gain)
+    parts = inner_products(scheme, ((1,) * m, (2,) * k, (2,) * n), groups)
+    ranks = {(1, 2, 2): 4, (2, 2, 2): 7, (3, 2, 2): 11}
+    assert score_of("groups:1x2x2", scheme) == sum(ranks[part.shape] for part in parts)
+
+
+def test_a_walk_keeps_the_scheme_valid_and_states_keep_their_terms():
+    start = TernaryTerms.from_scheme(shipped("3x3x3-r23-additions").scheme)
+    inner = inner_format("groups:3x3x3")
+    assert _terms(start, _state(start, inner, 30)).to_scheme().digest == start.to_scheme().digest
+    for index in range(3):
+        found = walk(start, inner, 23 + index, 50_000, 5, index)
+        assert found.rank <= 23 + index
+        assert lcma.check(found.to_scheme()).ok
+        assert np.array_equal(found.words, walk(start, inner, 23 + index, 50_000, 5, index).words)
+
+
+def test_a_run_finds_a_scheme_with_more_groups():
+    start = shipped("2x3x4-r20").scheme
+    results = [
+        lcma.find("2x3x4", objective="groups:2x2x4", start=start, seed=1, rounds=2, jobs=jobs) for jobs in (1, 2)
+    ]
+    scores = [score_of("groups:2x2x4", found.scheme) for found in results[0].finds]
+    assert score_of("groups:2x2x4", start) == 280
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] == 276  # 4x6x16, as in the table of 2 July 2026
+    assert [one.digest for one in results[0].schemes] == [one.digest for one in results[1].schemes]
+
+
+def test_a_resumed_run_has_the_finds_of_one_without_interruption(tmp_path):
+    settings = {"objective": "groups:1x2x2", "start": shipped("3x3x3-r23").scheme, "seed": 3, "steps": 100_000}
+    whole = lcma.find("3x3x3", rounds=4, **settings)
+    lcma.find("3x3x3", rounds=2, out=tmp_path / "run", **settings)
+    resumed = lcma.search.resume(tmp_path / "run", rounds=4)
+    assert [one.digest for one in resumed.schemes] == [one.digest for one in whole.schemes]
+
+
+@pytest.mark.parametrize(("settings", "says"), [
+    ({"objective": "groups:"}, "needs the format"),
+    ({"objective": "groups:1x1x1"}, "saves anything"),
+    ({"objective": "groups:1x2x17"}, "sides up to 16"),
+    ({"objective": "groups:1x2x2", "rank": 7}, "pools out"),
+    ({"objective": "groups:1x2x2", "ring": "Z2"}, "over Z"),
+    ({"objective": "group"}, "groups:MxKxN"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(settings, says):
+    with pytest.raises(PlanError, match=says):
+        lcma.find("2x2x2", seconds=1, **settings)
+
+
+def test_a_target_with_more_than_32_blocks_a_factor_is_refused():
+    config = RunConfig("2x2x17", objective="groups:1x2x2", rounds=1)
+    with pytest.raises(PlanError, match="32"):
+        GroupRun(config)
