@@ -28,15 +28,18 @@ from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
 
-METHODS = ("walks", "lns", "triples")
+METHODS = ("walks", "lns", "triples", "least-squares")
 """The methods of a run: walks to lower ranks, recombination of the products of walks (`lns`), or, for formats with a
-side of 2, annealing of Strassen triples (`triples`)."""
+side of 2, annealing of Strassen triples (`triples`), or numerical optimisation (`least-squares`)."""
 
 LNS_WALKS, LNS_STEPS = 6, 160_000
 """Number of walks of a round of `lns`, and their steps."""
 
 TRIPLE_WALKS, TRIPLE_STEPS = 4, 50_000
 """Number of annealings of a round of `triples`, and their steps."""
+
+CHAINS_OF_CPU, CHAINS, CHAIN_STEPS = 4, 256, 100
+"""Number of chains of a round of `least-squares` on a processor and on a GPU, and their steps."""
 
 MAX_WALKS_OF_CPU, MAX_WALKS, MAX_STEPS = 1 << 20, 1 << 24, 1 << 36
 """Maximum numbers of walks of a round and of steps of a walk: a round is never interrupted within hours beyond."""
@@ -125,6 +128,8 @@ class RunConfig:
             self._be_lns()
         if self.method == "triples":
             self._be_triples()
+        if self.method == "least-squares":
+            self._be_least_squares()
         refuse_objective(self.objective)
         if self.objective.startswith(PREFIX):
             self._be_groups()
@@ -143,14 +148,14 @@ class RunConfig:
             pack_start(self.walk, self.final_target)  # rejects a target that does not fit before the run
         own = self._settings[-1]
         object.__setattr__(self, "walks", self.walks or own.walkers)
-        if not self.engine.by_format:
+        if self.method == "least-squares" or not self.engine.by_format:
             object.__setattr__(self, "steps", self.steps or own.steps)
         first = self.stages[0].target
         if self.start is not None and self.start.target != first:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
         if self.naive_too and (self.start is None or self.ladder or self.method != "walks"):
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
-        has_start = self.method != "triples"
+        has_start = self._walks_from_start
         if has_start:
             self._check_terms()
         rank = self.start_rank
@@ -199,6 +204,27 @@ class RunConfig:
         for name, value in (("walk", "flip-zt"), ("ladder", ())):
             object.__setattr__(self, name, value)
 
+    def _be_least_squares(self) -> None:
+        """Set the fields that least squares determine; raise a PlanError if they are set otherwise."""
+        if not self.final_target.is_general or self.rank is None:
+            raise PlanError(
+                f"least squares are for a full product and a rank that is wanted: {self.final_target} needs both"
+            )
+        if self.ring not in ("Z", "Q") or self.address:
+            raise PlanError("least squares are over Z or Q, on this machine: leave other rings and clusters out")
+        pooled = self.pool is not None and self.pool.large
+        if self.policy or self.walk not in ("", "flip") or self.ladder or pooled:
+            raise PlanError("least squares have no walks: leave walk, ladder, bounds and pools out")
+        if self.start is not None and self.start.rank <= self.rank:
+            raise PlanError(f"the start has rank {self.start.rank} already: ask for less than that")
+        for name, value in (("walk", "flip"), ("ladder", ())):
+            object.__setattr__(self, name, value)
+
+    @property
+    def _walks_from_start(self) -> bool:
+        """True if the method walks from the terms of a start."""
+        return self.method in ("walks", "lns")
+
     @property
     def _named(self) -> frozenset[str]:
         """The policy fields that are given individually."""
@@ -231,6 +257,9 @@ class RunConfig:
             return (Setting(walkers=GROUP_WALKS, steps=GROUP_STEPS, policy=walk_policy(self.walk)),)
         if self.method == "triples":
             return (Setting(walkers=TRIPLE_WALKS, steps=TRIPLE_STEPS, policy=walk_policy(self.walk)),)
+        if self.method == "least-squares":
+            chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
+            return (Setting(walkers=chains, steps=CHAIN_STEPS, policy=walk_policy(self.walk)),)
         engine = self.engine
         return tuple(
             engine.setting(stage.target if engine.by_format else self.final_target, self.walk) for stage in self.stages
@@ -327,8 +356,8 @@ class RunConfig:
 
     @property
     def start_rank(self) -> int:
-        """Rank that the run starts from: a search by triples has no start, and is to beat the naive scheme."""
-        return len(self.final_target.terms) if self.method == "triples" else self.terms.rank
+        """Rank that the run starts from: without walks there is no start, and the naive scheme is to be beaten."""
+        return self.terms.rank if self._walks_from_start else len(self.final_target.terms)
 
     @property
     def target_policy(self) -> Policy:

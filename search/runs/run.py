@@ -211,6 +211,10 @@ def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
         from ..groups.run import GroupRun
 
         return GroupRun(config, folder)
+    if config.method == "least-squares":
+        from ..leastsquares.run import LeastSquaresRun
+
+        return LeastSquaresRun(config, folder)
     return WalkRun(config, folder)
 
 

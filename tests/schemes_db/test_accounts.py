@@ -228,6 +228,20 @@ def test_a_statement_without_end_is_refused_in_linear_time():
     refused("c11 = m1\n" + "+a11\n" * (2 << 20))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "*".join(["((a11)*(b11) + (a12)*(b21))"] * 40) + "*(c11)",
+        "(a11)" * 20_000,
+        f"[{'*'.join(f'a[{i},1]' for i in range(9_000))}]",
+    ],
+    ids=["sums", "factors", "cells"],
+)
+def test_products_without_end_are_refused_in_linear_time(line):
+    refused(text(*TRILINEAR, line))
+    refused(text(*LINES, f"c11 = {line}"))
+
+
 @pytest.mark.parametrize("place", ["a[10000000000002][2]", "b[1][30000000000]", "c[70000000001][70000000001]"])
 def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_before_it(place):
     a, b, c = (place if place[0] == name else f"{name}[1][1]" for name in "abc")

@@ -53,7 +53,7 @@ def test_add_find_and_lineage(catalog):
     assert {parent for parent, _ in catalog.parents(scheme.digest)} == set(scheme.provenance.parents)
     (entry,) = [entry for entry in catalog.entries(target="6x6x6") if entry.origin == "user"]
     assert (entry.rank, entry.ternary) == (161, True)
-    assert catalog.entries(ring="Q") == []
+    assert [entry.name for entry in catalog.entries(ring="Q")] == ["3x3x6-r40"]
     assert [entry.rank for entry in catalog.entries(target="2x2x2", max_rank=10)] == [7, 7]
 
 

@@ -142,7 +142,8 @@ from ..schemes import scheme_argument
     default="walks",
     show_default=True,
     help="walks; lns: put products of walks around the best scheme together by CP-SAT, again and again; or triples: "
-    "anneal inner products that share Strassen's products (formats with a side of 2).",
+    "anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: solve the "
+    "equations of --rank numerically and make the solutions rational.",
 )
 @click.option(
     "--out",
@@ -257,7 +258,7 @@ def _say(config: RunConfig, as_json: bool) -> None:
     """A description of what a run would do."""
     stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
-    each = "annealings" if config.method == "triples" else f"walks ({config.walk})"
+    each = {"triples": "annealings", "least-squares": "chains"}.get(config.method) or f"walks ({config.walk})"
     if as_json:
         settings = {"stages": list(map(str, config.stages)), "ring": config.ring, "walk": config.walk}
         limits = {"walks": config.walks, "steps": last.steps, "seconds": config.seconds, "seed": config.seed}
@@ -269,7 +270,7 @@ def _say(config: RunConfig, as_json: bool) -> None:
         f"{config.walks or 'as many'} {each} of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
     )
-    if config.walks and config.method != "triples":
+    if config.walks and config.method not in ("triples", "least-squares"):
         click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 

@@ -185,3 +185,13 @@ def test_records_of_the_former_families_of_factored_matrices_are_read(home):
         found = decision_for(request, machine=replace(machine_for(request), wisdom=stored_wisdom(family)))
         assert found.measured
         assert found.plan.candidate.key == best.key
+
+
+def test_records_of_the_former_name_of_a_precision_are_read(home):
+    request = request_of(KroneckerSparse.of(monarch(64, 64, 8)), 200, device="cuda", precision="fp32-accurate")
+    mine = record(request, TimedCandidate("structured", "split", "", (), 1e-3, 1e-3))
+    path = keep_record("flat", mine)
+    path.write_text(path.read_text().replace('"cuda fp32-accurate ', '"cuda tf32x3 '))
+    os.utime(path, ns=(stamp := next(TIMES), stamp))
+    assert "tf32x3" in path.read_text()
+    assert stored_wisdom("flat").near(request).record == mine

@@ -1,0 +1,92 @@
+"""A search by least squares, in rounds."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import replace
+
+import numpy as np
+
+from ...schemes_db import Scheme, Z
+from ...verify import certify
+from ..runs.certify_find import Ancestry, provenance_of
+from ..runs.folder import Checkpoint
+from ..runs.record import Record
+from ..runs.result import Find
+from ..runs.search_run import SearchRun
+from ..runs.snapshot import Arrays as Snapshot
+from .arrays import Arrays, FloatArray
+from .discretise import discretised
+from .equations import Equations
+from .hopping import Hopping
+
+
+class LeastSquaresRun(SearchRun):
+    """A search by least squares in progress.
+
+    Raises:
+        PlanError: the device has no array library.
+    """
+
+    _hopping: Hopping
+
+    def _enter(self, stage: int) -> None:
+        config = self.config
+        assert config.rank is not None  # the configuration requires it
+        equations = Equations(config.final_target, config.rank, Arrays(config.device))
+        factors = None
+        if config.start is not None:
+            factors = [f.dense.reshape(f.rank, -1) / f.denominator for f in config.start.factors]
+        self._hopping = Hopping(equations, config.walks, config.seed, factors)
+
+    def advance(self, executor: Executor | None) -> None:
+        """Run one round: all chains advance, then their solutions are made rational and certified."""
+        self._round += 1
+        solutions = self._hopping.advance(self.config.setting(0).steps)
+
+        def rational(numbered: tuple[int, FloatArray]) -> Scheme | None:
+            number, x = numbered
+            if self.stop():
+                return None
+            rng = np.random.default_rng((self.config.seed, self._round, number))
+            return discretised(self.config.final_target, x, self._hopping.rank, rng)
+
+        numbered = list(enumerate(solutions))
+        schemes = map(rational, numbered) if executor is None else executor.map(rational, numbered)
+        for number, scheme in enumerate(schemes):
+            if scheme is not None:
+                self._take(number, scheme)
+            if self.done and executor is None:
+                break
+        self.broken = self.stop()
+        if not self.broken:
+            self.save(due=True)
+
+    def _take(self, number: int, scheme: Scheme) -> None:
+        """Certify and record a scheme, unless it is known or has fractions where integers are wanted."""
+        config = self.config
+        if scheme.digest in self._seen or (config.output_ring is Z and scheme.ring is not Z):
+            return
+        if scheme.rank < self._lowest:
+            self._lowest, self._gained = scheme.rank, self.seconds
+        ancestry = Ancestry((config.start.digest,) if config.start is not None else ())
+        provenance = provenance_of(config, ancestry, f"round {self._round}, solution {number}", self.seconds)
+        scheme = scheme.replace(
+            provenance=replace(provenance, relation="least squares, entries fixed at simple values")
+        )
+        certificate = certify(scheme)
+        record = Record(self._round, number, Find(scheme, certificate, scheme, certificate), self._stage)
+        if self._better(record.found):
+            self._keep(record)
+            self._record([record])
+
+    def _arrays(self) -> Snapshot:
+        return self._hopping.to_arrays()
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        self._hopping.take_arrays(checkpoint.arrays)
+
+    @property
+    def _flips(self) -> int:
+        """Always 0: a step of a descent is no flip."""
+        return 0

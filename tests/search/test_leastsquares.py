@@ -1,0 +1,117 @@
+"""Least squares: the normal matrix against its naive twin, steps, finds of small formats."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.schemes_db import Z, parse_target
+from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.shipped import shipped
+from lcma.search import find, resume
+from lcma.search.leastsquares.arrays import Arrays
+from lcma.search.leastsquares.equations import Equations
+from lcma.search.leastsquares.rational import scheme_of
+from lcma.verify import certify
+
+
+def jacobian(equations, x):
+    """The naive twin: the derivative of every equation by every coefficient, from the differences of a cubic."""
+    size, step = equations.size, 1.0
+    columns = []
+    for i in range(size):
+        moved = np.repeat(x, 2, axis=0)
+        moved[0, i] += step
+        moved[1, i] -= step
+        plus, minus = equations.residual(moved)
+        columns.append((plus - minus).reshape(-1) / (2 * step))  # linear in each coefficient: exact
+    return np.array(columns).T
+
+
+@pytest.mark.parametrize("name", ["2x3x2", "3x2x4", "2x2x2"])
+def test_normal_matrix_gradient_and_direction_are_those_of_the_jacobian(name):
+    equations = Equations(parse_target(name), 5, Arrays())
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, equations.size))
+    damping = rng.random((2, equations.size)) + 0.1
+    damping[:, equations.reduced :] = np.repeat(rng.random((2, 5)) + 0.1, equations.dims[2], axis=1)
+    residual = equations.residual(x)
+    gradient = equations.gradient(x, residual)
+    normal = equations.normal(x)
+    direction, solved = equations.direction(x, gradient, damping)
+    assert solved.all()
+    for i in range(2):
+        j = jacobian(equations, x[i : i + 1])
+        assert np.allclose(gradient[i], j.T @ residual[i].reshape(-1))
+        assert np.allclose(normal[i], j.T @ j)
+        assert np.allclose(direction[i], np.linalg.solve(j.T @ j + np.diag(damping[i]), -gradient[i]))
+
+
+@pytest.mark.parametrize("order", [1, 100, 150, 700])
+def test_blocked_cholesky_solves_as_numpy(order):
+    torch = pytest.importorskip("torch")
+    from lcma.search.leastsquares.cholesky import solve
+
+    rng = np.random.default_rng(order)
+    half = rng.standard_normal((3, order, order))
+    matrices = half @ half.swapaxes(1, 2) + np.eye(order)
+    matrices[2] = -matrices[2]
+    right = rng.standard_normal((3, order))
+    solutions, positive = solve(torch.asarray(matrices.copy()), torch.asarray(right))
+    assert positive.tolist() == [True, True, False]
+    assert np.allclose(solutions[:2], np.linalg.solve(matrices[:2], right[:2, :, None])[:, :, 0])
+
+
+def test_a_basis_vector_is_scaled_until_denominators_vanish():
+    strassen = shipped("strassen").scheme
+    u, v, w = (np.vectorize(Fraction, otypes=[object])(f.dense.reshape(7, -1)) for f in strassen.factors)
+    u[:, [1, 3]] *= 2  # the second column of A, and the second row of B by its inverse
+    v[:, [2, 3]] /= 2
+    scheme = scheme_of(strassen.target, [u / 3, v, w * 3])
+    assert (scheme.ring, scheme.ternary) == (Z, True)
+    assert scheme_of(strassen.target, [u, v, 2 * w]) is None
+
+
+@pytest.mark.parametrize(("name", "rank"), [("2x2x2", 7), ("2x2x3", 11)])
+def test_a_scheme_is_found_from_random_factors(name, rank):
+    result = find(name, rank=rank, ring="Q", seed=1, method="least-squares", rounds=30)
+    assert result.best.rank == rank
+    assert result.best.provenance.relation == "least squares, entries fixed at simple values"
+    certify(result.best)
+
+
+@pytest.mark.slow
+def test_rank_23_of_3x3x3_is_found():
+    assert find("3x3x3", rank=23, ring="Q", seed=1, method="least-squares", rounds=30).best.rank == 23
+
+
+def test_a_resumed_run_finds_the_same(tmp_path):
+    def digests(result):
+        return [scheme.digest for scheme in result.schemes]
+
+    settings = {"rank": 11, "ring": "Q", "seed": 2, "method": "least-squares", "count": 4, "steps": 20}
+    whole = find("2x2x3", rounds=20, **settings)
+    find("2x2x3", rounds=4, out=tmp_path / "run", **settings)
+    assert digests(resume(tmp_path / "run", rounds=20)) == digests(whole) != []
+
+
+def test_a_scheme_of_higher_rank_is_a_start():
+    target = parse_target("2x2x2")
+    result = find("2x2x2", rank=7, ring="Q", method="least-squares", start=naive(target, Z), rounds=30)
+    assert result.best.provenance.parents == (naive(target, Z).digest,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"rank": None, "rounds": 1}, "a rank that is wanted"),
+        ({"rank": 7, "ring": "Z2"}, "over Z or Q"),
+        ({"rank": 7, "walk": "flip-c3"}, "no walks"),
+        ({"rank": 7, "device": "tpu"}, "not on tpu"),
+        ({"rank": 7, "start": shipped("strassen").scheme}, "has rank 7 already"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(settings, reason):
+    with pytest.raises(PlanError, match=reason):
+        find("2x2x2", method="least-squares", **settings)
