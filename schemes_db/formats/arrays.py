@@ -46,12 +46,21 @@ class _Way:
 
 
 def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, ...]] | None:
-    """The three factors among named arrays, and how they were identified; None where there are none."""
+    """The three factors among named arrays, and how they were identified; None where there are none.
+
+    Raises:
+        SchemeFormatError: three arrays have the names of factors, and one is no matrix: another is no whole scheme.
+    """
     plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name, array in arrays.items() if array.ndim in (2, 3)}
     for names in zip(*ROLES, strict=True):
         if all(name in plain for name in names):
             found = [plain[name] for name in names]
             return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
+    every = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in arrays}
+    for names in zip(*ROLES, strict=True):
+        if all(name in every for name in names):
+            unfit = next(every[name] for name in names if name not in plain)
+            raise SchemeFormatError(f"{unfit} has shape {arrays[unfit].shape}: a factor is a matrix, (R, entries)")
     for array in (arrays[name] for name in plain.values()):
         if (stacked := unstacked(array)) and len(plain) == 1:
             return stacked, ("one array of all three factors",)

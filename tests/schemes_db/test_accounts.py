@@ -190,6 +190,12 @@ def test_programs_get_no_verdict(program):
     refused(program)
 
 
+@pytest.mark.parametrize("first", ["[[[1]], [[1]], [[1]]]", "[[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]]"])
+def test_a_factor_is_no_scheme_by_itself_beside_others_that_are_no_matrices(first):
+    with pytest.raises(SchemeFormatError, match=r"V has shape \(1,\)"):
+        parse_text(f"U = {first}\nV = [1]\nW = [1]\n")
+
+
 def test_equations_that_contradict_the_numbers_refuse_the_file():
     data = {"n": [2, 2, 2], "m": 7, "z2": False, "multiplications": PRODUCTS, "elements": OUTPUTS, "u": U, "v": V}
     data["w"] = [[row[0], row[2], row[1], row[3]] for row in W]
