@@ -14,8 +14,16 @@ QUIET_SECONDS = 5.0
 COMPILING = "compiling the walk, about 15 s the first time"
 """What a search does before its first round."""
 
+SOLVING = "solving the equations of the first chains"
+"""What a search by least squares does instead."""
+
 SILENT_SECONDS = 1.0
 """Off a terminal the first text is written after this time, if it is still the current one."""
+
+
+def beginning(method: str) -> str:
+    """Return what a search by a method does before its first round."""
+    return SOLVING if method == "least-squares" else COMPILING
 
 
 class Progress:

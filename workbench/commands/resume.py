@@ -14,7 +14,7 @@ from ..finds import best_finds
 from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
-from ..progress import COMPILING, Progress
+from ..progress import COMPILING, Progress, beginning
 from .improve import report as report_improvement
 from .improve import teller
 from .search import known_rank, report
@@ -70,7 +70,7 @@ def command(
         return report_improvement(improved, as_json, folder)
     config = status(folder).config
     known = known_rank(config)
-    with Progress(f"{config.target}: {COMPILING}") as progress, Interrupts() as interrupts:
+    with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
         result = resume(
             folder,
             rounds=rounds,

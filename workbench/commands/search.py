@@ -30,7 +30,7 @@ from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Choice, Duration, seed_option
 from ..output import print_json, print_table
-from ..progress import COMPILING, Progress
+from ..progress import Progress, beginning
 from ..schemes import scheme_argument
 
 
@@ -277,7 +277,7 @@ def _say(config: RunConfig, as_json: bool) -> None:
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
     refuse_unwritable()
     known = known_rank(config)
-    with Progress(f"{config.target}: {COMPILING}") as progress, Interrupts() as interrupts:
+    with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
         result = carry_out(
             config,
             jobs=jobs,
