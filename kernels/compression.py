@@ -175,7 +175,8 @@ class LayerReport:
     """The result of a linear layer: bytes of its weight, relative errors, speeds, or the reason why it remained dense.
 
     `error` is that of the weight, `output_error` that of W X for a calibration batch. `predicted` and `measured` are
-    seconds of the dense product over those of the structured one. None: unknown.
+    seconds of the dense product over those of the structured one. None: unknown. `at_rows` has pairs of a number of
+    inputs and the dense layer's measured seconds over the structured one's, of eager calls.
     """
 
     name: str
@@ -187,9 +188,11 @@ class LayerReport:
     output_error: float | None = None
     predicted: float | None = None
     measured: float | None = None
+    at_rows: tuple[tuple[int, float], ...] = ()
 
     def __repr__(self) -> str:
         became = f"{self.structure}, {self.bytes_before} to {self.bytes_after} bytes, error {self.error:.2g}"
+        became += "".join(f", {ratio:.2f}x at {rows} rows" for rows, ratio in self.at_rows)
         return line(f"layer {self.name}: {self.skipped or became}")
 
 

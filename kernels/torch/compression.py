@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ from ..structured.block_low_rank import BlockLowRank
 from ..structured.chain import KroneckerSparse
 from .block_low_rank_layers import layer_of
 from .kronecker_layers import KSLinear
+from .layer_times import measured_ratios
 from .modules import Filter, LinearPlace, linear_places
 from .processor import stored_tensor
 
@@ -55,6 +56,7 @@ def compress_(
     *,
     calibration: Any = None,
     batch: int | None = None,
+    rows: Sequence[int] = (),
     folder: str | Path | None = None,
     on_event: Callable[[str], None] = lambda _: None,
 ) -> list[LayerReport]:
@@ -69,8 +71,9 @@ def compress_(
     Nothing is replaced if a weight contains NaN or infinity.
 
     `calibration` is an input of the model, or a tuple of its arguments: the model is run on it once, and reports have
-    the error of each layer's outputs. With `batch` they have the predicted speed at so many inputs. With `folder`
-    finished layers are stored there, and a later call with the same model and configuration resumes from them.
+    the error of each layer's outputs. With `batch` they have the predicted speed at so many inputs, with `rows` the
+    measured speed of eager calls at each of these numbers of inputs: few may be slower than by the dense weight. With
+    `folder` finished layers are stored there, and a later call with the same model and configuration resumes from them.
 
     Raises:
         RankError: a rank exceeds that of a weight.
@@ -82,6 +85,9 @@ def compress_(
     need(Callable | None, filter_fn=filter_fn)
     need(Callable, on_layer=on_layer, on_event=on_event)
     need(INTEGER | None, least=1, batch=batch)
+    need(Sequence, rows=rows)
+    for count in rows:
+        need(INTEGER, least=1, rows=count)
     need(PATH | None, folder=folder)
 
     def selected(name: str, module: nn.Module) -> bool:
@@ -101,7 +107,7 @@ def compress_(
     for one in planned:
         if isinstance(one, _Task):
             on_event(one.place.name)
-            one = _compressed(one, inputs.get(one.place.name), batch, store, on_event)
+            one = _compressed(one, inputs.get(one.place.name), batch, rows, store, on_event)
         found.append(one)
         on_layer(one)
     return found
@@ -122,7 +128,12 @@ def _planned(place: LinearPlace, configs: Configs) -> _Task | LayerReport:
 
 
 def _compressed(
-    task: _Task, inputs: Any, batch: int | None, store: FinishedLayers | None, on_event: Callable[[str], None]
+    task: _Task,
+    inputs: Any,
+    batch: int | None,
+    rows: Sequence[int],
+    store: FinishedLayers | None,
+    on_event: Callable[[str], None],
 ) -> LayerReport:
     place, weight = task.place, task.place.weight
     wide = weight.to(torch.float32 if weight.is_cuda else torch.float64)
@@ -147,6 +158,7 @@ def _compressed(
         for parameter, factor in zip(layer.factors, found.factors, strict=True):
             parameter.copy_(factor if isinstance(factor, Tensor) else stored_tensor(factor))
     rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as stored in the layer
+    at_rows = measured_ratios(place.module, layer, rows)
     place.become(layer)
     held = weight.element_size()
     name = str(weight.dtype).removeprefix("torch.")
@@ -158,6 +170,7 @@ def _compressed(
         found.error,
         output_error=None if inputs is None or plain is None else output_error(plain, structure, rounded, inputs),
         predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type),
+        at_rows=at_rows,
     )
 
 
