@@ -75,10 +75,9 @@ def check_exact(scheme: Scheme) -> Outcome:
         return Outcome("exact", proof, equations, time.perf_counter() - start)
     holds_mod_2 = None
     if not modulus:
-        over_z2 = scheme.over_z2()
-        holds_mod_2 = over_z2 is not None and not any(
-            piece[3].any() for piece in _pieces(over_z2, ((2, 0),), numerators_of(over_z2))
-        )
+        over_z2 = scheme.over_z2()  # none with even denominators
+        if over_z2 is not None:
+            holds_mod_2 = not any(piece[3].any() for piece in _pieces(over_z2, ((2, 0),), numerators_of(over_z2)))
     return Outcome("exact", None, equations, time.perf_counter() - start, wrong, first, holds_mod_2)
 
 

@@ -46,7 +46,7 @@ def check_large(scheme: Scheme) -> Outcome:
         proof = Proof("exact", equations=equations, full=full, half=half)
         return Outcome("exact", proof, equations, time.perf_counter() - start)
     over_z2 = scheme.over_z2()
-    holds_mod_2 = over_z2 is not None and not _wrong_equations(over_z2)[0]
+    holds_mod_2 = None if over_z2 is None else not _wrong_equations(over_z2)[0]
     elapsed = time.perf_counter() - start
     return Outcome("exact", None, equations, elapsed, wrong, mismatch(scheme, *first), holds_mod_2)
 

@@ -16,7 +16,7 @@ ELEMENTS = {
 """LLVM's type of a component, and its bytes."""
 
 
-class Arithmetic:
+class VectorArithmetic:
     """Emits sums of multiples of one element type, a scalar or a vector of `lanes`.
 
     bfloat16 is computed in float32, of which it is the upper 16 bits.

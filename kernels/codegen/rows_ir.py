@@ -20,7 +20,7 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
 from ..dtypes import dtype_of
-from .arithmetic import ELEMENTS, Arithmetic
+from .arithmetic import ELEMENTS, VectorArithmetic
 from .host import Host
 from .maps import LinearMap
 from .schedule import schedule
@@ -35,7 +35,7 @@ PARAMETERS = ("blocks", "zeros", "trash", "width", "streaming", "first", "last")
 ADDRESS, STRIDE, KIND, ROWS, COLUMNS = range(5)
 """The columns of the table of blocks."""
 
-Body = Callable[[Arithmetic, Callable[[int], Any], Callable[[int, Any], None]], None]
+Body = Callable[[VectorArithmetic, Callable[[int], Any], Callable[[int, Any], None]], None]
 
 
 def rows_module(linear: LinearMap, dtype: str, machine: Host) -> ir.Module:
@@ -75,7 +75,7 @@ def body_of(linear: LinearMap, dtype: str, registers: int) -> Body:
     lins, results = [exact(terms) for terms in linear.lins], [exact(terms) for terms in linear.results]
     steps = schedule(linear, registers - SPARE_REGISTERS)
 
-    def body(arithmetic: Arithmetic, load: Callable[[int], Any], store: Callable[[int, Any], None]) -> None:
+    def body(arithmetic: VectorArithmetic, load: Callable[[int], Any], store: Callable[[int, Any], None]) -> None:
         values: dict[int, Any] = {}
 
         def total(terms: list[tuple[int | float, int]]) -> Any:
@@ -286,7 +286,7 @@ class _Rows:
         builder = self._builder
         element, size = ELEMENTS[self._component]
         with self._range(*span, lanes) as index:
-            arithmetic = Arithmetic(builder, self._component, lanes)
+            arithmetic = VectorArithmetic(builder, self._component, lanes)
 
             def at(pointer: Any) -> Any:
                 place = builder.gep(builder.inttoptr(pointer, element.as_pointer()), [index], source_etype=element)

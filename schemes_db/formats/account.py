@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
-from .arithmetic import Form
+from .arithmetic import LinearForm
 from .equation import Equation
 from .naming import LETTERS, WORD, family, letters_of, placed
 from .patterns import CHANGES, OPERATOR, SHOWN, pattern
@@ -50,30 +50,30 @@ def stacked(name: str, arguments: list[Value], keywords: dict[str, str]) -> Valu
 class Names(Meaning):
     """Of a matrix the names in each of its cells."""
 
-    zero = Form()
+    zero = LinearForm()
 
     def named(self, name: str) -> Value:
-        return Form({name: 1})
+        return LinearForm({name: 1})
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         value = stacked(name, arguments, keywords)
         return super().called(name, arguments, keywords) if value is None else value
 
     def multiplied(self, left: Value, right: Value) -> Value:
-        if isinstance(left, Form) and isinstance(right, Form):
-            left = Form(dict.fromkeys(left, 2)) if len(left) == 1 else left
+        if isinstance(left, LinearForm) and isinstance(right, LinearForm):
+            left = LinearForm(dict.fromkeys(left, 2)) if len(left) == 1 else left
             left.update(dict.fromkeys(right, 2))  # in place: a long product takes linear time
             return left
         return super().multiplied(left, right)
 
 
-def cells_of(text: str) -> list[list[Form]]:
+def cells_of(text: str) -> list[list[LinearForm]]:
     """The cells of a matrix of names; none where a text is no such matrix."""
     try:
         rows = rows_of(Parser(text, Names()).whole())
     except SchemeFormatError:
         return []
-    return rows if all(isinstance(cell, Form) for row in rows for cell in row) else []
+    return rows if all(isinstance(cell, LinearForm) for row in rows for cell in row) else []
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Account:
 
     names: set[str]
     families: set[str]
-    matrices: list[tuple[int, str, list[list[Form]], list[list[Form]]]] = field(default_factory=list)
+    matrices: list[tuple[int, str, list[list[LinearForm]], list[list[LinearForm]]]] = field(default_factory=list)
     """Matrices of outputs: line, text, the names in the cells, and the names of the outputs where they have some."""
 
     bases: set[int] = field(default_factory=set)

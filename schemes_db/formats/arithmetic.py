@@ -23,11 +23,11 @@ MAX_DIGITS = 1_000
 IMAGINARY_UNIT = Gaussian(Fraction(0), Fraction(1))
 
 
-class Form(dict[Any, Coefficient]):
+class LinearForm(dict[Any, Coefficient]):
     """A sum of named things times numbers: name -> coefficient, without zeros."""
 
 
-class Products(Form):
+class Products(LinearForm):
     """A sum of products of forms: the factors, each the items of a form, and the coefficient."""
 
 
@@ -44,8 +44,8 @@ def total(parts: Sequence[Any]) -> Any:
     if all(map(is_number, parts)):
         return reduce(plus, parts)
     forms = [part for part in parts if not (is_number(part) and not part)]
-    if not all(isinstance(part, Form) for part in forms):
-        form = any(isinstance(part, Form) for part in forms)
+    if not all(isinstance(part, LinearForm) for part in forms):
+        form = any(isinstance(part, LinearForm) for part in forms)
         raise SchemeFormatError(
             "a bare number where a sum of blocks belongs" if form else "a sum of lists is no number"
         )

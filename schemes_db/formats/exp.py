@@ -19,7 +19,7 @@ from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .arithmetic import Form, Products, times, unit_in_formulas
+from .arithmetic import LinearForm, Products, times, unit_in_formulas
 from .candidates import reading_of_terms
 from .dense import on_line
 from .header import parse_header
@@ -50,7 +50,7 @@ _MARK = 40
 class _Trilinear(Meaning):
     """Names are blocks by letter, row and column; products of forms are kept as they are written."""
 
-    zero = Form()
+    zero = LinearForm()
 
     def named(self, name: str) -> Value:
         return _block(name)
@@ -66,7 +66,7 @@ class _Trilinear(Meaning):
 @lru_cache(maxsize=1 << 12)
 def _block(name: str) -> Value:
     unit = unit_in_formulas(name)
-    return Form({(letters_of(name), *place_of(name)): 1}) if unit is None else unit
+    return LinearForm({(letters_of(name), *place_of(name)): 1}) if unit is None else unit
 
 
 def _at_most_three(*factors: Factor) -> Factors:
@@ -76,7 +76,7 @@ def _at_most_three(*factors: Factor) -> Factors:
 
 
 def _factors(value: Value) -> list[tuple[Factors, Coefficient]]:
-    if not isinstance(value, Form):
+    if not isinstance(value, LinearForm):
         raise SchemeFormatError(f"a sum of blocks expected, not {described(value)}")
     return list(value.items()) if isinstance(value, Products) else [((tuple(value.items()),), 1)]
 

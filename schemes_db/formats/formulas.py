@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
 from .account import Account, places_of, stacked
-from .arithmetic import Form, is_number, total, unit_in_formulas
+from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .equation import Equation, split_equation
 from .lines import Statement
@@ -42,9 +42,9 @@ class Formulas:
     The keys of forms are blocks ("a" or "b", index), or products ("m", (r,)).
     """
 
-    products: list[tuple[Form, Form]] = field(default_factory=list)
+    products: list[tuple[LinearForm, LinearForm]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    outputs: dict[Index, Form] = field(default_factory=dict)
+    outputs: dict[Index, LinearForm] = field(default_factory=dict)
     flat: bool = False
     bases: dict[str, int] = field(default_factory=lambda: dict.fromkeys("abc", 1))
     """The first index of rows and columns of A, B and C: 1, or 0."""
@@ -85,7 +85,7 @@ def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozen
 class _Reader(Meaning):
     """The names of a text: those that are set, and the blocks of the operands."""
 
-    zero = Form()
+    zero = LinearForm()
 
     def __init__(self, statements: list[Statement], controlled: Set[int]) -> None:
         self.found = Formulas()
@@ -100,7 +100,7 @@ class _Reader(Meaning):
         self.operands = self.operand_letters()
         self.values: dict[str, Value] = {}
         self.pending: dict[str, Equation] = {}
-        self.blocks: dict[str, Form] = {}
+        self.blocks: dict[str, LinearForm] = {}
         self.matrices: dict[str, list[list[Value]]] = {}
         self.depth = 0
 
@@ -245,7 +245,7 @@ class _Reader(Meaning):
         value = self.value_of(equation)
         self.found.labels += [equation.name] * (len(self.found.products) - before)
         if equation.sign:
-            value = total([self.values.get(equation.name, Form()), scaled(value, equation.sign)])
+            value = total([self.values.get(equation.name, LinearForm()), scaled(value, equation.sign)])
         self.values[equation.name] = value
 
     def value_of(self, equation: Equation) -> Value:
@@ -256,11 +256,11 @@ class _Reader(Meaning):
             if equation.text not in self.matrices:
                 self.matrices[equation.text] = Parser(equation.text, self).whole()
             value = self.matrices[equation.text][equation.cell[0]][equation.cell[1]]
-        if not is_number(value) and not isinstance(value, Form):
+        if not is_number(value) and not isinstance(value, LinearForm):
             raise SchemeFormatError(f"{described(value)} is not understood")
         if is_number(value) and value:
             raise SchemeFormatError("a bare number where a sum of blocks belongs")
-        return value or Form()
+        return value or LinearForm()
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
@@ -290,11 +290,11 @@ class _Reader(Meaning):
             return unit
         if self.letters and name in LETTERS:
             at = LETTERS.index(name)
-            return Form({("ab"[at // 4], (at % 4 // 2 + 1, at % 2 + 1)): 1})
+            return LinearForm({("ab"[at // 4], (at % 4 // 2 + 1, at % 2 + 1)): 1})
         letter = self.operands.get(letters_of(name))
         if letter is None:
             raise SchemeFormatError(f"{name} has no value yet")
-        self.blocks[name] = Form({(letter, self.index(name)): 1})
+        self.blocks[name] = LinearForm({(letter, self.index(name)): 1})
         return self.blocks[name]
 
     def set_indices(self) -> None:
@@ -325,8 +325,8 @@ class _Reader(Meaning):
         for scalar, value in ((left, right), (right, left)):
             if is_number(scalar):
                 return scaled(value, scalar)
-        if not isinstance(left, Form) or not isinstance(right, Form):
-            raise NotUnderstoodError(f"{described(left if isinstance(right, Form) else right)} is not understood")
+        if not isinstance(left, LinearForm) or not isinstance(right, LinearForm):
+            raise NotUnderstoodError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
         if any(kind == "m" for kind, _ in left) and any(kind == "b" for kind, _ in right):
             raise SchemeFormatError("a product must have two factors, a sum of blocks of A and one of B")
         if {kind for kind, _ in left} - {"a"} or {kind for kind, _ in right} - {"b"}:
@@ -334,7 +334,7 @@ class _Reader(Meaning):
         if len(self.found.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
         self.found.products.append((left, right))
-        return Form({("m", (len(self.found.products) - 1,)): 1})
+        return LinearForm({("m", (len(self.found.products) - 1,)): 1})
 
     def take_outputs(self) -> None:
         """The outputs: names of the letter c, else of the only letters that no equation uses."""

@@ -13,7 +13,7 @@ from ..inexact import Coefficient, Inexact
 from ..target import Target
 from .arithmetic import plus, times
 
-Form = dict[int, Coefficient]
+LinearForm = dict[int, Coefficient]
 """A linear form over the inputs: input -> coefficient, without zeros."""
 
 MAX_TERMS = 4_000_000
@@ -39,15 +39,15 @@ class LinearProgram:
         """True if all coefficients are exact and real."""
         return all(isinstance(c, int | Fraction) for statement in self.statements for c, _ in statement)
 
-    def expanded(self, budget: list[int]) -> list[Form] | None:
+    def expanded(self, budget: list[int]) -> list[LinearForm] | None:
         """The outputs as forms over the inputs; None where all sums together have more terms than `budget` holds.
 
         Raises:
             SchemeFormatError: a coefficient has more than MAX_BITS bits.
         """
-        forms: list[Form] = [{index: 1} for index in range(self.inputs)]
+        forms: list[LinearForm] = [{index: 1} for index in range(self.inputs)]
         for statement in self.statements:
-            total: Form = {}
+            total: LinearForm = {}
             for coefficient, source in statement:
                 budget[0] -= len(forms[source]) + 1
                 if budget[0] < 0:

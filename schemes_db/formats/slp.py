@@ -13,7 +13,7 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .arithmetic import Form, unit_in_formulas
+from .arithmetic import LinearForm, unit_in_formulas
 from .candidates import reading_of_rows, shape_of, target_of
 from .dense import on_line
 from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
@@ -96,7 +96,7 @@ def _program(statements: list[tuple[int, str]]) -> LinearProgram:
             if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match[2]):
                 raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
             value = Parser(match[2], _Sums()).whole()
-            if not isinstance(value, Form):
+            if not isinstance(value, LinearForm):
                 raise SchemeFormatError("a bare number where a sum belongs")
             if unknown := next((name for name in value if name not in known), None):
                 raise SchemeFormatError(f"{unknown} has no value yet")

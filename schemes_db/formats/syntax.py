@@ -14,12 +14,23 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
-from .arithmetic import IMAGINARY_UNIT, Form, decimal, inverse, is_number, plus, power, times, total, unit_in_arrays
+from .arithmetic import (
+    IMAGINARY_UNIT,
+    LinearForm,
+    decimal,
+    inverse,
+    is_number,
+    plus,
+    power,
+    times,
+    total,
+    unit_in_arrays,
+)
 from .arrays import Array
 from .patterns import pattern
 
 Value = Any
-"""A number, a Form, a str, a list, a Table, an array or a Call."""
+"""A number, a LinearForm, a str, a list, a Table, an array or a Call."""
 
 MAX_DEPTH = 40
 """Brackets within brackets."""
@@ -93,7 +104,7 @@ class Meaning:
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
-        return Form({name: 1}) if unit is None else unit
+        return LinearForm({name: 1}) if unit is None else unit
 
     def text(self, text: str) -> Value:
         return text
@@ -178,13 +189,13 @@ class Parser:
             parts.append(scaled(self.product(in_row), sign))
         return parts[0] if len(parts) == 1 else total(parts)
 
-    def sum(self, match: re.Match[str]) -> Form | None:
+    def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
         found: dict[Any, Coefficient] = {}
         named = self.meaning.named
         for sign, size, name in _TERMS.findall(match.group()):
             value = named(name if " " not in name else name.replace(" ", ""))
-            if type(value) is not Form:
+            if type(value) is not LinearForm:
                 return None
             factor = int(size or 1) if sign != "-" else -int(size or 1)
             for key, old in value.items():
@@ -192,7 +203,7 @@ class Parser:
                 found[key] = plus(found[key], new) if key in found else new
         self.position = match.end()
         self.take()
-        return Form({key: value for key, value in found.items() if value})
+        return LinearForm({key: value for key, value in found.items() if value})
 
     def product(self, in_row: bool) -> Value:
         """Factors joined by a sign of multiplication or side by side, divided by numbers."""
@@ -361,7 +372,7 @@ def scaled(value: Value, factor: Coefficient) -> Value:
         return value
     if is_number(value):
         return times(value, factor)
-    if isinstance(value, Form):
+    if isinstance(value, LinearForm):
         return type(value)({key: new for key, old in value.items() if (new := times(old, factor))})
     if isinstance(value, Braces | np.ndarray):
         return np.frompyfunc(lambda entry: scaled(entry, factor), 1, 1)(grid(value))
@@ -405,7 +416,7 @@ def plain(value: Value) -> Value:
     """
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, Form | Call):
+    if isinstance(value, LinearForm | Call):
         raise NotUnderstoodError(
             f"{described(value)} is no number" if name_of(value) else f"{described(value)} is not understood"
         )
@@ -419,7 +430,7 @@ def plain(value: Value) -> Value:
 
 def name_of(value: Value) -> str:
     """The name that a value is, or nothing."""
-    return str(next(iter(value))) if isinstance(value, Form) and list(value.values()) == [1] else ""
+    return str(next(iter(value))) if isinstance(value, LinearForm) and list(value.values()) == [1] else ""
 
 
 def described(value: Value) -> str:

@@ -67,7 +67,7 @@ def inner_format(objective: str) -> InnerFormat:
     if max(shape) > BOARD_SIDE:
         raise PlanError(f"inner formats have sides up to {BOARD_SIDE}, not {text}")
     with Catalog.in_memory() as catalog:
-        ranks = composed_ranks({kept: rank for kept, (rank, _) in catalog.best_ranks().items()}, BOARD_SIDE)
+        ranks = composed_ranks({kept: rank for kept, (rank, _) in catalog.best_ranks("Z").items()}, BOARD_SIDE)
     rank = int(ranks[shape])
     gains = np.zeros((3, BOARD_SIDE + 1), dtype=np.int64)
     for place, axis in enumerate(AXES):

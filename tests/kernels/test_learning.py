@@ -188,14 +188,19 @@ def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, play
     assert trial.failed == {trial.contenders - 1}
 
 
-def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch):
-    played({"vendor": 1.0, "scheme": 0.8})
-    found, usual = [], sys.getswitchinterval()
-    monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
-    multiply_until(*operands(), decided)
-    assert found == [(False, pytest.approx(learning.SWITCH_SECONDS))]
-    assert gc.isenabled()
-    assert sys.getswitchinterval() == usual
+def test_the_collector_rests_while_plans_are_loaded():
+    usual = sys.getswitchinterval()
+    for collects in (True, False):
+        (gc.enable if collects else gc.disable)()
+        try:
+            with pytest.raises(ZeroDivisionError), learning._beside_calls():
+                assert not gc.isenabled()
+                assert sys.getswitchinterval() == pytest.approx(learning.SWITCH_SECONDS)
+                raise ZeroDivisionError
+            assert gc.isenabled() is collects
+            assert sys.getswitchinterval() == usual
+        finally:
+            gc.enable()
 
 
 @pytest.mark.parametrize("reason", ["the environment", "paused", "learn=False"])

@@ -291,7 +291,7 @@ def test_repetitions_are_for_the_same_strides_and_addresses():
 
 def test_a_repetition_without_memory_is_run_in_pieces(monkeypatch):
     a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
-    executor = built(program("strassen"), request_of(a, b, "float64"))
+    executor = built(program("strassen"), request_of(a, b))
     wanted = executor.again(a, b)
 
     def scarce(*_):
