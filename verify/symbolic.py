@@ -45,7 +45,7 @@ def check_symbolic(scheme: Scheme) -> Outcome:
     holds_mod_2 = None
     if not scheme.ring.characteristic:
         over_z2 = scheme.over_z2()
-        holds_mod_2 = over_z2 is not None and not _differences(over_z2)
+        holds_mod_2 = None if over_z2 is None else not _differences(over_z2)
     first = _mismatch(scheme, min(left_over), left_over[min(left_over)])
     return Outcome("symbolic", None, equations, time.perf_counter() - start, len(left_over), first, holds_mod_2)
 
