@@ -29,7 +29,11 @@ def compile_now(plan: Plan) -> None:
     if sum(map(_seconds, kernels)) > QUICK:
         longest = max(map(_seconds, kernels))
         what = f"{len(kernels)} kernels of {plan.candidate}"
-        print(f"lcma: compiling {what}, about {longest + QUICK:.0f} s; they are kept", file=sys.stderr, flush=True)
+        print(
+            f"lcma: compiling {what}, about {longest + QUICK:.0f} s; stored for later processes",
+            file=sys.stderr,
+            flush=True,
+        )
         compile_ahead([call])
 
 

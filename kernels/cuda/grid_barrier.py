@@ -19,7 +19,7 @@ _taken: dict[Any, dict[Any, int]] = {}
 _of_stream: dict[tuple[Any, int, Any], tuple[Tensor, Tensor]] = {}
 
 
-def shared_memory(like: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def barrier_memory(like: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Return memory of at least `size` elements of a tensor's dtype, and a zeroed int32, for the stages of one launch.
 
     No other launch uses them at the same time: those of one stream share them, since each is done before the next one

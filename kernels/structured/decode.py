@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..cuda.grid_barrier import shared_memory
+from ..cuda.grid_barrier import barrier_memory
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, BlockLowRank, Monarch
@@ -94,7 +94,7 @@ def multiply_few(
     n, last = x.shape[1], structure.patterns[0]
     launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
     size = last.blocks * n * last.c
-    handed, counter = shared_memory(x, size) if len(launches) == 1 else (x.new_empty(size),) * 2
+    handed, counter = barrier_memory(x, size) if len(launches) == 1 else (x.new_empty(size),) * 2
     for launch in launches:
         launch(factors[-1], factors[1], factors[0], x, handed, out, counter)
 

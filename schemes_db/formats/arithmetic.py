@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...errors import SchemeFormatError
 from ..gaussian import MAX_BITS, Gaussian, bits, gaussian, simplest
@@ -31,7 +31,7 @@ class Products(LinearForm):
     """A sum of products of forms: the factors, each the items of a form, and the coefficient."""
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[Coefficient]:
     return isinstance(value, int | Fraction | Gaussian | Inexact)
 
 

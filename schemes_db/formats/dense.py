@@ -234,7 +234,7 @@ def _sniff_bini(text: str) -> bool:
 
 
 def _sniff_fmm_text(text: str) -> bool:
-    """Return whether it starts with four sizes, and goes on with numbers alone."""
+    """Return whether a text begins with four sizes and has only numbers after them."""
     return _SIZES.fullmatch(text.lstrip()[:4000]) is not None
 
 

@@ -48,7 +48,7 @@ _MARK = 40
 
 
 class _Trilinear(Meaning):
-    """Names are blocks by letter, row and column; products of forms are kept as they are written."""
+    """Names are blocks by letter, row and column; products of linear forms are not expanded."""
 
     zero = LinearForm()
 

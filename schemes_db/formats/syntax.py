@@ -1,7 +1,7 @@
 """The one tokenizer and parser of text, which computes while it reads: numbers, forms, lists, matrices, tables, calls.
 
-What names, calls and products of forms mean is told by a `Meaning`; nothing is ever evaluated as code. Every token is
-accounted for, or is a fault.
+A `Meaning` defines the values of names, calls and products of linear forms; nothing is evaluated as code. Every token
+is accounted for, or is a fault.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Call:
 
 
 class Meaning:
-    """What names, calls and products mean among numbers: units are numbers, all else stands for itself."""
+    """The values of names, calls and products. Here units are numbers, and other names are kept."""
 
     zero: Value = 0
     """What (0) is: a number, or an empty sum."""
@@ -452,7 +452,7 @@ def number_in(value: Value, where: str) -> Coefficient:
     """
     if not is_number(value):
         raise NotUnderstoodError(f"{where} is no number")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def number(text: str) -> Coefficient:
@@ -466,7 +466,7 @@ def number(text: str) -> Coefficient:
     value = Parser(re.sub(r"\^\{(-?\d+)\}", r"^\1", text)).whole()
     if not is_number(value):
         raise SchemeFormatError(f"a number belongs here, not {described(value)}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def words(text: str) -> list[str]:

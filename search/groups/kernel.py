@@ -145,8 +145,8 @@ def plus(s: State, rng: Words) -> bool:
 
 
 @compiled
-def taken(growth: int, heat: float, rng: Words) -> bool:
-    """Return whether a move is made (Metropolis)."""
+def accepted(growth: int, heat: float, rng: Words) -> bool:
+    """Return whether a move that raises the cost by `growth` is accepted at a temperature, by the Metropolis rule."""
     return growth <= 0 or below(rng, _UNIT) < _UNIT * math.exp(-growth / heat)
 
 
@@ -165,7 +165,7 @@ def relabel(s: State, c: Costs, heat: float, rng: Words) -> None:
     if f != old:
         before, after = count(s, old, s.x[old, t], True), count(s, f, s.x[f, t], True)
         growth = c.gains[old, before] - c.gains[old, before - 1] + c.gains[f, after] - c.gains[f, after + 1]
-        if taken(growth, heat, rng):
+        if accepted(growth, heat, rng):
             s.labels[t] = f
             s.numbers[1] += growth
 
@@ -211,7 +211,7 @@ def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
         growth += moved(s, c, g, i, turned(b, turn_of(b)))
     if s.labels[j] == e:
         growth += moved(s, c, e, j, turned(c_new, turn_of(c_new)))
-    if not taken(growth, heat, rng):
+    if not accepted(growth, heat, rng):
         return False
     put(s, g, i, b)
     put(s, e, j, c_new)

@@ -23,7 +23,7 @@ HOT, COLD = 0.8, 0.15
 lead to the same costs."""
 
 PLUS_SHARE = 50
-"""A plus is made after this share of the steps of a walk without a gain."""
+"""A walk makes a plus after its steps / PLUS_SHARE without a lower cost."""
 
 
 def walk(start: TernaryTerms, inner: InnerFormat, rank: int, steps: int, seed: int, index: int) -> TernaryTerms:

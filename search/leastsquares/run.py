@@ -40,7 +40,7 @@ class LeastSquaresRun(SearchRun):
         self._hopping = Hopping(equations, config.walks, config.seed, factors)
 
     def advance(self, executor: Executor | None) -> None:
-        """Run one round: all chains advance, then their solutions are made rational and certified."""
+        """Run one round: steps of all chains, then rational schemes near their real solutions, which are certified."""
         self._round += 1
         solutions = self._hopping.advance(self.config.setting(0).steps)
 

@@ -71,7 +71,7 @@ def learner(home, monkeypatch):
     monkeypatch.setattr(learning, "learner", found)
     plan_cache.clear()
     yield found
-    found.close()
+    found.end()  # what is stored late would be the wisdom of the next test's home
     plan_cache.clear()
 
 
@@ -188,18 +188,14 @@ def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, play
     assert trial.failed == {trial.contenders - 1}
 
 
-def test_the_collector_rests_while_plans_are_loaded():
-    usual = sys.getswitchinterval()
-    for collects in (True, False):
-        (gc.enable if collects else gc.disable)()
-        try:
-            with learning._beside_calls():
-                assert not gc.isenabled()
-                assert sys.getswitchinterval() == pytest.approx(learning.SWITCH_SECONDS)
-            assert gc.isenabled() is collects
-            assert sys.getswitchinterval() == usual
-        finally:
-            gc.enable()
+def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch):
+    played({"vendor": 1.0, "scheme": 0.8})
+    found, usual = [], sys.getswitchinterval()
+    monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
+    multiply_until(*operands(), decided)
+    assert found == [(False, pytest.approx(learning.SWITCH_SECONDS))]
+    assert gc.isenabled()
+    assert sys.getswitchinterval() == usual
 
 
 @pytest.mark.parametrize("reason", ["the environment", "paused", "learn=False"])

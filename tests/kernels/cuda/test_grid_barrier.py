@@ -31,7 +31,7 @@ class Like:
 
 
 def place():
-    _, counter = grid_barrier.shared_memory(Like, 1)
+    _, counter = grid_barrier.barrier_memory(Like, 1)
     assert counter.shape == (1,)
     assert counter.dtype == torch.int32
     assert counter.item() == 0
@@ -61,7 +61,7 @@ def test_without_a_free_counter_new_ones_are_zeroed(gpu):
 
 def test_launches_of_a_stream_share_their_memory_and_captured_ones_do_not(gpu):
     def memory(size):
-        return grid_barrier.shared_memory(Like, size)[0]
+        return grid_barrier.barrier_memory(Like, size)[0]
 
     first = memory(64)
     assert memory(32) is first
