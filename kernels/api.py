@@ -15,12 +15,12 @@ from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
-from .array_product import SMALL, multiply
 from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
 from .out import check_out
 from .planning.cache import plan_cache
-from .plans import AUTO, PREDICT, plan_for, planned
+from .plans.decisions import AUTO, PREDICT, plan_for, planned
+from .products.arrays import SMALL, multiply
 from .request import Request
 from .ring import ExactRing
 
@@ -133,7 +133,7 @@ def matmul(
         need(str | None, out_dtype=out_dtype, precision=precision)
     refuse_masks(a=a, b=b)
     if ring is not None:
-        from .exact.products import exact_matmul
+        from .products.exact import exact_matmul
 
         if precision is not None:
             raise PlanError("precision is for tensors; an exact product has no error; leave it out")

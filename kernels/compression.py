@@ -17,7 +17,7 @@ from ..arguments import INTEGER, NUMBER, need
 from ..errors import PlanError, RankError, unknown_name
 from ..schemes_db.display import line
 from .factored import product_dtype, request_of
-from .plans import decision_for
+from .plans.decisions import decision_for
 from .request import Request
 from .structured.approximation import factorize
 from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch

@@ -14,10 +14,10 @@ from ...arguments import INTEGER, need, shown
 from ...errors import PlanError
 from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
-from ..plans import decision_for
+from ..plans.decisions import decision_for
+from ..plans.tuning import tune
 from ..precision import TF32
 from ..request import Layout, Request
-from ..tuning import tune
 from .layers import FastConv1D, FastLinear, FastModule, unpackable
 from .modules import Filter, LinearPlace, is_parallelised, linear_places
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...arguments import NUMBER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..causal.batches import strategy_text
+from ..products.triangular import strategy_text
 from .attention_graph import attention_graph
 from .bilinear import is_transformed
 from .causal import causal_pv, causal_qk, transposed_pv

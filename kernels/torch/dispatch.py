@@ -14,7 +14,7 @@ from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..planning.trials.lesson import LearningExecutor
-from ..plans import AUTO, learning_executor, learns, plan_for
+from ..plans.decisions import AUTO, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import ProductRecipe, named

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
-from ..causal.arrays import is_tensor
 from ..causal.block_masks import (
     TILE,
     Mask,
@@ -23,8 +22,9 @@ from ..causal.block_masks import (
     runs_of,
     scheme_reason,
 )
-from ..causal.run import masked
 from ..codegen.certified import SchemeLike, certified
+from ..operand_kinds import is_tensor
+from ..products.triangular_run import masked
 from .bilinear import Options, define_bilinear, sum_to
 from .flops import flop_formula
 from .ops import bilinear_mm

@@ -18,7 +18,7 @@ from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
-from ..plans import learning_executor, learns, planned
+from ..plans.decisions import learning_executor, learns, planned
 from ..precision import FP8
 from ..request import Layout, Request
 from . import dispatch
@@ -259,7 +259,7 @@ def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | N
 
 def _run_on_processor(a: Tensor, b: Tensor, recipe: ProductRecipe, out: Tensor | None) -> Tensor:
     """Run on the executors of numpy arrays."""
-    from ..array_product import multiply
+    from ..products.arrays import multiply
 
     def product(left: Any, right: Any) -> Any:
         scheme: Any = recipe.schemes() if recipe.levels else AUTO
@@ -294,7 +294,7 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
 
 def _is_processors(a: Tensor, b: Tensor) -> bool:
     """Return the same for a product by one matrix on the CPU: small ones are not planned."""
-    from ..array_product import SMALL
+    from ..products.arrays import SMALL
 
     (k, n), rows = b.shape, math.prod(a.shape[:-1])
     if rows * k * n < SMALL or a.shape[-1] != k:

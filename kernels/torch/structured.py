@@ -15,7 +15,7 @@ from torch.autograd.function import _SingleLevelFunction
 from ..cuda.dtypes import factored_precision
 from ..factored import UNLIMITED, product_dtype, request_of
 from ..learning import paused
-from ..plans import decision_for
+from ..plans.decisions import decision_for
 from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.kinds import parse_structure
 from ..structured.rewrites import DENSE

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...errors import PlanError
 from ..cuda.dtypes import vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
-from ..plans import AUTO, planned
+from ..plans.decisions import AUTO, planned
 from ..request import Layout
 from ..structured.backward import transposed_gradients
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch

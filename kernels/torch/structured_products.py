@@ -22,7 +22,7 @@ from ..factored import extra_bytes_for, request_of
 from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.trials.lesson import LearningExecutor
-from ..plans import AUTO, planned
+from ..plans.decisions import AUTO, planned
 from ..precision import Arithmetic
 from ..request import Layout, Request, layout_of
 from ..structured.block_low_rank import BlockLowRank

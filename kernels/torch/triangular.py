@@ -47,13 +47,13 @@ def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: s
 
 
 def _on_processor(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
-    from ..causal.batches import triangular_heads
+    from ..products.triangular import triangular_heads
 
     return through_numpy(lambda x, y: triangular_heads(x, y, triangle, strategy), a, b)
 
 
 def _on_gpu(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
-    from ..causal.tensors import triangular_heads
+    from ..products.triangular_tensors import triangular_heads
 
     return triangular_heads(a, b, triangle, strategy)
 

@@ -12,11 +12,11 @@ import torch
 
 from lcma.kernels.causal import tensors
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.cuda.tiles import Tile, tile_places
 from lcma.kernels.cuda.triangular import multiply
 from lcma.kernels.torch import triangular as triangular_ops
+from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5

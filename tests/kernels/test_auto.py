@@ -11,7 +11,6 @@ import pytest
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
-from lcma.kernels.array_product import IS_VENDORS
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu.cost_model import CpuCostModel
@@ -25,6 +24,7 @@ from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
 from lcma.kernels.planning.workloads import layers, sample
+from lcma.kernels.products.arrays import IS_VENDORS
 from lcma.schemes_db.straightline import program_of
 
 

@@ -8,9 +8,9 @@ from lcma.errors import PlanError
 torch = pytest.importorskip("torch")
 
 from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
-from lcma.kernels.causal.products import causal_qk, syrk, trmm  # noqa: E402
 from lcma.kernels.cuda.tiles import Tile, tile_places  # noqa: E402
 from lcma.kernels.torch.attention import causal_attention  # noqa: E402
+from lcma.kernels.triangular import causal_qk, syrk, trmm  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD

@@ -12,7 +12,7 @@ from lcma.kernels import Request, decision_for, register_strategy, unregister_st
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import request_of
-from lcma.kernels.removed import REMOVED, check_not_removed, family_of
+from lcma.kernels.plans.removed import REMOVED, check_not_removed, family_of
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import Triangle
 

@@ -13,9 +13,9 @@ from torch.library import opcheck  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from lcma.kernels.causal import tensors  # noqa: E402
-from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm  # noqa: E402
 from lcma.kernels.cuda.requests import request_of  # noqa: E402
 from lcma.kernels.torch import triangular  # noqa: E402
+from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD

@@ -8,7 +8,7 @@ from statistics import median
 from ...kernels import Request
 from ...kernels.factored import BATCH_LAST, request_of
 from ...kernels.kronecker import KroneckerSparse, Pattern
-from ...kernels.tuning import bench_for
+from ...kernels.plans.tuning import bench_for
 from .baselines import baseline
 
 ROUNDS = 5

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.families import machine_for, strategies  # noqa: E402
+from lcma.kernels.plans.families import machine_for, strategies  # noqa: E402
 from lcma.kernels.structured.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.structured.chain import KroneckerSparse  # noqa: E402
 from lcma.kernels.structured.executor import StructuredExecutor  # noqa: E402

@@ -19,7 +19,7 @@ from lcma.kernels.block_low_rank import (  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.families import machine_for  # noqa: E402
+from lcma.kernels.plans.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
 from lcma.kernels.structured.cuda import CudaStructured, decode_tile  # noqa: E402
 from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402

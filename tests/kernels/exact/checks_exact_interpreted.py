@@ -14,7 +14,6 @@ from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.naive import naive_bits, naive_product
 from lcma.kernels.exact.schemes import ExactMap, given_chain
 from lcma.kernels.exact.tensor_levels import DigitTensorLevel, FloatTensorCore, integer_core, sum_of_blocks
-from lcma.kernels.exact.tensor_products import multiply_elements, tensor_request
 from lcma.kernels.exact.tensors import (
     FUSED,
     VENDOR,
@@ -26,7 +25,8 @@ from lcma.kernels.exact.tensors import (
     pack,
     unpack,
 )
-from lcma.kernels.plans import planned
+from lcma.kernels.plans.decisions import planned
+from lcma.kernels.products.exact_tensors import multiply_elements, tensor_request
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing
 
 SIZES = [(1, 1, 1), (33, 130, 70), (70, 65, 257), (5, 300, 64)]

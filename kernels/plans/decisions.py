@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ..arguments import shown
-from ..errors import PlanError
-from ..schemes_db.certificate import Certificate
-from ..schemes_db.scheme import Scheme
-from .codegen.certified import SchemeLike, certified
-from .cpu.threads import thread_count
-from .planning.cache import plan_cache
-from .request import INT8, Request
-from .structure import is_factored
+from ...arguments import shown
+from ...errors import PlanError
+from ...schemes_db.certificate import Certificate
+from ...schemes_db.scheme import Scheme
+from ..codegen.certified import SchemeLike, certified
+from ..cpu.threads import thread_count
+from ..planning.cache import plan_cache
+from ..request import INT8, Request
+from ..structure import is_factored
 
 if TYPE_CHECKING:
-    from .planning.machine import Machine
-    from .planning.planner import Decision
-    from .planning.strategy import Executor, Plan
-    from .planning.trials.lesson import LearningExecutor
+    from ..planning.machine import Machine
+    from ..planning.planner import Decision
+    from ..planning.strategy import Executor, Plan
+    from ..planning.trials.lesson import LearningExecutor
 
 AUTO = "auto"
 
@@ -46,8 +46,8 @@ def decision_for(
     Raises:
         PlanError, VerificationError: as `matmul`.
     """
+    from ..planning.planner import decide, decide_among
     from .families import check_device_of, machine_for, strategies
-    from .planning.planner import decide, decide_among
     from .removed import check_not_removed
 
     if effort not in (PREDICT, "measure"):
@@ -142,7 +142,7 @@ def learns(request: Request) -> bool:
     exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
     if exact or empty or request.static == "B":
         return False
-    from .learning import allowed
+    from ..learning import allowed
 
     return allowed()
 
@@ -159,7 +159,7 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
     key = ("learning", request, threads)
     found: LearningExecutor | None = plan_cache.get(key)
     if found is None:
-        from .learning import learner
+        from ..learning import learner
 
         found = learner.executor(request, (class_request(request), threads), wait)
         if found is not None:
@@ -217,19 +217,19 @@ def _device_index() -> int:
 def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) -> list[Any]:
     """Return the programs of proven schemes: one for all levels, or those of every level."""
     if request.ring is not None:
-        from .exact.schemes import given_chain
+        from ..exact.schemes import given_chain
 
         return [given_chain(scheme, levels, request.ring)]
     if request.triangle is not None:
-        from .causal.candidates import named_sources
+        from ..causal.candidates import named_sources
 
         return named_sources(scheme, request.triangle)
     if request.mask is not None:
-        from .causal.masks import MaskScheme
+        from ..causal.masks import MaskScheme
 
         proven = certified(cast(SchemeLike, scheme))
         return [MaskScheme(proven.name or proven.digest, proven.target, proven)]
-    from .dense.given import given
+    from ..dense.given import given
 
     if is_one(scheme):
         return list(given(certified(cast(SchemeLike, scheme)), levels))
@@ -255,7 +255,7 @@ def replan_with_less_memory(
     Raises:
         PlanError: the plan needed no memory of its own, or no named scheme needs less.
     """
-    from .cpu.workspace import shared_pool
+    from ..cpu.workspace import shared_pool
 
     shared_pool.trim()
     if not failed.workspace:

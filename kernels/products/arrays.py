@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError
-from .codegen.certified import SchemeLike
-from .cpu.threads import thread_count
-from .out import check_out
-from .planning.cache import plan_cache
-from .plans import AUTO, PREDICT, is_one, learning_executor, learns, planned, replan_with_less_memory
-from .request import DTYPES, Request, matmul_shape
+from ...errors import PlanError
+from ..codegen.certified import SchemeLike
+from ..cpu.threads import thread_count
+from ..out import check_out
+from ..planning.cache import plan_cache
+from ..plans.decisions import AUTO, PREDICT, is_one, learning_executor, learns, planned, replan_with_less_memory
+from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
-    from .planning.strategy import Plan
+    from ..planning.strategy import Plan
 
 Matrix = npt.NDArray[Any]
 
@@ -116,8 +116,8 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
 
 def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
     """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
-    from .cpu.blas import NUMPY
-    from .cpu.library import library_for
+    from ..cpu.blas import NUMPY
+    from ..cpu.library import library_for
 
     plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
     return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY

@@ -20,12 +20,12 @@ from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
-from ..families import strategies
+from ..dense.chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
 from ..planning.planner import baseline_plan
-from ..plans import AUTO, plan_for
+from ..plans.decisions import AUTO, plan_for
+from ..plans.families import strategies
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-from .chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
 
 Matrix = npt.NDArray[Any]
 

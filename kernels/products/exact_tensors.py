@@ -7,11 +7,11 @@ from typing import Any
 
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
-from ..plans import planned
+from ..exact.cuda import INTEGER_DTYPES
+from ..exact.tensor_executor import largest_entry
+from ..plans.decisions import planned
 from ..request import BITS, Request
 from ..ring import ExactRing
-from .cuda import INTEGER_DTYPES
-from .tensor_executor import largest_entry
 
 Tensor = Any
 
@@ -63,7 +63,7 @@ def multiply_elements(
     """Return the product over GF(2) of tensors of bool or integers modulo 2: bool if both operands are, else int64."""
     import torch
 
-    from .tensors import pack, unpack
+    from ..exact.tensors import pack, unpack
 
     if out is not None:
         raise PlanError("out over GF(2) is for operands that are BitMatrix; leave it out for tensors")

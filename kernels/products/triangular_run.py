@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..codegen.certified import SchemeLike
-from ..plans import AUTO, executor_for
+from ..plans.decisions import AUTO, executor_for
 from ..request import Request
 from ..structure import DENSE, BlockMask
 

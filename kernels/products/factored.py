@@ -13,9 +13,9 @@ from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST, check_order, layout_of_order, product_dtype, request_of
 from ..out import check_out
-from ..plans import AUTO, PREDICT, planned
+from ..plans.decisions import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
-from .matrix import FactoredMatrix
+from ..structured.matrix import FactoredMatrix
 
 Matrix = npt.NDArray[Any]
 

@@ -14,9 +14,9 @@ from ...errors import PlanError
 from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST
-from .matrix import FactoredMatrix
-from .pattern import Pattern
-from .products import matmul
+from ..structured.matrix import FactoredMatrix
+from ..structured.pattern import Pattern
+from .factored import matmul
 
 Matrix = npt.NDArray[Any]
 

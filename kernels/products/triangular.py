@@ -10,9 +10,9 @@ import numpy.typing as npt
 from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..removed import removal_of
+from ..plans.removed import removal_of
 from ..request import Request, structures_of
-from .run import STRATEGIES, run_triangular
+from .triangular_run import STRATEGIES, run_triangular
 
 Matrix = npt.NDArray[Any]
 

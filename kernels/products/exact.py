@@ -12,13 +12,13 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..codegen.certified import SchemeLike
+from ..exact.bits import BitMatrix
+from ..exact.executor import largest_magnitude
+from ..exact.integers import overflow_reason
 from ..out import check_out
-from ..plans import AUTO, PREDICT, planned
+from ..plans.decisions import AUTO, PREDICT, planned
 from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape
 from ..ring import ExactRing, exact_ring
-from .bits import BitMatrix
-from .executor import largest_magnitude
-from .integers import overflow_reason
 
 Operand = npt.NDArray[Any] | BitMatrix
 
@@ -59,7 +59,7 @@ def exact_matmul(
                 array = out.numpy()
             found = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, scheme, levels, array, **limits)
             return torch.from_numpy(found) if out is None else out
-        from .tensor_products import exact_tensor_matmul
+        from .exact_tensors import exact_tensor_matmul
 
         return exact_tensor_matmul(a, b, ring, scheme, levels, out, **limits)
     if ring.modulus == 2:
