@@ -19,7 +19,7 @@ from .codegen.certified import SchemeLike
 from .cpu.threads import thread_count
 from .out import check_out
 from .planning.cache import plan_cache
-from .plans.decisions import AUTO, PREDICT, plan_for, planned
+from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
 from .products.arrays import SMALL, multiply
 from .request import Request
 from .ring import ExactRing
@@ -116,7 +116,7 @@ def matmul(
                     return numpy_matmul(a, b)
                 except (TypeError, ValueError):
                     pass  # the operands do not fit: reported below, as for any product
-            elif dtype is b.dtype and _is_numpys(a, b, out):
+            elif dtype is b.dtype and _runs_numpy(a, b, out):
                 return numpy_matmul(a, b, out)
     elif scheme is AUTO and (torch := sys.modules.get("torch")) is not None and type(a) is type(b) is torch.Tensor:
         unlimited = max_error is None and max_workspace is None and max_abs is None
@@ -200,7 +200,7 @@ def _check_options(levels: Any, max_error: Any, max_workspace: Any, max_abs: Any
     need(str | None, strategy=strategy)
 
 
-def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
+def _runs_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
     """Return whether two float matrices are multiplied by numpy: they are small, or their plan is numpy's product."""
     (m, k), (rows, n) = (a.shape, b.shape) if a.ndim == 2 == b.ndim else ((0, 0), (1, 0))
     if k != rows:
@@ -238,4 +238,4 @@ def prepare(
         if not isinstance(one, tuple | list) or len(one) != 3:
             raise PlanError(f"shapes are triples of sizes (M, K, N), not {shown(one)}: prepare([(1024, 1024, 1024)])")
         need(INTEGER, least=0, **dict(zip("MKN", one, strict=True)))
-    return [planned(Request(m, k, n, dtype), scheme)[0] for m, k, n in sizes]
+    return [plan_and_executor(Request(m, k, n, dtype), scheme)[0] for m, k, n in sizes]

@@ -7,7 +7,7 @@ from ..schemes_db.operands import array_of
 from .causal.block_masks import Mask, kinds_of
 from .codegen.certified import SchemeLike
 from .operand_kinds import Array, all_tensors
-from .products.triangular_run import masked
+from .products.triangular import masked
 
 
 def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None = None) -> Array:

@@ -107,13 +107,14 @@ def executor_for(
     levels: int | None = None,
     *,
     strategy: str | None = None,
+    effort: str = PREDICT,
 ) -> Executor:
     """Return the executor that `matmul` uses for such a request.
 
     Raises:
         PlanError, VerificationError: as `matmul`.
     """
-    return planned(request, scheme, levels, strategy)[1]
+    return plan_and_executor(request, scheme, levels, strategy, effort)[1]
 
 
 def class_request(request: Request) -> Request:
@@ -167,7 +168,7 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
     return found
 
 
-def planned(
+def plan_and_executor(
     request: Request,
     scheme: SchemeLike | Sequence[Any] = AUTO,
     levels: int | None = None,

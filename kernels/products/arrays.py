@@ -13,7 +13,15 @@ from ..codegen.certified import SchemeLike
 from ..cpu.threads import thread_count
 from ..out import check_out
 from ..planning.cache import plan_cache
-from ..plans.decisions import AUTO, PREDICT, is_one, learning_executor, learns, planned, replan_with_less_memory
+from ..plans.decisions import (
+    AUTO,
+    PREDICT,
+    is_one,
+    learning_executor,
+    learns,
+    plan_and_executor,
+    replan_with_less_memory,
+)
 from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
@@ -77,8 +85,8 @@ def multiply(
         if a.dtype in FLOATS and a.ndim == b.ndim == 2:
             plan_cache.put((*request.shape, a.dtype, thread_count()), learning)
         return cast(Matrix, learning.run(a, b, out))
-    plan, executor = planned(request, scheme, levels, strategy, effort)
-    if automatic and unlimited and _is_numpys(plan, a, b):
+    plan, executor = plan_and_executor(request, scheme, levels, strategy, effort)
+    if automatic and unlimited and _is_numpy_plan(plan, a, b):
         plan_cache.put((*request.shape, a.dtype, thread_count()), IS_VENDORS)
     while True:
         try:
@@ -114,7 +122,7 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
     return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
 
 
-def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
+def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
     """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
     from ..cpu.blas import NUMPY
     from ..cpu.library import library_for

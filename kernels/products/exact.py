@@ -16,7 +16,7 @@ from ..exact.bits import BitMatrix
 from ..exact.executor import largest_magnitude
 from ..exact.integers import overflow_reason
 from ..out import check_out
-from ..plans.decisions import AUTO, PREDICT, planned
+from ..plans.decisions import AUTO, PREDICT, executor_for
 from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape
 from ..ring import ExactRing, exact_ring
 
@@ -66,7 +66,7 @@ def exact_matmul(
         return _over_gf2(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
     left, right = (_integers(label, x, ring) for label, x in (("a", a), ("b", b)))
     request = exact_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
-    _, executor = planned(request, scheme, levels, strategy, effort)
+    executor = executor_for(request, scheme, levels, strategy=strategy, effort=effort)
     return executor.run(left.astype(request.storage, copy=False), right.astype(request.storage, copy=False), out)
 
 
@@ -83,7 +83,7 @@ def _over_gf2(
 ) -> Any:
     left, right = bit_operand(a), bit_operand(b)
     request = exact_request(left, right, ring, max_workspace=max_workspace)
-    _, executor = planned(request, scheme, levels, strategy, effort)
+    executor = executor_for(request, scheme, levels, strategy=strategy, effort=effort)
     if isinstance(a, BitMatrix) and isinstance(b, BitMatrix):
         return executor.run(left, right, out)
     if out is not None:

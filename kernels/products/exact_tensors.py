@@ -9,7 +9,7 @@ from ...errors import PlanError
 from ..codegen.certified import SchemeLike
 from ..exact.cuda import INTEGER_DTYPES
 from ..exact.tensor_executor import largest_entry
-from ..plans.decisions import planned
+from ..plans.decisions import executor_for
 from ..request import BITS, Request
 from ..ring import ExactRing
 
@@ -45,8 +45,8 @@ def exact_tensor_matmul(
             raise PlanError("max_abs and out_dtype are not for GF(2); leave them out")
         return multiply_elements(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
     left, right = _alike(a, b)
-    request = tensor_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
-    return planned(request, scheme, levels, strategy, effort)[1].run(left, right, out)
+    request = exact_tensor_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
+    return executor_for(request, scheme, levels, strategy=strategy, effort=effort).run(left, right, out)
 
 
 def multiply_elements(
@@ -70,18 +70,18 @@ def multiply_elements(
     for label, x in (("a", a), ("b", b)):
         if x.dtype.is_floating_point or x.dtype.is_complex:
             raise PlanError(f"{label} is {x.dtype}; a matrix over GF(2) is of bool or of integers")
-    request = tensor_request(a, b, ring, max_workspace=max_workspace)
+    request = exact_tensor_request(a, b, ring, max_workspace=max_workspace)
     words = [pack(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1) if x.numel() else None for x in (a, b)]
     both = a.dtype == b.dtype == torch.bool
     shape, result = (*request.batch, request.m, request.n), torch.bool if both else torch.int64
     if any(x is None for x in words) or 0 in shape:
         return torch.zeros(shape, dtype=result, device=a.device)
-    product: Tensor = planned(request, scheme, levels, strategy, effort)[1].run(*words)
+    product: Tensor = executor_for(request, scheme, levels, strategy=strategy, effort=effort).run(*words)
     elements = unpack(product.reshape(-1, product.shape[-1]), request.n)
     return elements.to(result).reshape(shape)
 
 
-def tensor_request(
+def exact_tensor_request(
     a: Tensor,
     b: Tensor,
     ring: ExactRing,

@@ -1,4 +1,4 @@
-"""Triangular products of batches of numpy arrays; several heads of the first operand may share one of the second."""
+"""Triangular and masked products of numpy arrays; several heads of the first operand may share one of the second."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import numpy.typing as npt
 from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..codegen.certified import SchemeLike
+from ..plans.decisions import AUTO, executor_for
 from ..plans.removed import removal_of
 from ..request import Request, structures_of
-from .triangular_run import STRATEGIES, run_triangular
+from ..structure import DENSE, BlockMask
 
 Matrix = npt.NDArray[Any]
+
+STRATEGIES = ("vendor", "strips", "kernel")
+"""Strategies without a program."""
 
 
 def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
@@ -74,8 +79,8 @@ def grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
 
 def ungrouped(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
     """Return the product of grouped operands with its heads merged to one dimension again."""
-    split = c.ndim > max(a.ndim, b.ndim)
-    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if split else c
+    grouped_heads = c.ndim > max(a.ndim, b.ndim)
+    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if grouped_heads else c
 
 
 def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
@@ -88,3 +93,21 @@ def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
         return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
+
+
+def run_triangular(request: Request, a: Any, b: Any, out: Any = None, strategy: str | None = None) -> Any:
+    """Compute the triangular product of a request, by a strategy or scheme name, or by the planner's choice."""
+    if strategy is None or strategy in STRATEGIES:
+        return executor_for(request, AUTO, strategy=strategy).run(a, b, out)
+    return executor_for(request, strategy).run(a, b, out)
+
+
+def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike | None = None) -> Matrix:
+    """Compute A B in the blocks that `kinds` want, zero elsewhere.
+
+    Raises:
+        PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
+    """
+    request = Request.of(a, b, structures=(DENSE, DENSE, BlockMask.of(kinds)))
+    product: Matrix = executor_for(request, AUTO if scheme is None else scheme).run(a, b)
+    return product

@@ -9,7 +9,7 @@ from ...schemes_db.symmetry import Triangle
 from ..cuda.dtypes import precision_of
 from ..cuda.requests import request_of
 from ..request import structures_of
-from .triangular_run import run_triangular
+from .triangular import run_triangular
 
 Tensor = Any
 

@@ -24,7 +24,7 @@ from ..causal.block_masks import (
 )
 from ..codegen.certified import SchemeLike, certified
 from ..operand_kinds import is_tensor
-from ..products.triangular_run import masked
+from ..products.triangular import masked
 from .bilinear import Options, define_bilinear, sum_to
 from .flops import flop_formula
 from .ops import bilinear_mm

@@ -18,7 +18,7 @@ from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
-from ..plans.decisions import learning_executor, learns, planned
+from ..plans.decisions import learning_executor, learns, plan_and_executor
 from ..precision import FP8
 from ..request import Layout, Request
 from . import dispatch
@@ -286,7 +286,7 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
         return False
     if a.dim() > 2 and b.dim() == 2:
         a = a.detach().reshape(-1, a.shape[-1])
-    executor = dispatch.executor_of(_AUTO, a, b)
+    executor = dispatch.recipe_executor(_AUTO, a, b)
     if isinstance(executor, LearningExecutor):
         return executor.left_to("vendor")
     return isinstance(executor, dispatch.VendorExecutor)
@@ -304,7 +304,7 @@ def _is_processors(a: Tensor, b: Tensor) -> bool:
     if learns(request):
         learning = learning_executor(request, wait=False)
         return learning is None or learning.left_to("torch")
-    return planned(request)[0].candidate.strategy == "vendor"
+    return plan_and_executor(request)[0].candidate.strategy == "vendor"
 
 
 def _layout(matrix: Tensor) -> Layout:

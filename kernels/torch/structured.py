@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ..cuda.dtypes import factored_precision
-from ..factored import UNLIMITED, product_dtype, request_of
+from ..factored import UNLIMITED, factored_request, product_dtype
 from ..learning import paused
 from ..plans.decisions import decision_for
 from ..structured.chain import FactorChain, KroneckerSparse
@@ -84,7 +84,7 @@ def dense_where_faster(
         return None
     device, precision = first.device.type, factored_precision(first, None) if first.is_cuda else None
     own = product_dtype(str(first.dtype).removeprefix("torch."), device)
-    request = request_of(structure, rows, own, device=device, max_extra_bytes=UNLIMITED, precision=precision)
+    request = factored_request(structure, rows, own, device=device, max_extra_bytes=UNLIMITED, precision=precision)
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]

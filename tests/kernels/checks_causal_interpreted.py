@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 import torch
 
-from lcma.kernels.causal import tensors
 from lcma.kernels.causal.naive import plain, triangular
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.cuda.tiles import Tile, tile_places
 from lcma.kernels.cuda.triangular import multiply
+from lcma.kernels.products import triangular_tensors as tensors
 from lcma.kernels.torch import triangular as triangular_ops
 from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm
 from lcma.schemes_db.symmetry import SIDES, Triangle

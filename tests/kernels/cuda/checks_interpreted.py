@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import lcma
-from lcma.kernels import Candidate, Machine, Profile, Request, families, strategies
+from lcma.kernels import Candidate, Machine, Profile, Request, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import naive
@@ -24,6 +24,7 @@ from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.plans import families
 from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
@@ -365,11 +366,12 @@ def test_dispatch(pretended, make_profile):
     for text in ("auto", "strassen", "strassen/strassen@scheme:batched", "strassen?"):
         torch.testing.assert_close(dispatch.run(ProductRecipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
     whole = a.flatten(0, 1)
-    assert isinstance(dispatch.executor_of(ProductRecipe(), whole, b), dispatch.VendorExecutor)  # nothing was measured
-    assert isinstance(dispatch.executor_of(ProductRecipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    given = ProductRecipe.parse("strassen?")
+    for recipe in (ProductRecipe(), given):
+        assert isinstance(dispatch.recipe_executor(recipe, whole, b), dispatch.VendorExecutor)
     plan_cache.clear()
     pretended[0] = make_profile(sums=1e15)
-    assert not isinstance(dispatch.executor_of(ProductRecipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    assert not isinstance(dispatch.recipe_executor(given, whole, b), dispatch.VendorExecutor)
     recipe, stack = dispatch.pack(ProductRecipe(), b, 120)
     assert recipe.where_faster
     assert recipe.levels
