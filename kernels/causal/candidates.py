@@ -44,12 +44,10 @@ class TriangularSource:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return self.name
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return self.name
 
     @cached_property
@@ -139,17 +137,14 @@ class GivenTriangular:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return f"scheme:{self.scheme.digest}"
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return self.scheme.name or f"{self.scheme.target}:{self.scheme.rank}"
 
     @cached_property
     def program(self) -> Program:
-        """See `Source`."""
         return scheme_program(certified(self.scheme), self.triangle)
 
 
@@ -184,12 +179,10 @@ class TriangularStrategy:
         return Candidate(FAMILY, self.name, source, method)
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, TriangularSource | GivenTriangular) and self.name == "scheme":
             yield self.candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if not key:
             return self.candidate(None)
         source = None if request.triangle is None else source_of(key, request.triangle)

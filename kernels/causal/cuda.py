@@ -19,7 +19,7 @@ from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..precision import TF32
 from ..ranges import ranges
 from ..request import Layout, Request
@@ -61,7 +61,7 @@ KERNEL_TILE = 192
 
 
 @dataclass(frozen=True)
-class CudaTriangular(TriangularStrategy):
+class CudaTriangular(TriangularStrategy, BaseStrategy):
     """A strategy for triangular products on a GPU.
 
     - vendor: the whole product, masked afterwards.
@@ -71,14 +71,10 @@ class CudaTriangular(TriangularStrategy):
     """
 
     scheme_method = "batched"
-    name: str
-    baseline: bool = False
-    version: int = 2
-    device: str = "cuda"
     family: str = FAMILY
+    version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         triangle = request.triangle
         if triangle is None:
             return []
@@ -88,9 +84,7 @@ class CudaTriangular(TriangularStrategy):
         for name in self._names(request, triangle, machine):
             candidate = self.candidate(TriangularSource(name, triangle) if name else None)
             if self.baseline or self.can_run(candidate, request, machine) is None:
-                seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-                bound = sum(one for one in seconds if one is not None) * (1 - 1e-9)
-                found.append(Proposal(bound, candidate))
+                found.append(self.proposal(candidate, request, machine))
         return found
 
     def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
@@ -101,7 +95,6 @@ class CudaTriangular(TriangularStrategy):
         return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.arithmetic == "float32" else (SCHEME,)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         triangle = request.triangle
         if triangle is None:
             return "the product has no triangle"
@@ -115,7 +108,6 @@ class CudaTriangular(TriangularStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if 0 in (*request.shape, request.items):
             return []
         assert isinstance(machine.costs, CudaCostModel)
@@ -140,7 +132,6 @@ class CudaTriangular(TriangularStrategy):
         return 0
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         triangle = request.triangle
         assert triangle is not None  # checked before, in can_run
         workspace = self.workspace(candidate, request, machine)

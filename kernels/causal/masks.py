@@ -49,17 +49,14 @@ class MaskScheme:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return self.name
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return self.name
 
     @cached_property
     def program(self) -> Program:
-        """See `Source`."""
         return program_for(certified(resolve(self.name) if self.held is None else self.held))
 
 
@@ -72,11 +69,9 @@ class MaskedRuns:
     itemsize: int
 
     def workspace(self, threads: int = 1) -> int:
-        """See `Core.workspace`."""
         return 0
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         out[...] = 0
         kinds = self.mask.kinds
         (p, q), (m, _, n) = kinds.shape, self.sizes
@@ -90,7 +85,6 @@ class MaskedRuns:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         kinds = self.mask.kinds
         (p, q), (m, k, n) = kinds.shape, self.sizes
         tile = (p, q) == (m, n) and max(p, q) > TILE
@@ -117,15 +111,12 @@ class CpuMaskedRuns(CpuStrategy):
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
         return [] if request.mask is None else [Proposal(0.0, Candidate(FAMILY, self.name))]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         return "the product has no mask" if request.mask is None else basic_reason(None, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
         assert request.mask is not None  # checked before, in can_run
         return MaskedRuns(request.mask, request.shape, request.itemsize)
 
@@ -138,7 +129,6 @@ class CpuMaskedScheme(CpuStrategy):
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
         mask = request.mask
         if mask is None or is_empty(request):
             return []
@@ -148,35 +138,27 @@ class CpuMaskedScheme(CpuStrategy):
         candidate = self._candidate(source)
         if self.can_run(candidate, request, machine):
             return []
-        seconds = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-        return [Proposal(seconds * (1 - 1e-9), candidate)]
+        return [self.proposal(candidate, request, machine)]
 
     def _candidate(self, source: Source) -> Candidate:
         return Candidate(FAMILY, self.name, source, (("method", "batched"),))
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, MaskScheme):
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         source = None if request.mask is None else _stored(request.mask)
         return self._candidate(source) if source is not None and source.key == key else None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if request.mask is None:
             return "the product has no mask"
-        program = candidate.program
-        assert program is not None  # a scheme has a source
+        program = candidate.own_program
         return scheme_reason(program.target, request.mask.kinds) or basic_reason(program, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
-        program = candidate.program
-        assert program is not None  # a scheme has a source
-        return core_of(program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
+        return core_of(candidate.own_program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
 
 
 def _kinds(mask: BlockMask) -> Kinds:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import matmul
 
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
@@ -20,7 +22,6 @@ class GivenProgram:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return f"program:{self.program.digest}"
 
     @property
@@ -35,6 +36,11 @@ class GivenProgram:
             found.append(costs_of_program(program))
             program = inner.get(ProductKind.FULL)
         return tuple(found)
+
+    @property
+    def flat_costs(self) -> SchemeCosts | None:
+        """The costs of all levels as one level, if every level has costs."""
+        return None if (levels := self.costs) is None else reduce(matmul, levels)
 
 
 def given(scheme: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int = 1) -> list[GivenProgram]:

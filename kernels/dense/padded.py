@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import PlanError
@@ -12,7 +12,7 @@ from ..cuda.executor import TensorExecutor
 from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import Request
 
 FAMILY, NAME = "dense", "padded"
@@ -24,17 +24,13 @@ measured on an H200, sizes 4301 and 8191.
 
 
 @dataclass(frozen=True)
-class CudaPadded:
+class CudaPadded(BaseStrategy):
     """The vendor's product with k and n rounded up to whole segments of 16 bytes, if they are not."""
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = NAME
-    version: int = 1
-    baseline: bool = False
+    family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         candidate = Candidate(FAMILY, NAME)
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
@@ -45,16 +41,7 @@ class CudaPadded:
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
         return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none, as it runs no scheme."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, NAME)
-
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not request.is_dense:
             return "the operands are structured"
         if request.arithmetic not in UNALIGNED:

@@ -48,12 +48,10 @@ class BlockScheme:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return self.name
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return self.name
 
     @cached_property
@@ -100,7 +98,6 @@ class CudaBlockSchemes(StructuredStrategy):
     """
 
     name: str = SCHEME
-    device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `StructuredStrategy`: chains if blocks are large."""
@@ -115,19 +112,16 @@ class CudaBlockSchemes(StructuredStrategy):
             yield Candidate(FAMILY, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         known = key in NAMES and not parameters and self.multiplies(request)
         return Candidate(FAMILY, self.name, BlockScheme(key)) if known else None
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `StructuredStrategy`."""
         if request.dtype not in CUDA_DTYPES or request.precision == ACCURATE:
             return f"sums of blocks are not computed in {request.arithmetic}; choose the strategy strided"
         patterns = chain_in(request).patterns
         if any(copied_ends(chain_in(request), *(layout is Layout.COLUMNS for layout in request.layouts[1:]))):
             return "blocks of a batch-first operand with d > 1 cannot be read as they are; store the batch last"
-        program = candidate.program
-        assert program is not None  # every candidate has a source
+        program = candidate.own_program
         if program.ring.characteristic:
             return f"the program holds over {program.ring} only; lift its scheme to Z first"
         if reason := reason_against(program, request.arithmetic):
@@ -159,7 +153,6 @@ class CudaBlockSchemes(StructuredStrategy):
         return max(stacks) + between
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         structure, level = chain_in(request), _level(candidate)
         pieces = tuple(_pieces(candidate, request, one) or MAX_PIECES for one in structure.patterns)
         product = BlockSchemeProduct(structure, level, pieces)
@@ -168,9 +161,7 @@ class CudaBlockSchemes(StructuredStrategy):
 
 
 def _level(candidate: Candidate) -> CudaLevel:
-    program = candidate.program
-    assert program is not None  # every candidate has a source
-    return cuda_level(program)
+    return cuda_level(candidate.own_program)
 
 
 def _shape(pattern: Pattern, request: Request) -> Shape:

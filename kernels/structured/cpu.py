@@ -59,7 +59,6 @@ class CpuStructured(StructuredStrategy):
         return ((("slab", width),) for width in sorted({min(width, max(request.n, 1)) for width in SLAB_WIDTHS}))
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `StructuredStrategy`."""
         if reason := basic_reason(None, request):
             return reason
         if not self.baseline and machine.threads > 1 and not machine.blas_limited:
@@ -75,7 +74,6 @@ class CpuStructured(StructuredStrategy):
         return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
         if is_empty(request):
             return 0
         held = rewritten_bytes(self.name, chain_in(request), request.itemsize) if self.name in REWRITES else 0
@@ -91,7 +89,6 @@ class CpuStructured(StructuredStrategy):
         return ViewProduct(structure, request.n, request.dtype, first, last, slab)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         structure = chain_in(request)
         if is_empty(request):
             return StructuredExecutor(request, structure, _nothing, 0)
