@@ -17,13 +17,12 @@ from .operand_kinds import Array, all_tensors
 from .products.triangular import (
     batch_shape,
     grouped,
-    need_matrices,
     strategy_text,
     triangular,
     ungrouped,
     with_unit_diagonal,
 )
-from .request import Request
+from .request import Request, need_matrices
 
 Matrix = npt.NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""Exact products of matrices: from operands to result."""
+"""Exact products of arrays and of GPU tensors: from operands to result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..exact.executor import largest_magnitude
 from ..exact.integers import overflow_reason
 from ..out import check_out
 from ..plans.decisions import AUTO, PREDICT, executor_for
-from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape
+from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape, product_sizes
 from ..ring import ExactRing, exact_ring
 
-Operand = npt.NDArray[Any] | BitMatrix
+Tensor = Any
 
 
 def exact_matmul(
@@ -46,9 +46,9 @@ def exact_matmul(
     ring = exact_ring(ring)
     if levels == 0:
         scheme, levels, strategy = AUTO, None, strategy or "leaf"
+    limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
+    choice: dict[str, Any] = {"scheme": scheme, "levels": levels, "strategy": strategy, "effort": effort}
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
-        limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
-        limits |= {"strategy": strategy, "effort": effort}
         if torch.is_tensor(a) and torch.is_tensor(b) and a.device.type == b.device.type == "cpu":
             if out_dtype == PYTHON:
                 raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
@@ -57,33 +57,20 @@ def exact_matmul(
                 words = (2,) if out_dtype == WIDE else ()
                 check_out(out, (*matmul_shape(tuple(a.shape), tuple(b.shape)), *words), torch.int64, a.device)
                 array = out.numpy()
-            found = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, scheme, levels, array, **limits)
+            found = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, out=array, **choice, **limits)
             return torch.from_numpy(found) if out is None else out
-        from .exact_tensors import exact_tensor_matmul
-
-        return exact_tensor_matmul(a, b, ring, scheme, levels, out, **limits)
+        return _of_tensors(a, b, ring, out, limits, choice)
     if ring.modulus == 2:
-        return _over_gf2(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
+        return _over_gf2(a, b, ring, out, max_workspace, choice)
     left, right = (_integers(label, x, ring) for label, x in (("a", a), ("b", b)))
-    request = exact_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
-    executor = executor_for(request, scheme, levels, strategy=strategy, effort=effort)
+    request = exact_request(left, right, ring, **limits)
+    executor = executor_for(request, **choice)
     return executor.run(left.astype(request.storage, copy=False), right.astype(request.storage, copy=False), out)
 
 
-def _over_gf2(
-    a: Any,
-    b: Any,
-    ring: ExactRing,
-    scheme: SchemeLike | Sequence[Any],
-    levels: int | None,
-    out: Any,
-    max_workspace: int | None,
-    strategy: str | None,
-    effort: str,
-) -> Any:
+def _over_gf2(a: Any, b: Any, ring: ExactRing, out: Any, max_workspace: int | None, choice: dict[str, Any]) -> Any:
     left, right = bit_operand(a), bit_operand(b)
-    request = exact_request(left, right, ring, max_workspace=max_workspace)
-    executor = executor_for(request, scheme, levels, strategy=strategy, effort=effort)
+    executor = executor_for(exact_request(left, right, ring, max_workspace=max_workspace), **choice)
     if isinstance(a, BitMatrix) and isinstance(b, BitMatrix):
         return executor.run(left, right, out)
     if out is not None:
@@ -121,15 +108,16 @@ def _integers(label: str, matrix: Any, ring: ExactRing) -> npt.NDArray[Any]:
 
 
 def exact_request(
-    a: Operand,
-    b: Operand,
+    a: Any,
+    b: Any,
     ring: ExactRing,
     *,
+    device: str = "cpu",
     max_abs: int | None = None,
     max_workspace: int | None = None,
     out_dtype: str | None = None,
 ) -> Request:
-    """Return the request of an exact product.
+    """Return the request of an exact product of arrays, bit matrices, or on "cuda" of tensors of elements.
 
     Over Z, if `max_abs` is not given, it is computed from the entries and rounded up to a power of two, so that
     few distinct plans are needed.
@@ -137,31 +125,18 @@ def exact_request(
     Raises:
         PlanError: the operands do not multiply.
     """
-    for label, matrix in (("a", a), ("b", b)):
-        if matrix.ndim < 2:
-            raise PlanError(f"{label} has {matrix.ndim} dimensions; reshape it to a matrix (at least 2)")
-    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
-    if k != inner:
-        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
-    dtype = BITS
-    if not isinstance(a, BitMatrix) and not isinstance(b, BitMatrix):
-        dtype = np.result_type(a, b).name
-        if max_abs is None and ring.modulus == 0:
-            most = max(largest_magnitude(a), largest_magnitude(b))
-            rounded = 1 << max(most - 1, 0).bit_length()
-            max_abs = most if overflow_reason((m, k, n), ring, (rounded, rounded), out_dtype) else rounded
-    return Request(
-        m,
-        k,
-        n,
-        dtype,
-        a.shape[:-2],
-        b.shape[:-2],
-        max_workspace=max_workspace,
-        max_abs=max_abs,
-        ring=ring,
-        out_dtype=out_dtype,
-    )
+    m, k, n = product_sizes(a, b)
+    if ring.modulus == 2:
+        dtype = BITS
+    else:
+        dtype = np.result_type(a, b).name if device == "cpu" else str(a.dtype).removeprefix("torch.")
+    if ring.modulus == 0 and max_abs is None:
+        most = max(largest_magnitude(a), largest_magnitude(b))
+        rounded = 1 << max(most - 1, 0).bit_length()
+        wide = out_dtype if device == "cpu" else None
+        max_abs = most if overflow_reason((m, k, n), ring, (rounded, rounded), wide) else rounded
+    limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
+    return Request(m, k, n, dtype, tuple(a.shape[:-2]), tuple(b.shape[:-2]), device, ring=ring, **limits)
 
 
 def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
@@ -171,3 +146,59 @@ def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
 
 
 BitMatrix.product = staticmethod(multiply_bits)
+
+
+def _of_tensors(
+    a: Tensor, b: Tensor, ring: ExactRing, out: Tensor, limits: dict[str, Any], choice: dict[str, Any]
+) -> Tensor:
+    """Multiply GPU tensors; `limits` are of the request, `choice` of the executor."""
+    import torch
+
+    if not (torch.is_tensor(a) and torch.is_tensor(b)) or a.device != b.device:
+        raise PlanError("a and b must be tensors of one device; convert or move one")
+    if ring.modulus == 2:
+        if limits["max_abs"] is not None or limits["out_dtype"] is not None:
+            raise PlanError("max_abs and out_dtype are not for GF(2); leave them out")
+        return multiply_elements(a, b, ring, out, limits["max_workspace"], **choice)
+    left, right = _alike(a, b)
+    request = exact_request(left, right, ring, device="cuda", **limits)
+    return executor_for(request, **choice).run(left, right, out)
+
+
+def multiply_elements(
+    a: Tensor, b: Tensor, ring: ExactRing, out: Tensor = None, max_workspace: int | None = None, **choice: Any
+) -> Tensor:
+    """Return the product over GF(2) of tensors of bool or integers modulo 2: bool if both operands are, else int64."""
+    import torch
+
+    from ..exact.tensors import pack, unpack
+
+    if out is not None:
+        raise PlanError("out over GF(2) is for operands that are BitMatrix; leave it out for tensors")
+    for label, x in (("a", a), ("b", b)):
+        if x.dtype.is_floating_point or x.dtype.is_complex:
+            raise PlanError(f"{label} is {x.dtype}; a matrix over GF(2) is of bool or of integers")
+    request = exact_request(a, b, ring, device="cuda", max_workspace=max_workspace)
+    words = [pack(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1) if x.numel() else None for x in (a, b)]
+    both = a.dtype == b.dtype == torch.bool
+    shape, result = (*request.batch, request.m, request.n), torch.bool if both else torch.int64
+    if any(x is None for x in words) or 0 in shape:
+        return torch.zeros(shape, dtype=result, device=a.device)
+    product: Tensor = executor_for(request, **choice).run(*words)
+    elements = unpack(product.reshape(-1, product.shape[-1]), request.n)
+    return elements.to(result).reshape(shape)
+
+
+def _alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Convert both operands to the narrowest dtype that represents either."""
+    import torch
+
+    from ..exact.cuda import INTEGER_DTYPES
+
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    dtype = torch.int8 if dtype == torch.bool else dtype
+    name = str(dtype).removeprefix("torch.")
+    if name not in INTEGER_DTYPES:
+        known = ", ".join(INTEGER_DTYPES)
+        raise PlanError(f"a tensor is {name}; exact products on a GPU are of bool, {known}: convert with .to")
+    return a.to(dtype), b.to(dtype)

@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from torch.library import opcheck  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
+from lcma.kernels.cuda import requests  # noqa: E402
 from lcma.kernels.cuda.requests import request_of  # noqa: E402
-from lcma.kernels.products import triangular_tensors as tensors  # noqa: E402
 from lcma.kernels.torch import triangular  # noqa: E402
 from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
@@ -44,8 +44,8 @@ def _one_thread():
 @pytest.fixture
 def of_gpu(monkeypatch):
     """Run on CPU tensors what a GPU runs, strips and schemes, with their sums by plain torch."""
-    monkeypatch.setitem(triangular.PRODUCTS, "cpu", triangular._on_gpu)
-    monkeypatch.setattr(tensors, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
+    monkeypatch.setitem(triangular.PRODUCTS, "cpu", triangular.PRODUCTS["cuda"])
+    monkeypatch.setattr(requests, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
 
 
 @pytest.fixture(params=["cpu", "gpu"])
