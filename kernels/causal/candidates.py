@@ -16,7 +16,7 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
-from ..planning.strategy import Candidate, Parameters, Source
+from ..planning.strategy import Candidate, NamedSource, Parameters, Source
 from ..request import Request
 
 FAMILY = "causal"
@@ -32,8 +32,8 @@ SPLIT = "2x2x2-tri-left-r6"
 
 
 @dataclass(frozen=True)
-class TriangularSource:
-    """The program of a triangular product by name; a `Source`.
+class TriangularSource(NamedSource):
+    """The program of a triangular product by name.
 
     Names: SCHEME, and SCHEME/DENSE for two levels: full products by the dense scheme, half products by two full and
     four half ones.
@@ -41,14 +41,6 @@ class TriangularSource:
 
     name: str
     triangle: Triangle
-
-    @property
-    def key(self) -> str:
-        return self.name
-
-    @property
-    def label(self) -> str:
-        return self.name
 
     @cached_property
     def program(self) -> Program:

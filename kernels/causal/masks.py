@@ -26,7 +26,7 @@ from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, NamedSource, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
 from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
@@ -40,20 +40,12 @@ LEAST_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class MaskScheme:
-    """The program of a proven scheme for a mask; a `Source`."""
+class MaskScheme(NamedSource):
+    """The program of a proven scheme for a mask."""
 
     name: str
     target: Target
     held: Any = field(default=None, compare=False, repr=False)
-
-    @property
-    def key(self) -> str:
-        return self.name
-
-    @property
-    def label(self) -> str:
-        return self.name
 
     @cached_property
     def program(self) -> Program:

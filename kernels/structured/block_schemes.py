@@ -16,7 +16,7 @@ from ..cuda.flat_program import reason_against
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
+from ..planning.strategy import Candidate, Executor, NamedSource, Parameters, Source, Stage
 from ..precision import ACCURATE
 from ..request import CUDA_DTYPES, Layout, Request
 from .chain import FactorChain
@@ -41,18 +41,10 @@ LEAST_BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class BlockScheme:
-    """The nested program of a chain of levels by name; a `Source`."""
+class BlockScheme(NamedSource):
+    """The nested program of a chain of levels by name."""
 
     name: str
-
-    @property
-    def key(self) -> str:
-        return self.name
-
-    @property
-    def label(self) -> str:
-        return self.name
 
     @cached_property
     def program(self) -> Program:
