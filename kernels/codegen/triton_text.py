@@ -41,13 +41,13 @@ MANY = 100
 class Combine:
     """The specification of a combine kernel: every block of the matrix is read (or written) once, and so is every slab.
 
-    `blocks` are the positions in the matrix of the map's sources (or results), `kinds` their kinds: the other triangle of a half block is not read and counts as zero, or is written as zeros, like the block of a result
-    without terms. `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64,
-    else in float32. `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is
-    multiplied by powers of two when it is read, and divided by them when it is written. `halves`: a written slab is
-    stored as two in float16 whose sum it is; the second ones follow all the first ones. All blocks are whole then.
-    `integers`: adds in int32, modulo 2^32, and
-    stores the lowest bits; all coefficients are integers then. `nest`: the map as two levels, for a loop over
+    `blocks` are the positions in the matrix of the map's sources (or results), `kinds` their kinds: the other triangle
+    of a half block is not read and counts as zero, or is written as zeros, like the block of a result without terms.
+    `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64, else in float32.
+    `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is multiplied by powers of two
+    when it is read, and divided by them when it is written. `halves`: a written slab is stored as two in float16 whose
+    sum it is; the second ones follow all the first ones. All blocks are whole then. `integers`: adds in int32, modulo
+    2^32, and stores the lowest bits; all coefficients are integers then. `nest`: the map as two levels, for a loop over
     the outer one; only where slabs are full.
     """
 

@@ -91,8 +91,9 @@ class Combination:
     ) -> None:
         """Execute the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
 
-        TO_STACK reads the matrix and writes the stack, FROM_STACK the reverse. Elements of the matrix past its edges count as zeros. `shifts`: for a combination that scales, the exponents of rows and of
-        columns (int32) of its one matrix.
+        TO_STACK reads the matrix and writes the stack, FROM_STACK the reverse. Elements of the matrix past its edges
+        count as zeros. `shifts`: for a combination that scales, the exponents of rows and of columns (int32) of its one
+        matrix.
         """
         assert (shifts is not None) == bool(self.scale)
         if (items := matrix.shape[0]) > MOST_ITEMS:
