@@ -27,15 +27,15 @@ class GivenProgram:
     @property
     def costs(self) -> tuple[SchemeCosts, ...] | None:
         """The costs of every level, outermost first; None if not all products are full, or blocks are absent."""
-        found: list[SchemeCosts] = []
+        levels: list[SchemeCosts] = []
         program: Program | None = self.program
         while program is not None:
             inner = dict(program.inner)
             if not program.target.is_general or not set(inner) <= {ProductKind.FULL}:
                 return None
-            found.append(costs_of_program(program))
+            levels.append(costs_of_program(program))
             program = inner.get(ProductKind.FULL)
-        return tuple(found)
+        return tuple(levels)
 
     @property
     def flat_costs(self) -> SchemeCosts | None:

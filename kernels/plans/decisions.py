@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -53,7 +53,7 @@ def decision_for(
     if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
     automatic = isinstance(scheme, str) and scheme == AUTO
-    if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
+    if request.ring is not None and isinstance(scheme, Sequence) and not is_single(scheme) and not scheme:
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
     if automatic and levels is not None:
         raise PlanError('levels is for a scheme that is named; name one, or leave levels out with scheme="auto"')
@@ -92,8 +92,8 @@ def plan_for(
     key = _key(near, scheme, levels, strategy, where_faster)
     decision = plan_cache.get(key)
     if decision is None:
-        found = decision_for(near, scheme, levels, strategy=strategy, where_faster=where_faster)
-        decision = plan_cache.put(key, found)
+        decided = decision_for(near, scheme, levels, strategy=strategy, where_faster=where_faster)
+        decision = plan_cache.put(key, decided)
     plan: Plan = decision.plan
     try:
         return plan.for_request(request)
@@ -158,14 +158,14 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
     """
     threads = thread_count() if request.device == "cpu" else _device_index()
     key = ("learning", request, threads)
-    found: LearningExecutor | None = plan_cache.get(key)
-    if found is None:
+    executor: LearningExecutor | None = plan_cache.get(key)
+    if executor is None:
         from ..learning import learner
 
-        found = learner.executor(request, (class_request(request), threads), wait)
-        if found is not None:
-            plan_cache.put(key, found)
-    return found
+        executor = learner.executor(request, (class_request(request), threads), wait)
+        if executor is not None:
+            plan_cache.put(key, executor)
+    return executor
 
 
 def plan_and_executor(
@@ -184,28 +184,21 @@ def plan_and_executor(
         learning = cast("LearningExecutor", learning_executor(request))
         return learning.lesson.plan, learning
     key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
-    found = plan_cache.get(key)
-    if found is None:
+    pair = plan_cache.get(key)
+    if pair is None:
         if effort == PREDICT:
             plan = plan_for(request, scheme, levels, strategy=strategy)
         else:
             plan = decision_for(request, scheme, levels, strategy=strategy, effort=effort).plan
-        found = plan_cache.put(key, (plan, plan.build()))
-    return cast("tuple[Plan, Executor]", found)
+        pair = plan_cache.put(key, (plan, plan.build()))
+    return cast("tuple[Plan, Executor]", pair)
 
 
 def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
         digests: Any = scheme  # for a triangular product also SCHEME/DENSE, which is no scheme
-    elif is_one(scheme):
-        digests = certified(scheme, request.ring).digest
     else:
-        digests = tuple(
-            (certified(entry, request.ring).digest,)
-            if is_one(entry)
-            else tuple(certified(one, request.ring).digest for one in _entries(entry))
-            for entry in _entries(scheme)
-        )
+        digests = _by_level(scheme, lambda one: certified(one, request.ring).digest)
     threads = thread_count() if request.device == "cpu" else _device_index()
     return request, digests, levels, strategy, where_faster, threads
 
@@ -232,12 +225,14 @@ def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) 
         return [MaskScheme(proven.name or proven.digest, proven.target, proven)]
     from ..dense.given import given
 
-    if is_one(scheme):
-        return list(given(certified(cast(SchemeLike, scheme)), levels))
-    entries = [
-        (certified(entry),) if is_one(entry) else tuple(map(certified, _entries(entry))) for entry in _entries(scheme)
-    ]
-    return list(given(entries, levels))
+    return list(given(_by_level(scheme, certified), levels))
+
+
+def _by_level(scheme: Any, read: Callable[[Any], Any]) -> Any:
+    """Return `read` of the one scheme of an argument, or of every scheme of its levels, as tuples by level."""
+    if is_single(scheme):
+        return read(scheme)
+    return tuple((read(one),) if is_single(one) else tuple(map(read, _entries(one))) for one in _entries(scheme))
 
 
 def _entries(scheme: object) -> Sequence[Any]:
@@ -262,13 +257,14 @@ def replan_with_less_memory(
     if not failed.workspace:
         raise PlanError(f"out of memory: {request} has no room for its result") from None
     limited = replace(request, max_workspace=failed.workspace // 2)
-    found = decision_for(limited, scheme, levels, strategy=strategy)
-    plan = replace(found.plan, request=request)
+    decision = decision_for(limited, scheme, levels, strategy=strategy)
+    plan = replace(decision.plan, request=request)
     key = _key(request, scheme, levels, strategy, False)
-    plan_cache.put(key, replace(found, request=request, plan=plan))
+    plan_cache.put(key, replace(decision, request=request, plan=plan))
     return plan_cache.put(("executor", PREDICT, *key), (plan, plan.build()))
 
 
-def is_one(scheme: object) -> bool:
+def is_single(scheme: object) -> bool:
+    """Return whether this is a name, a scheme, or a pair (scheme, certificate), and no list of levels."""
     pair = isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[1], Certificate | None)
     return isinstance(scheme, str | Scheme) or pair

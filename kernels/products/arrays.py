@@ -16,7 +16,7 @@ from ..planning.cache import plan_cache
 from ..plans.decisions import (
     AUTO,
     PREDICT,
-    is_one,
+    is_single,
     learning_executor,
     learns,
     plan_and_executor,
@@ -132,4 +132,4 @@ def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
 
 
 def _is_classical(scheme: object, levels: int | None) -> bool:
-    return levels == 0 or (not is_one(scheme) and isinstance(scheme, Sequence) and not scheme)
+    return levels == 0 or (not is_single(scheme) and isinstance(scheme, Sequence) and not scheme)

@@ -57,8 +57,8 @@ def exact_matmul(
                 words = (2,) if out_dtype == WIDE else ()
                 check_out(out, (*matmul_shape(tuple(a.shape), tuple(b.shape)), *words), torch.int64, a.device)
                 array = out.numpy()
-            found = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, out=array, **choice, **limits)
-            return torch.from_numpy(found) if out is None else out
+            product = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, out=array, **choice, **limits)
+            return torch.from_numpy(product) if out is None else out
         return _of_tensors(a, b, ring, out, limits, choice)
     if ring.modulus == 2:
         return _over_gf2(a, b, ring, out, max_workspace, choice)
@@ -141,8 +141,8 @@ def exact_request(
 
 def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
     """Return a @ b over GF(2)."""
-    found: BitMatrix = exact_matmul(a, b, "Z2")
-    return found
+    product: BitMatrix = exact_matmul(a, b, "Z2")
+    return product
 
 
 BitMatrix.product = staticmethod(multiply_bits)

@@ -88,9 +88,11 @@ def dense_where_faster(
     return weight
 
 
-def _run(x: Tensor, factors: list[Tensor], structure: str, *options: Any) -> Tensor:
+def _run(
+    x: Tensor, factors: list[Tensor], structure: str, last: bool, strategy: str | None, precision: str | None = None
+) -> Tensor:
     plain = [one.resolve_conj() for one in factors]
-    return run(x.resolve_conj(), plain, parse_structure(structure), *options)
+    return run(x.resolve_conj(), plain, parse_structure(structure), last, strategy, precision)
 
 
 def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any) -> Tensor:
