@@ -207,17 +207,13 @@ class _Planner:
         device = self._device(place.weight)
         name = str(place.weight.dtype).removeprefix("torch.")
         rounds = device == "cuda" and name == "float32" and torch.backends.cuda.matmul.allow_tf32
-        precision = TF32 if rounds else None
         rows_, columns = Layout.ROWS, Layout.COLUMNS
         stored, other = (columns, rows_) if isinstance(place.module, nn.Linear) else (rows_, columns)
-        yield Request(rows, inputs, outputs, name, device=device, layouts=(rows_, stored, rows_), precision=precision)
+        of = partial(Request, dtype=name, device=device, precision=TF32 if rounds else None)
+        yield of(rows, inputs, outputs, layouts=(rows_, stored, rows_))
         if training:
-            yield Request(
-                rows, outputs, inputs, name, device=device, layouts=(rows_, other, rows_), precision=precision
-            )
-            yield Request(
-                inputs, rows, outputs, name, device=device, layouts=(columns, rows_, rows_), precision=precision
-            )
+            yield of(rows, outputs, inputs, layouts=(rows_, other, rows_))
+            yield of(inputs, rows, outputs, layouts=(columns, rows_, rows_))
 
     def _decided(self, requests: tuple[Request, ...]) -> tuple[str, float | None, float | None]:
         plans, ours, theirs, timed = [], [], [], []

@@ -62,11 +62,7 @@ def kronecker_chain(
 
 
 def dense_where_faster(
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    rows: int,
-    max_extra_bytes: int,
-    strategy: str | None = None,
+    factors: Sequence[Tensor], structure: FactorChain, rows: int, max_extra_bytes: int, strategy: str | None = None
 ) -> Tensor | None:
     """Return W (rows, cols) if the planner takes the dense matrix for so many inputs, else None.
 
