@@ -79,6 +79,4 @@ def _core(candidate: Candidate, request: Request) -> StagedCore:
     if candidate.strategy in ("vendor", "strips"):
         size = request.n if triangle.side == "right" else request.m
         return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
-    program = candidate.program
-    assert program is not None  # schemes have a source
-    return core_of(program, request, CpuMethod(grouped=True))
+    return core_of(candidate.own_program, request, CpuMethod(grouped=True))

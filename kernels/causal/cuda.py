@@ -18,6 +18,7 @@ from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..precision import TF32
@@ -99,8 +100,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         if triangle is None:
             return "the product has no triangle"
         if self.name == "scheme":
-            program = candidate.program
-            assert program is not None  # a scheme has a source
+            program = candidate.own_program
             if triangle_of(program.target) not in (triangle, Triangle(triangle.side, triangle.upper)):
                 return f"{program.target} is not the triangular product that is asked for"
             if not _level(candidate, _oriented(request)[0]).fits(*_oriented(request)[1:]):
@@ -115,7 +115,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         seconds = sum(stage.seconds or 0.0 for stage in stages)
         waiting = max(0.0, _host_seconds(self.name, request) - seconds)
         stages = [*stages, Stage("launches", 0, 0, waiting)]
-        return [Stage(s.name, s.flops, s.bytes, _known(s.seconds), s.product, s.level) for s in stages]
+        return [replace(stage, seconds=seconds_or_none(stage.seconds)) for stage in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; allocated by torch."""
@@ -156,13 +156,7 @@ def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
     source = candidate.source
     if isinstance(source, TriangularSource):
         return cuda_level(TriangularSource(source.name, replace(triangle, shared=False)).program)
-    program = candidate.program
-    assert program is not None  # a scheme has a source
-    return cuda_level(program)
-
-
-def _known(seconds: Any) -> float | None:
-    return None if seconds is None or np.isnan(seconds) else float(seconds)
+    return cuda_level(candidate.own_program)
 
 
 def _oriented(request: Request) -> tuple[Triangle, int, int, int]:

@@ -21,6 +21,7 @@ from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
 from ..overflow import range_reason
+from ..planning.cost_model import seconds_or_none
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
@@ -78,7 +79,7 @@ class CudaVendor(BaseStrategy):
             return vendor_stages(request, machine.costs)
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * request.itemsize
-        seconds = _number(machine.costs.gemm(_vendors(request), m, k, n, request.items))
+        seconds = seconds_or_none(machine.costs.gemm(_vendors(request), m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -189,7 +190,7 @@ class CudaScheme(BaseStrategy):
         pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
         parts = _in_pieces(costs, request, machine.costs, candidate.method, pieces)
         return [
-            Stage(name, float(flops), float(moved), _number(seconds), product)
+            Stage(name, float(flops), float(moved), seconds_or_none(seconds), product)
             for name, flops, moved, seconds, product in parts
         ]
 
@@ -344,8 +345,3 @@ def _pieces(candidate: Candidate, request: Request) -> int | None:
 def _vendors(request: Request) -> str:
     """Return the arithmetic of the vendor's product: that of the dtype where it has no products of the precision."""
     return request.arithmetic if request.precision in (None, TF32) else request.dtype
-
-
-def _number(seconds: Any) -> float | None:
-    found = float(seconds)
-    return None if np.isnan(found) else found

@@ -11,6 +11,7 @@ from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
 from ..cuda.executor import TensorExecutor
 from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import Request
@@ -84,10 +85,6 @@ def _pieces(request: Request) -> int | None:
     return shape.pieces_within(PaddedProduct.target, PaddedProduct.slabs, request.max_workspace)
 
 
-def _known(seconds: float) -> float | None:
-    return None if math.isnan(seconds) else float(seconds)
-
-
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
     """Return the predicted seconds; infinite if no padding is needed."""
     whole = row_multiple(request.arithmetic, request.k, request.n) == SEGMENT
@@ -111,8 +108,8 @@ def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     for name, needed, count, each in copies:
         if needed:
             moved = float(count * each * item)
-            stages.append(Stage(name, 0, moved, _known(costs.combine(moved) / COPY_SHARES[item])))
-    seconds = _known(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
+            stages.append(Stage(name, 0, moved, seconds_or_none(costs.combine(moved) / COPY_SHARES[item])))
+    seconds = seconds_or_none(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
     moved = shape.items * (m * bk + bk * bn + m * bn) * item
     product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
     stages.insert(len(stages) - (n != bn), product)

@@ -90,9 +90,9 @@ class Prepared:
                 layouts = (first, self.plan.request.layouts[1], Layout.ROWS)
                 request = replace(self.plan.request, m=rows, layouts=layouts)
                 blas = library_for(self.plan.request, self.plan.machine.profile)
-                program = self.plan.candidate.program
-                assert program is not None  # a scheme has a source
-                level = core_of(program, request, CpuMethod(self.plan.candidate.method == TASKS, 0, blas))
+                level = core_of(
+                    self.plan.candidate.own_program, request, CpuMethod(self.plan.candidate.method == TASKS, 0, blas)
+                )
                 level.compile()
                 if len(self._executors) >= KEPT_LEVELS:
                     self._executors.clear()

@@ -14,6 +14,7 @@ from ..cpu.executor import StagedCore, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Pool, shared_pool
 from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
@@ -118,4 +119,4 @@ def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> flo
         count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
         waiting = count * CALL_SECONDS / machine.threads if mode == "tasks" else (count - 1) * CALL_SECONDS
         found = max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
-    return None if math.isnan(found) else found
+    return seconds_or_none(found)

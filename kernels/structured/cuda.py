@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
@@ -31,7 +32,6 @@ from .strategy import (
     TRANSPOSED,
     StructuredStrategy,
     chain_in,
-    seconds_or_none,
 )
 from .tensors import factor_by_factor, multiply_tiled
 from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason

@@ -23,11 +23,6 @@ STRIDED, TILED, GATHER, FUSED, TRANSPOSED, DECODE = "strided", "tiled", "gather"
 NATURAL_ONLY = "the outputs of this matrix are in block order; choose the strategy strided"
 
 
-def seconds_or_none(seconds: float) -> float | None:
-    """Return the seconds, or None for NaN."""
-    return None if math.isnan(seconds) else seconds
-
-
 @dataclass(frozen=True)
 class StructuredStrategy(BaseStrategy):
     """Proposals, refusals common to every device, and candidates without sources.
