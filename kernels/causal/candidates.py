@@ -61,11 +61,7 @@ def _program(name: str, triangle: Triangle) -> Program:
         return program
     kinds = {op.kind for op in program.products if op.kind.half}
     halves = {kind: scheme_program(resolve(HALVES)[0], Triangle(kind.side, kind.of_upper)) for kind in kinds}
-    return program.nested({ProductKind.FULL: _dense(dense), **halves})
-
-
-def _dense(name: str) -> Program:
-    return program_of(certified(resolve(name)))
+    return program.nested({ProductKind.FULL: program_of(certified(resolve(dense))), **halves})
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CatalogError
-from ...schemes_db.grids import Kind, Kinds, full_grid
+from ...schemes_db.grids import Kind, full_grid
 from ...schemes_db.program import Program
 from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
@@ -153,16 +153,13 @@ class CpuMaskedScheme(CpuStrategy):
         return core_of(candidate.own_program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
 
 
-def _kinds(mask: BlockMask) -> Kinds:
-    return tuple(tuple(Kind(kind) for kind in row) for row in mask.kinds.tolist())
-
-
 def _stored(mask: BlockMask) -> MaskScheme | None:
     """Return the catalogue's cheapest scheme for the mask on a square grid."""
     p, q = mask.rows, mask.cols
     if max(p, q) > min(MAX_DIMENSION, 16):
         return None
-    target = Target(p, p, q, full_grid(p, p), full_grid(p, q), _kinds(mask))
+    wanted = tuple(tuple(map(Kind, row)) for row in mask.kinds.tolist())
+    target = Target(p, p, q, full_grid(p, p), full_grid(p, q), wanted)
     if target.is_general:
         return None
     try:

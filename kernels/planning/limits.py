@@ -44,11 +44,6 @@ def _least_side(stages: Sequence[Stage]) -> float:
     return min((min(stage.product) for stage in stages if stage.product), default=float("inf"))
 
 
-def _half(request: Request) -> bool:
-    """Return whether products are in half precision; those in e4m3 are not."""
-    return request.itemsize == 2 and request.precision != FP8
-
-
 MARGINS: tuple[Margin, ...] = (
     Margin(
         "cpu",
@@ -115,7 +110,7 @@ MARGINS: tuple[Margin, ...] = (
         "a profile of one H200 applied to another: plans took 6% longer than predicted, and of those predicted to "
         "gain 2 to 10% none did in the mean",
         "in half precision",
-        lambda request, stages: _half(request),
+        lambda request, stages: request.itemsize == 2 and request.precision != FP8,
     ),
     Margin(
         "cuda",

@@ -18,7 +18,7 @@ from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .executor import Factors, StructuredExecutor
+from .executor import StructuredExecutor
 from .rewrites import REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .slabs import GATHERED, GATHERED_WIDE, PERMUTATIONS, ViewProduct
 from .strategy import NATURAL_ONLY, StructuredStrategy, chain_in
@@ -92,16 +92,12 @@ class CpuStructured(StructuredStrategy):
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         structure = chain_in(request)
         if is_empty(request):
-            return StructuredExecutor(request, structure, _nothing, 0)
+            return StructuredExecutor(request, structure, lambda *_: None, 0)
         core = self.core(candidate, request)
         rewrite = partial(rewritten, structure=structure, rewrite=self.name) if self.name in REWRITES else None
         pool = shared_pool if machine.pool is None else machine.pool
         product = partial(_in_pool, core, pool, machine.threads)
         return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
-
-
-def _nothing(factors: Factors, x: Matrix, out: Matrix) -> None:
-    """Compute an empty product."""
 
 
 def _in_pool(core: StagedCore, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:

@@ -18,6 +18,7 @@ from ...schemes_db.masks import refuse_masks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .blocks import contiguous
 from .hierarchical import factors_of_blocks, rank_blocks
+from .naive import zeros
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -179,7 +180,7 @@ def _descend(
     blocks = contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
     norm = float((blocks * blocks).sum()) ** 0.5
     if norm == 0:
-        return Decomposition(structure, tuple(map(_zeros(weight), structure.factor_shapes)), 0.0)
+        return Decomposition(structure, tuple(zeros(shape, weight) for shape in structure.factor_shapes), 0.0)
     if steps < 1:
         raise PlanError(f"steps must be at least 1, not {steps}")
     point = _start(weight, structure, seed)
@@ -303,7 +304,3 @@ def _eye(like: Array, size: int) -> Array:
     import torch
 
     return torch.eye(size, dtype=like.dtype, device=like.device)
-
-
-def _zeros(like: Array) -> Callable[[tuple[int, ...]], Array]:
-    return (lambda shape: np.zeros(shape)) if isinstance(like, np.ndarray) else like.new_zeros

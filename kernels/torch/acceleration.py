@@ -161,7 +161,8 @@ class _Planner:
         except PlanError as error:
             return of(refused=str(error))
         if all(bucket.gain <= 1 for bucket in buckets):
-            return of(buckets, refused=f"the vendor's product is the fastest for {_listed(self._config.rows)} rows")
+            rows = ", ".join(map(str, self._config.rows))
+            return of(buckets, refused=f"the vendor's product is the fastest for {rows} rows")
         return of(buckets)
 
     def packing(self, places: list[LinearPlace]) -> dict[str, int]:
@@ -248,7 +249,3 @@ def _converted(place: LinearPlace, report: AcceleratedLayer, size: int | None, r
     if size is None or not layer.pack(rows):
         return report
     return replace(report, packed_bytes=layer.packed_bytes)
-
-
-def _listed(rows: tuple[int, ...]) -> str:
-    return ", ".join(map(str, rows))
