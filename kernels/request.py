@@ -367,7 +367,8 @@ def product_sizes(a: Any, b: Any) -> tuple[int, int, int]:
     Raises:
         PlanError: one is no matrix, or the inner sizes differ.
     """
-    need_matrices(a=a, b=b)
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        need_matrices(a=a, b=b)
     (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
     if k != inner:
         raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
