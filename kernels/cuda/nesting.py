@@ -27,7 +27,7 @@ def nests_of(program: Program) -> tuple[Nest | None, Nest | None, Nest | None]:
 
 
 def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None:
-    """Return the map of A, B or C (`side`) with a loop over the outer level if it is small enough, else the inner."""
+    """Return the map of A, B or C (`side`) with a loop over the level of fewer products, the outer one if equal."""
     inner = dict(program.inner)
     if list(inner) != [ProductKind.FULL]:
         return None
@@ -41,12 +41,12 @@ def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None
     whole = [[index.get((i * rows + p, j * cols + q), -1) for p, q in inside] for i, j in outside]
     if any(-1 in line for line in whole):
         return None
-    if (table := _signs(outer, side)) is not None:
-        return Nest(table, _map(below, side), tuple(map(tuple, whole)), 1, below.rank)
-    table, body = _signs(below, side), _map(outer, side)
-    if table is None:
+    looped = min((level for level in levels if _signs(level, side)), key=lambda level: level.rank, default=None)
+    if looped is None or (table := _signs(looped, side)) is None:
         return None
-    return Nest(table, body, tuple(zip(*whole, strict=True)), below.rank, 1)
+    if looped is outer:
+        return Nest(table, _map(below, side), tuple(map(tuple, whole)), 1, below.rank)
+    return Nest(table, _map(outer, side), tuple(zip(*whole, strict=True)), below.rank, 1)
 
 
 def _map(level: FlatProgram, side: int) -> LinearMap:
