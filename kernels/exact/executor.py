@@ -107,8 +107,8 @@ class ExactExecutor:
 
 
 def largest_magnitude(matrix: Any) -> int:
-    """Return max |x| of an array or a tensor as a Python integer: that of the least int64 overflows."""
-    return max(int(matrix.max()), -int(matrix.min())) if 0 not in matrix.shape else 0
+    """Return max |x| of an array or tensor as a Python integer: that of the least int64 overflows."""
+    return 0 if 0 in matrix.shape else max(int(matrix.max()), -int(matrix.min()))
 
 
 def _rows(matrix: Matrix) -> Matrix:

@@ -112,12 +112,11 @@ def exact_request(
     b: Any,
     ring: ExactRing,
     *,
-    device: str = "cpu",
     max_abs: int | None = None,
     max_workspace: int | None = None,
     out_dtype: str | None = None,
 ) -> Request:
-    """Return the request of an exact product of arrays, bit matrices, or on "cuda" of tensors of elements.
+    """Return the request of an exact product of arrays, bit matrices, or of tensors of elements for a GPU.
 
     Over Z, if `max_abs` is not given, it is computed from the entries and rounded up to a power of two, so that
     few distinct plans are needed.
@@ -126,17 +125,15 @@ def exact_request(
         PlanError: the operands do not multiply.
     """
     m, k, n = product_sizes(a, b)
-    if ring.modulus == 2:
-        dtype = BITS
-    else:
-        dtype = np.result_type(a, b).name if device == "cpu" else str(a.dtype).removeprefix("torch.")
+    arrays = isinstance(a, np.ndarray | BitMatrix)
+    dtype = BITS if ring.modulus == 2 else np.result_type(a, b).name if arrays else str(a.dtype).removeprefix("torch.")
     if ring.modulus == 0 and max_abs is None:
         most = max(largest_magnitude(a), largest_magnitude(b))
         rounded = 1 << max(most - 1, 0).bit_length()
-        wide = out_dtype if device == "cpu" else None
-        max_abs = most if overflow_reason((m, k, n), ring, (rounded, rounded), wide) else rounded
+        max_abs = most if overflow_reason((m, k, n), ring, (rounded, rounded), out_dtype) else rounded
+    batches, device = (tuple(a.shape[:-2]), tuple(b.shape[:-2])), "cpu" if arrays else "cuda"
     limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
-    return Request(m, k, n, dtype, tuple(a.shape[:-2]), tuple(b.shape[:-2]), device, ring=ring, **limits)
+    return Request(m, k, n, dtype, *batches, device, ring=ring, **limits)
 
 
 def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
@@ -161,7 +158,7 @@ def _of_tensors(
             raise PlanError("max_abs and out_dtype are not for GF(2); leave them out")
         return multiply_elements(a, b, ring, out, limits["max_workspace"], **choice)
     left, right = _alike(a, b)
-    request = exact_request(left, right, ring, device="cuda", **limits)
+    request = exact_request(left, right, ring, **limits)
     return executor_for(request, **choice).run(left, right, out)
 
 
@@ -178,7 +175,7 @@ def multiply_elements(
     for label, x in (("a", a), ("b", b)):
         if x.dtype.is_floating_point or x.dtype.is_complex:
             raise PlanError(f"{label} is {x.dtype}; a matrix over GF(2) is of bool or of integers")
-    request = exact_request(a, b, ring, device="cuda", max_workspace=max_workspace)
+    request = exact_request(a, b, ring, max_workspace=max_workspace)
     words = [pack(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1) if x.numel() else None for x in (a, b)]
     both = a.dtype == b.dtype == torch.bool
     shape, result = (*request.batch, request.m, request.n), torch.bool if both else torch.int64

@@ -214,7 +214,7 @@ def exact(a, b, ring, scheme="auto", levels=None, strategy=None):
     left, right = (torch.from_numpy(x) for x in (a, b))
     if ring.modulus == 2:
         return multiply_elements(left, right, ring, scheme=scheme, levels=levels, strategy=strategy).numpy()
-    request = exact_request(left, right, ring, device="cuda")
+    request = exact_request(left, right, ring)
     return executor_for(request, scheme, levels, strategy=strategy).run(left, right).numpy()
 
 
@@ -255,7 +255,7 @@ def test_a_scheme_over_the_integers_runs_on_a_gpu(ring, strategy):
 
 def test_out_and_stated_magnitudes_are_checked():
     a = torch.arange(12).reshape(3, 4)
-    executor = executor_for(exact_request(a, a.T, INTEGERS, device="cuda", max_abs=11))
+    executor = executor_for(exact_request(a, a.T, INTEGERS, max_abs=11))
     out = torch.empty(3, 3, dtype=torch.int64)
     assert executor.run(a, a.T, out) is out
     assert (out == a @ a.T).all()
