@@ -26,13 +26,9 @@ if TYPE_CHECKING:
     from .kernels import matmul as matmul
     from .kernels import plan as plan
     from .kernels import prepare as prepare
-    from .kernels.causal.masked import masked_matmul as masked_matmul
-    from .kernels.causal.products import causal_pv as causal_pv
-    from .kernels.causal.products import causal_qk as causal_qk
-    from .kernels.causal.products import syrk as syrk
-    from .kernels.causal.products import trmm as trmm
     from .kernels.compression import CompressConfig as CompressConfig
     from .kernels.einsum import einsum as einsum
+    from .kernels.masked import masked_matmul as masked_matmul
     from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
     from .kernels.torch.acceleration import accelerate_ as accelerate_
     from .kernels.torch.acceleration import restore_ as restore_
@@ -47,6 +43,10 @@ if TYPE_CHECKING:
     from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
     from .kernels.torch.precompile import compile_products as compile_products
+    from .kernels.triangular import causal_pv as causal_pv
+    from .kernels.triangular import causal_qk as causal_qk
+    from .kernels.triangular import syrk as syrk
+    from .kernels.triangular import trmm as trmm
     from .schemes_db import Certificate as Certificate
     from .schemes_db import Program as Program
     from .schemes_db import Provenance as Provenance
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
     ".kernels": ("BitMatrix", "Prepared", "block_low_rank", "finite", "kronecker", "matmul", "plan", "prepare"),
-    ".kernels.causal.masked": ("masked_matmul",),
-    ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
+    ".kernels.masked": ("masked_matmul",),
+    ".kernels.triangular": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.compression": ("CompressConfig",),
     ".kernels.einsum": ("einsum",),
     ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),

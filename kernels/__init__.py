@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from .api import plan as plan
     from .api import prepare as prepare
     from .cpu.workspace import Pool as Pool
-    from .dense.prepared import Prepared as Prepared
-    from .exact.products import BitMatrix as BitMatrix
-    from .families import machine_for as machine_for
-    from .families import strategies as strategies
     from .planning.machine import Machine as Machine
     from .planning.planner import Decision as Decision
     from .planning.profile import Profile as Profile
@@ -28,19 +24,23 @@ if TYPE_CHECKING:
     from .planning.strategy import Strategy as Strategy
     from .planning.strategy import register_strategy as register_strategy
     from .planning.strategy import unregister_strategy as unregister_strategy
-    from .plans import decision_for as decision_for
-    from .plans import executor_for as executor_for
-    from .plans import plan_for as plan_for
+    from .plans.decisions import decision_for as decision_for
+    from .plans.decisions import executor_for as executor_for
+    from .plans.decisions import plan_for as plan_for
+    from .plans.families import machine_for as machine_for
+    from .plans.families import strategies as strategies
+    from .plans.tuning import tune as tune
+    from .products.exact import BitMatrix as BitMatrix
+    from .products.prepared import Prepared as Prepared
     from .request import Layout as Layout
     from .request import Request as Request
     from .structure import BlockMask as BlockMask
     from .structure import Dense as Dense
     from .structure import Structure as Structure
     from .structure import Triangular as Triangular
-    from .tuning import tune as tune
 
 _MODULES = {
-    "BitMatrix": "exact.products",
+    "BitMatrix": "products.exact",
     "BlockMask": "structure",
     "Candidate": "planning.strategy",
     "Decision": "planning.planner",
@@ -50,7 +50,7 @@ _MODULES = {
     "Machine": "planning.machine",
     "Plan": "planning.strategy",
     "Pool": "cpu.workspace",
-    "Prepared": "dense.prepared",
+    "Prepared": "products.prepared",
     "Profile": "planning.profile",
     "Proposal": "planning.strategy",
     "Request": "request",
@@ -58,17 +58,17 @@ _MODULES = {
     "Strategy": "planning.strategy",
     "Structure": "structure",
     "Triangular": "structure",
-    "decision_for": "plans",
-    "executor_for": "plans",
+    "decision_for": "plans.decisions",
+    "executor_for": "plans.decisions",
     "finite": "api",
-    "machine_for": "families",
+    "machine_for": "plans.families",
     "matmul": "api",
     "plan": "api",
-    "plan_for": "plans",
+    "plan_for": "plans.decisions",
     "prepare": "api",
     "register_strategy": "planning.strategy",
-    "strategies": "families",
-    "tune": "tuning",
+    "strategies": "plans.families",
+    "tune": "plans.tuning",
     "unregister_strategy": "planning.strategy",
 }
 

@@ -15,10 +15,10 @@ from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
-from .array_product import SMALL, multiply, repeated
 from .codegen.certified import SchemeLike
 from .out import check_out
-from .plans import AUTO, PREDICT, plan_for, planned
+from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
+from .products.arrays import SMALL, multiply, repeated
 from .request import Request
 from .ring import ExactRing
 
@@ -137,15 +137,15 @@ def matmul(
         need(str | None, out_dtype=out_dtype, precision=precision)
     refuse_masks(a=a, b=b)
     if ring is not None:
-        from .exact.products import exact_matmul
+        from .products.exact import exact_matmul
 
         if precision is not None:
             raise PlanError("precision is for tensors; an exact product has no error; leave it out")
         if max_error is not None:
             raise PlanError("max_error is for real numbers: an exact product has no error; leave it out")
         limited = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
-        found = exact_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limited))
-        return cast(Matrix, found)
+        product = exact_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limited))
+        return cast(Matrix, product)
     if out_dtype is not None:
         raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
     if hasattr(b, "__lcma_prepared__"):
@@ -224,8 +224,10 @@ def prepare(
     need(str, dtype=dtype)
     need(Iterable, shapes=shapes)
     sizes = list(shapes)
-    for one in sizes:
-        if not isinstance(one, tuple | list) or len(one) != 3:
-            raise PlanError(f"shapes are triples of sizes (M, K, N), not {shown(one)}: prepare([(1024, 1024, 1024)])")
-        need(INTEGER, least=0, **dict(zip("MKN", one, strict=True)))
-    return [planned(Request(m, k, n, dtype), scheme)[0] for m, k, n in sizes]
+    for triple in sizes:
+        if not isinstance(triple, tuple | list) or len(triple) != 3:
+            raise PlanError(
+                f"shapes are triples of sizes (M, K, N), not {shown(triple)}: prepare([(1024, 1024, 1024)])"
+            )
+        need(INTEGER, least=0, **dict(zip("MKN", triple, strict=True)))
+    return [plan_and_executor(Request(m, k, n, dtype), scheme)[0] for m, k, n in sizes]

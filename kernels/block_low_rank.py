@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .products.factored import matmul as matmul
     from .structured.block_low_rank import Blast as Blast
     from .structured.block_low_rank import LowRank as LowRank
     from .structured.block_low_rank import Monarch as Monarch
@@ -18,18 +19,17 @@ if TYPE_CHECKING:
     from .structured.files import load as load
     from .structured.files import save as save
     from .structured.matrix import FactoredMatrix as FactoredMatrix
-    from .structured.products import matmul as matmul
     from .structured.published_layouts import from_layout as from_layout
     from .structured.published_layouts import to_layout as to_layout
 
 _MODULES = {
-    "conversion": ("from_kronecker", "to_kronecker"),
-    "decomposition": ("decompose",),
-    "files": ("load", "save"),
-    "published_layouts": ("from_layout", "to_layout"),
-    "matrix": ("FactoredMatrix",),
-    "products": ("matmul",),
-    "block_low_rank": ("Blast", "LowRank", "Monarch"),
+    "structured.conversion": ("from_kronecker", "to_kronecker"),
+    "structured.decomposition": ("decompose",),
+    "structured.files": ("load", "save"),
+    "structured.published_layouts": ("from_layout", "to_layout"),
+    "structured.matrix": ("FactoredMatrix",),
+    "products.factored": ("matmul",),
+    "structured.block_low_rank": ("Blast", "LowRank", "Monarch"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [*_HOMES]
@@ -38,7 +38,7 @@ __all__ = [*_HOMES]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".structured.{_HOMES[name]}", __package__), name)
+    value = getattr(import_module(f".{_HOMES[name]}", __package__), name)
     globals()[name] = value
     return value
 

@@ -139,8 +139,8 @@ def best_plans(task: CompileTask) -> list[Plan]:
 
     Each differs from those before it in its strategy and method, or in its levels.
     """
-    from .families import strategies
     from .planning.tune import candidates
+    from .plans.families import strategies
 
     plans = candidates(task.request, _machine(task), strategies(task.request.device), LISTED)
     others = [plan for plan in plans if not plan.strategy.baseline]

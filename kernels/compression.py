@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ..arguments import INTEGER, NUMBER, need
 from ..errors import PlanError, RankError, unknown_name
 from ..schemes_db.display import line
-from .factored import product_dtype, request_of
-from .plans import decision_for
+from .factored import factored_request, product_dtype
+from .plans.decisions import decision_for
 from .request import Request
 from .structured.approximation import factorize
 from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
@@ -273,7 +273,7 @@ def predicted_speed(structure: FactorChain, batch: int, dtype: str, device: str)
     dtype = product_dtype(dtype, device)
     dense = Request(batch, structure.cols, structure.rows, dtype, device=device)
     theirs = decision_for(dense, strategy="vendor").plan.seconds
-    ours = decision_for(request_of(structure, batch, dtype, device=device)).seconds
+    ours = decision_for(factored_request(structure, batch, dtype, device=device)).seconds
     return None if not theirs or not ours else theirs / ours
 
 

@@ -13,9 +13,9 @@ from ..arguments import need
 from ..errors import PlanError
 from ..schemes_db.operands import array_of
 from .api import matmul
-from .causal.arrays import Array, all_tensors
 from .codegen.certified import SchemeLike
-from .plans import AUTO
+from .operand_kinds import Array, all_tensors
+from .plans.decisions import AUTO
 
 Term = tuple[Array, str]
 """An operand and the labels of its dimensions, one letter each."""

@@ -40,7 +40,7 @@ def extra_bytes_for(strategy: str | None) -> int:
     return UNLIMITED if strategy is not None and strategy.partition(":")[0] == "dense" else 0
 
 
-def request_of(
+def factored_request(
     structure: FactoredStructure,
     batch: int,
     dtype: str = "float32",

@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .products.factored import matmul as matmul
+    from .products.fourier import dft as dft
+    from .products.scipy_operator import linear_operator as linear_operator
     from .structured.approximation import factorize as factorize
     from .structured.chain import KroneckerSparse as KroneckerSparse
     from .structured.constructions import block_butterfly as block_butterfly
@@ -17,17 +20,14 @@ if TYPE_CHECKING:
     from .structured.constructions import square_dyadic as square_dyadic
     from .structured.files import load as load
     from .structured.files import save as save
-    from .structured.fourier import dft as dft
     from .structured.layouts import from_layout as from_layout
     from .structured.layouts import to_layout as to_layout
     from .structured.matrix import FactoredMatrix as FactoredMatrix
     from .structured.pattern import Pattern as Pattern
-    from .structured.products import matmul as matmul
-    from .structured.scipy_operator import linear_operator as linear_operator
 
 _MODULES = {
-    "approximation": ("factorize",),
-    "constructions": (
+    "structured.approximation": ("factorize",),
+    "structured.constructions": (
         "block_butterfly",
         "deformable_butterfly",
         "dense",
@@ -36,14 +36,14 @@ _MODULES = {
         "monarch",
         "square_dyadic",
     ),
-    "files": ("load", "save"),
-    "fourier": ("dft",),
-    "layouts": ("from_layout", "to_layout"),
-    "matrix": ("FactoredMatrix",),
-    "pattern": ("Pattern",),
-    "products": ("matmul",),
-    "scipy_operator": ("linear_operator",),
-    "chain": ("KroneckerSparse",),
+    "structured.files": ("load", "save"),
+    "products.fourier": ("dft",),
+    "structured.layouts": ("from_layout", "to_layout"),
+    "structured.matrix": ("FactoredMatrix",),
+    "structured.pattern": ("Pattern",),
+    "products.factored": ("matmul",),
+    "products.scipy_operator": ("linear_operator",),
+    "structured.chain": ("KroneckerSparse",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [*_HOMES]
@@ -52,7 +52,7 @@ __all__ = [*_HOMES]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".structured.{_HOMES[name]}", __package__), name)
+    value = getattr(import_module(f".{_HOMES[name]}", __package__), name)
     globals()[name] = value
     return value
 

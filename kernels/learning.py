@@ -199,7 +199,7 @@ class Learner:
 
     def _prepare(self, key: Key) -> Lesson:
         """Return the lesson of a class, with what wisdom has stored of it."""
-        from .families import machine_for, strategies
+        from .plans.families import machine_for, strategies
 
         request, _ = key
         machine, known = machine_for(request, measure=False), strategies(request.device)
@@ -227,7 +227,7 @@ class Learner:
 
     def _supply(self, lesson: Lesson) -> None:
         """Add the contenders of a class whose code another process has compiled."""
-        from .families import machine_for, strategies
+        from .plans.families import machine_for, strategies
 
         request = lesson.request
         with _beside_calls:

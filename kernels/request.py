@@ -209,14 +209,9 @@ class Request:
                 `check_out`, or `max_abs` is missing or not applicable.
         """
         refuse_masks(a=a, b=b)
-        for label, matrix in (("a", a), ("b", b)):
-            if matrix.ndim < 2:
-                raise PlanError(f"{label} has {matrix.ndim} dimensions; reshape it to a matrix (at least 2)")
         if a.dtype != b.dtype:
             raise PlanError(f"a is {a.dtype} and b is {b.dtype}; convert one with .astype")
-        (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
-        if k != inner:
-            raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+        m, k, n = product_sizes(a, b)
         batch = _broadcast(a.shape[:-2], b.shape[:-2])
         layout_c = Layout.ROWS
         if out is not None:
@@ -357,6 +352,27 @@ class Request:
         where = f" over {self.ring}" if self.ring is not None else ""
         precise = f" in {self.precision}" if self.precision is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{precise}{where}"
+
+
+def need_matrices(**operands: Any) -> None:
+    """Raise PlanError unless all arrays or tensors have at least two dimensions."""
+    for name, operand in operands.items():
+        if len(operand.shape) < 2:
+            raise PlanError(f"{name} has {len(operand.shape)} dimensions; reshape it to a matrix (at least 2)")
+
+
+def product_sizes(a: Any, b: Any) -> tuple[int, int, int]:
+    """Return (m, k, n) of the product of two arrays or tensors.
+
+    Raises:
+        PlanError: one is no matrix, or the inner sizes differ.
+    """
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        need_matrices(a=a, b=b)
+    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
+    if k != inner:
+        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+    return m, k, n
 
 
 def matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from ..schemes_db.ranks import best_known
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FilteredRow:
     """A row that filters look at; what the row does not hold is read from the catalogue when it is asked for."""
 
     entry: CatalogueRow
@@ -39,7 +39,7 @@ class Candidate:
         return found.rank if found else None
 
 
-FIELDS: dict[str, Callable[[Candidate], Any]] = {
+FIELDS: dict[str, Callable[[FilteredRow], Any]] = {
     "additions": lambda row: row.entry.additions,
     "coefficients": lambda row: ", ".join(map(str, row.scheme.coefficients)),
     "command": lambda row: row.scheme.provenance.command,
@@ -87,7 +87,7 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 _FILTER = re.compile(r"\s*([a-z-]+)\s*(?:(<=|>=|!=|=|<|>|~)\s*(.*?)\s*)?", re.S)
 
 
-class Filter(click.ParamType[Callable[[Candidate], bool]]):
+class Filter(click.ParamType[Callable[[FilteredRow], bool]]):
     """FIELD OPERATOR VALUE, or a FIELD that is true."""
 
     name = "filter"
@@ -118,8 +118,8 @@ class Filter(click.ParamType[Callable[[Candidate], bool]]):
 
 
 def selected(
-    catalog: Catalog, entries: Iterable[CatalogueRow], filters: Iterable[Callable[[Candidate], bool]]
+    catalog: Catalog, entries: Iterable[CatalogueRow], filters: Iterable[Callable[[FilteredRow], bool]]
 ) -> list[CatalogueRow]:
     """The rows that pass all filters."""
     filters = tuple(filters)
-    return [entry for entry in entries if all(one(Candidate(entry, catalog)) for one in filters)]
+    return [entry for entry in entries if all(one(FilteredRow(entry, catalog)) for one in filters)]

@@ -312,12 +312,12 @@ class Compression:
 
 def measured_speed(structure: FactorChain, batch: int, dtype: str, device: Device, rounds: int) -> float | None:
     """Median seconds of the dense product over those of the structured one, in turns; None: dense does not fit."""
-    from ..kernels.factored import product_dtype, request_of
+    from ..kernels.factored import factored_request, product_dtype
     from .contenders import contest_of
     from .schemes import AUTO
 
     kind = product_dtype(dtype, device.kind)
-    request = request_of(structure, batch, kind, device=device.kind)
+    request = factored_request(structure, batch, kind, device=device.kind)
     rows = contest_of(request, AUTO, (1,), None).run(rounds).rows
     seconds = {row.what: row.median_s for row in rows}
     return seconds["dense"] / seconds[AUTO] if "dense" in seconds else None

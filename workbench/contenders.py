@@ -120,7 +120,7 @@ class PlanContest:
             VerificationError: one is wrong; nothing was timed.
             PlanError: there is too little memory.
         """
-        from ..kernels.tuning import bench_for
+        from ..kernels.plans.tuning import bench_for
 
         bench = bench_for(self.request)
         require_memory(self.request)

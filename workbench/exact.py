@@ -83,7 +83,7 @@ def run_exact(
     """
     from ..kernels import plan_for
     from ..kernels.exact.bits import BitMatrix
-    from ..kernels.exact.products import bit_operand, exact_request
+    from ..kernels.products.exact import bit_operand, exact_request
 
     a, b = (_operand(file) for file in files)
     bits = isinstance(a, BitMatrix) and isinstance(b, BitMatrix)

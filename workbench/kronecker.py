@@ -82,7 +82,7 @@ def run_product(
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.factored import extra_bytes_for, product_dtype, request_of
+    from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
@@ -90,7 +90,7 @@ def run_product(
     own = product_dtype(kept, device.kind)
     if own != kept:  # a processor widens half precision
         matrix, x = matrix.astype(own), converted(x, kept, own)
-    request = request_of(
+    request = factored_request(
         matrix.structure,
         x.shape[1],
         own,

@@ -13,7 +13,7 @@ from .exact import exact_request_of, ring_option
 from .kronecker import LAYOUT, operand_matrix, product_request
 from .matrix_files import MADE
 from .options import Choice
-from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, request_of
+from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -85,7 +85,7 @@ class ProductOptions:
             reject("--ring", causal=causal, dtype=dtype, max_abs=self.max_abs, max_error=max_error)
             return exact_request_of(sizes, self.ring, self.device, batch)
         name = causal_name(causal)
-        return request_of(sizes, dtype or DTYPE, self.device, name, batch, max_error=max_error, max_abs=self.max_abs)
+        return sized_request(sizes, dtype or DTYPE, self.device, name, batch, max_error=max_error, max_abs=self.max_abs)
 
 
 def reject(what: str, **given: object) -> None:

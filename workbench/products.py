@@ -142,7 +142,7 @@ def sizes_of(text: str, causal: str | None = None) -> Sizes:
     return m, k, n
 
 
-def request_of(
+def sized_request(
     sizes: Sizes,
     dtype: str,
     device: Device,
@@ -183,14 +183,14 @@ def request_of(
 def factored_request(
     structure: FactoredStructure, batch: int, dtype: str, order: str = "bsf", **options: Any
 ) -> Request:
-    """The request for a product by factors; `dtype` names an arithmetic, options are those of `factored.request_of`.
+    """The request for a product by factors; `dtype` names an arithmetic, options are those of `kernels.factored`.
 
     Raises:
         PlanError: the device has no such dtype or precision.
     """
-    from ..kernels.factored import request_of
+    from ..kernels import factored
 
-    return request_of(structure, batch, order=order, **fields_of(dtype), **options)
+    return factored.factored_request(structure, batch, order=order, **fields_of(dtype), **options)
 
 
 def machine_of(request: Request, profile: str | None = None, threads: int | None = None) -> Machine:

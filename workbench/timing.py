@@ -69,7 +69,7 @@ def in_turns(
     return {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}
 
 
-class Clock(Protocol):
+class ContestClock(Protocol):
     """Times calls in turns."""
 
     def time(
@@ -107,7 +107,7 @@ class CudaClock:
         return {name: Timing(name, times.seconds) for name, times in found.items()}
 
 
-def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> Clock:
+def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> ContestClock:
     """The clock of "cpu" or "cuda"."""
     return CudaClock(spent, warmed) if device == "cuda" else CpuClock()
 
@@ -151,7 +151,7 @@ class Contest:
 
     calls: Mapping[str, Callable[[], object]]
     rounds: int
-    clock: Clock = field(default_factory=CpuClock)
+    clock: ContestClock = field(default_factory=CpuClock)
     say: Callable[[str], None] = lambda _: None
 
     def run(self) -> Timings:

@@ -16,7 +16,7 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
-from ..planning.strategy import Candidate, Parameters, Source
+from ..planning.strategy import Candidate, NamedSource, Parameters, Source
 from ..request import Request
 
 FAMILY = "causal"
@@ -27,13 +27,13 @@ MOST_GROWTH = 100.0
 Measured, float32: 22+12 has 2.4 times the error of the classical product in the output of attention, ECA 1.2 times.
 """
 
-SPLIT = "2x2x2-tri-left-r6"
+HALVES = "2x2x2-tri-left-r6"
 """The scheme of half products where a scheme on a grid of two computes the full ones."""
 
 
 @dataclass(frozen=True)
-class TriangularSource:
-    """The program of a triangular product by name; a `Source`.
+class TriangularSource(NamedSource):
+    """The program of a triangular product by name.
 
     Names: SCHEME, and SCHEME/DENSE for two levels: full products by the dense scheme, half products by two full and
     four half ones.
@@ -41,16 +41,6 @@ class TriangularSource:
 
     name: str
     triangle: Triangle
-
-    @property
-    def key(self) -> str:
-        """See `Source`."""
-        return self.name
-
-    @property
-    def label(self) -> str:
-        """See `Source`."""
-        return self.name
 
     @cached_property
     def program(self) -> Program:
@@ -70,12 +60,8 @@ def _program(name: str, triangle: Triangle) -> Program:
     if not dense:
         return program
     kinds = {op.kind for op in program.products if op.kind.half}
-    halves = {kind: scheme_program(resolve(SPLIT)[0], Triangle(kind.side, kind.of_upper)) for kind in kinds}
-    return program.nested({ProductKind.FULL: _dense(dense), **halves})
-
-
-def _dense(name: str) -> Program:
-    return program_of(certified(resolve(name)))
+    halves = {kind: scheme_program(resolve(HALVES)[0], Triangle(kind.side, kind.of_upper)) for kind in kinds}
+    return program.nested({ProductKind.FULL: program_of(certified(resolve(dense))), **halves})
 
 
 @lru_cache(maxsize=64)
@@ -139,17 +125,14 @@ class GivenTriangular:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return f"scheme:{self.scheme.digest}"
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return self.scheme.name or f"{self.scheme.target}:{self.scheme.rank}"
 
     @cached_property
     def program(self) -> Program:
-        """See `Source`."""
         return scheme_program(certified(self.scheme), self.triangle)
 
 
@@ -184,12 +167,10 @@ class TriangularStrategy:
         return Candidate(FAMILY, self.name, source, method)
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, TriangularSource | GivenTriangular) and self.name == "scheme":
             yield self.candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if not key:
             return self.candidate(None)
         source = None if request.triangle is None else source_of(key, request.triangle)

@@ -38,7 +38,6 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         triangle = request.triangle
         if triangle is None:
             return []
@@ -57,7 +56,6 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
         return known
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         triangle = request.triangle
         if triangle is None:
             return "the product has no triangle"
@@ -67,11 +65,9 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
         return basic_reason(program, request)
 
     def mode(self, candidate: Candidate) -> str:
-        """See `CpuStrategy.mode`."""
         return "tasks" if self.name == "scheme" else "whole"
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
         return _core(candidate, replace(request, max_error=None, max_workspace=None))
 
 
@@ -83,6 +79,4 @@ def _core(candidate: Candidate, request: Request) -> StagedCore:
     if candidate.strategy in ("vendor", "strips"):
         size = request.n if triangle.side == "right" else request.m
         return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
-    program = candidate.program
-    assert program is not None  # schemes have a source
-    return core_of(program, request, CpuMethod(grouped=True))
+    return core_of(candidate.own_program, request, CpuMethod(grouped=True))

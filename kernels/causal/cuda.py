@@ -18,8 +18,9 @@ from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..precision import TF32
 from ..ranges import ranges
 from ..request import Layout, Request
@@ -61,7 +62,7 @@ KERNEL_TILE = 192
 
 
 @dataclass(frozen=True)
-class CudaTriangular(TriangularStrategy):
+class CudaTriangular(TriangularStrategy, BaseStrategy):
     """A strategy for triangular products on a GPU.
 
     - vendor: the whole product, masked afterwards.
@@ -71,14 +72,10 @@ class CudaTriangular(TriangularStrategy):
     """
 
     scheme_method = "batched"
-    name: str
-    baseline: bool = False
-    version: int = 2
-    device: str = "cuda"
     family: str = FAMILY
+    version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         triangle = request.triangle
         if triangle is None:
             return []
@@ -88,9 +85,7 @@ class CudaTriangular(TriangularStrategy):
         for name in self._names(request, triangle, machine):
             candidate = self.candidate(TriangularSource(name, triangle) if name else None)
             if self.baseline or self.can_run(candidate, request, machine) is None:
-                seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-                bound = sum(one for one in seconds if one is not None) * (1 - 1e-9)
-                found.append(Proposal(bound, candidate))
+                found.append(self.proposal(candidate, request, machine))
         return found
 
     def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
@@ -101,13 +96,11 @@ class CudaTriangular(TriangularStrategy):
         return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.arithmetic == "float32" else (SCHEME,)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         triangle = request.triangle
         if triangle is None:
             return "the product has no triangle"
         if self.name == "scheme":
-            program = candidate.program
-            assert program is not None  # a scheme has a source
+            program = candidate.own_program
             if triangle_of(program.target) not in (triangle, Triangle(triangle.side, triangle.upper)):
                 return f"{program.target} is not the triangular product that is asked for"
             if not _level(candidate, _oriented(request)[0]).fits(*_oriented(request)[1:]):
@@ -115,7 +108,6 @@ class CudaTriangular(TriangularStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if 0 in (*request.shape, request.items):
             return []
         assert isinstance(machine.costs, CudaCostModel)
@@ -123,7 +115,7 @@ class CudaTriangular(TriangularStrategy):
         seconds = sum(stage.seconds or 0.0 for stage in stages)
         waiting = max(0.0, _host_seconds(self.name, request) - seconds)
         stages = [*stages, Stage("launches", 0, 0, waiting)]
-        return [Stage(s.name, s.flops, s.bytes, _known(s.seconds), s.product, s.level) for s in stages]
+        return [replace(stage, seconds=seconds_or_none(stage.seconds)) for stage in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; allocated by torch."""
@@ -140,7 +132,6 @@ class CudaTriangular(TriangularStrategy):
         return 0
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         triangle = request.triangle
         assert triangle is not None  # checked before, in can_run
         workspace = self.workspace(candidate, request, machine)
@@ -165,13 +156,7 @@ def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
     source = candidate.source
     if isinstance(source, TriangularSource):
         return cuda_level(TriangularSource(source.name, replace(triangle, shared=False)).program)
-    program = candidate.program
-    assert program is not None  # a scheme has a source
-    return cuda_level(program)
-
-
-def _known(seconds: Any) -> float | None:
-    return None if seconds is None or np.isnan(seconds) else float(seconds)
+    return cuda_level(candidate.own_program)
 
 
 def _oriented(request: Request) -> tuple[Triangle, int, int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CatalogError
-from ...schemes_db.grids import Kind, Kinds, full_grid
+from ...schemes_db.grids import Kind, full_grid
 from ...schemes_db.program import Program
 from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
@@ -26,7 +26,7 @@ from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, NamedSource, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
 from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
@@ -40,26 +40,15 @@ LEAST_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class MaskScheme:
-    """The program of a proven scheme for a mask; a `Source`."""
+class MaskScheme(NamedSource):
+    """The program of a proven scheme for a mask."""
 
     name: str
     target: Target
     held: Any = field(default=None, compare=False, repr=False)
 
-    @property
-    def key(self) -> str:
-        """See `Source`."""
-        return self.name
-
-    @property
-    def label(self) -> str:
-        """See `Source`."""
-        return self.name
-
     @cached_property
     def program(self) -> Program:
-        """See `Source`."""
         return program_for(certified(resolve(self.name) if self.held is None else self.held))
 
 
@@ -72,11 +61,9 @@ class MaskedRuns:
     itemsize: int
 
     def workspace(self, threads: int = 1) -> int:
-        """See `Core.workspace`."""
         return 0
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         out[...] = 0
         kinds = self.mask.kinds
         (p, q), (m, _, n) = kinds.shape, self.sizes
@@ -90,7 +77,6 @@ class MaskedRuns:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         kinds = self.mask.kinds
         (p, q), (m, k, n) = kinds.shape, self.sizes
         tile = (p, q) == (m, n) and max(p, q) > TILE
@@ -117,15 +103,12 @@ class CpuMaskedRuns(CpuStrategy):
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
         return [] if request.mask is None else [Proposal(0.0, Candidate(FAMILY, self.name))]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         return "the product has no mask" if request.mask is None else basic_reason(None, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
         assert request.mask is not None  # checked before, in can_run
         return MaskedRuns(request.mask, request.shape, request.itemsize)
 
@@ -138,7 +121,6 @@ class CpuMaskedScheme(CpuStrategy):
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
         mask = request.mask
         if mask is None or is_empty(request):
             return []
@@ -148,39 +130,27 @@ class CpuMaskedScheme(CpuStrategy):
         candidate = self._candidate(source)
         if self.can_run(candidate, request, machine):
             return []
-        seconds = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-        return [Proposal(seconds * (1 - 1e-9), candidate)]
+        return [self.proposal(candidate, request, machine)]
 
     def _candidate(self, source: Source) -> Candidate:
         return Candidate(FAMILY, self.name, source, (("method", "batched"),))
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, MaskScheme):
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         source = None if request.mask is None else _stored(request.mask)
         return self._candidate(source) if source is not None and source.key == key else None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if request.mask is None:
             return "the product has no mask"
-        program = candidate.program
-        assert program is not None  # a scheme has a source
+        program = candidate.own_program
         return scheme_reason(program.target, request.mask.kinds) or basic_reason(program, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
-        program = candidate.program
-        assert program is not None  # a scheme has a source
-        return core_of(program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
-
-
-def _kinds(mask: BlockMask) -> Kinds:
-    return tuple(tuple(Kind(kind) for kind in row) for row in mask.kinds.tolist())
+        return core_of(candidate.own_program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
 
 
 def _stored(mask: BlockMask) -> MaskScheme | None:
@@ -188,7 +158,8 @@ def _stored(mask: BlockMask) -> MaskScheme | None:
     p, q = mask.rows, mask.cols
     if max(p, q) > min(MAX_DIMENSION, 16):
         return None
-    target = Target(p, p, q, full_grid(p, p), full_grid(p, q), _kinds(mask))
+    wanted = tuple(tuple(map(Kind, row)) for row in mask.kinds.tolist())
+    target = Target(p, p, q, full_grid(p, p), full_grid(p, q), wanted)
     if target.is_general:
         return None
     try:

@@ -22,7 +22,7 @@ class Nest:
     """A map as two levels, one of which is a loop.
 
     `coefficients[r][o]`, each -1, 0 or 1, is that of block o of the loop's level in its product r. `body` is the map of
-    the other level, `places[o][i]` the index in the whole map of its block i within block o: a source (split) or a
+    the other level, `places[o][i]` the index in the whole map of its block i within block o: a source (to_stack) or a
     result (merge). Slab s of the body in turn t of the loop is slab s * `slab_step` + t * `turn_step` of the whole map.
     """
 
@@ -34,12 +34,12 @@ class Nest:
 
 
 def nest_lines(
-    whole: LinearMap, nest: Nest, split: bool, dtype: str, ahead: int, line_of: Callable[[Step], str]
+    whole: LinearMap, nest: Nest, to_stack: bool, dtype: str, ahead: int, line_of: Callable[[Step], str]
 ) -> list[str]:
     """Return the lines of the kernel of a map after its head.
 
-    `split`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `triton_order.steps`. `line_of` gives
-    the line of a step of the whole map, on the matrix, or of the body, on the slabs.
+    `to_stack`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `triton_order.steps`. `line_of`
+    gives the line of a step of the whole map, on the matrix, or of the body, on the slabs.
     """
     real = f"tl.{dtype}"
     # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
@@ -56,19 +56,19 @@ def nest_lines(
         return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
 
     def body_line(step: Step) -> list[str]:
-        if split and isinstance(step, Fetch):
+        if to_stack and isinstance(step, Fetch):
             return []
-        if split and isinstance(step, Take):
+        if to_stack and isinstance(step, Take):
             name = f"v{step.value}"
             return [f"{name} = blank"] + [
                 f"{name} = {added(name, o, f's{nest.places[o][step.value]}')}" for o in blocks
             ]
-        if not split and isinstance(step, Keep):
+        if not to_stack and isinstance(step, Keep):
             names = [f"s{nest.places[o][step.result]}" for o in blocks]
             return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
         return [line_of(step)]
 
-    if split:
+    if to_stack:
         for source in range(whole.sources):
             lines += [line_of(Fetch(source)), line_of(Take(source)), f"s{source} = v{source}"]
     else:
@@ -80,7 +80,7 @@ def nest_lines(
         f"for turn in range({len(nest.coefficients)}):",
         *("    " + line.replace("\n", "\n    ") for line in body),
     ]
-    if not split:
+    if not to_stack:
         for result in range(len(whole.results)):
             lines += [f"v{result} = s{result}", line_of(Keep(result, result))]
     return lines

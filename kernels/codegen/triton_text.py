@@ -13,10 +13,10 @@ from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
 class Direction(StrEnum):
-    """The direction of a map: SPLIT, from the blocks of a matrix to a stack, or MERGE, from a stack to the blocks."""
+    """The direction of a map: from the blocks of a matrix to a stack, or from a stack to the blocks."""
 
-    SPLIT = "split"
-    MERGE = "merge"
+    TO_STACK = "split"
+    FROM_STACK = "merge"
 
 
 class Scale(StrEnum):
@@ -41,14 +41,13 @@ MANY = 100
 class Combine:
     """The specification of a combine kernel: every block of the matrix is read (or written) once, and so is every slab.
 
-    `blocks` are the positions in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds` their kinds: the
-    other triangle of a half block is not read and counts as zero, or is written as zeros, like the block of a result
-    without terms. `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64,
-    else in float32. `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is
-    multiplied by powers of two when it is read, and divided by them when it is written. `halves`: a written slab is
-    stored as two in float16 whose sum it is; the second ones follow all the first ones. All blocks are whole then.
-    `integers`: adds in int32, modulo 2^32, and
-    stores the lowest bits; all coefficients are integers then. `nest`: the map as two levels, for a loop over
+    `blocks` are the positions in the matrix of the map's sources (or results), `kinds` their kinds: the other triangle
+    of a half block is not read and counts as zero, or is written as zeros, like the block of a result without terms.
+    `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64, else in float32.
+    `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is multiplied by powers of two
+    when it is read, and divided by them when it is written. `halves`: a written slab is stored as two in float16 whose
+    sum it is; the second ones follow all the first ones. All blocks are whole then. `integers`: adds in int32, modulo
+    2^32, and stores the lowest bits; all coefficients are integers then. `nest`: the map as two levels, for a loop over
     the outer one; only where slabs are full.
     """
 
@@ -154,8 +153,8 @@ def combine_text(work: Combine) -> str:
     if work.nest is None:
         lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     else:
-        split = work.direction is Direction.SPLIT
-        lines += nest_lines(work.map, work.nest, split, work.real, work.ahead, lambda step: _line(work, step))
+        to_stack = work.direction is Direction.TO_STACK
+        lines += nest_lines(work.map, work.nest, to_stack, work.real, work.ahead, lambda step: _line(work, step))
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
@@ -212,22 +211,22 @@ def _line(work: Combine, step: Step) -> str:
     """Return the line of one step."""
     real = f"tl.{work.real}"
     if isinstance(step, Fetch):
-        place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
-        kinds = work.kinds if work.direction is Direction.SPLIT else work.slabs
+        place, mask = _place(work, step.value, work.direction is Direction.TO_STACK)
+        kinds = work.kinds if work.direction is Direction.TO_STACK else work.slabs
         masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
         return f"f{step.value} = tl.load({place}, mask={masked}, other={work.zero})"
     if isinstance(step, Take):
         value = f"f{step.value}.to({real})"
-        if work.scale and work.direction is Direction.SPLIT:
+        if work.scale and work.direction is Direction.TO_STACK:
             value = f"times_power({value}, {_power(work, step.value)})"
         return f"v{step.value} = {value}"
     if isinstance(step, Keep):
-        place, mask = _place(work, step.result, work.direction is Direction.MERGE)
+        place, mask = _place(work, step.result, work.direction is Direction.FROM_STACK)
         masked = f", mask={mask}"
-        kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
+        kept = _kept(work.kinds[step.result]) if work.direction is Direction.FROM_STACK else ""
         value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
-        base = "matrix" if work.direction is Direction.MERGE else "stack"
-        if work.scale and work.direction is Direction.MERGE:
+        base = "matrix" if work.direction is Direction.FROM_STACK else "stack"
+        if work.scale and work.direction is Direction.FROM_STACK:
             value = f"times_power({value}, -({_power(work, step.result)}))"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
         if work.halves:

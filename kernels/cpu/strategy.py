@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Stage
 from ..request import Request
 from .executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
 from .timing import priced
 
 
 @dataclass(frozen=True)
-class CpuStrategy(ABC):
+class CpuStrategy(BaseStrategy):
     """A strategy whose candidates are executed by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`."""
 
-    name: str
-    family: str
-    baseline: bool = False
     version: int = 3
     device: str = "cpu"
 
@@ -30,10 +26,6 @@ class CpuStrategy(ABC):
     def mode(self, candidate: Candidate) -> str:
         """Return the mode of the library's products: "whole" (all threads each) or "tasks" (one thread each)."""
         return "whole"
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none."""
-        return ()
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: the candidate without a source."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Stage
 
@@ -22,6 +23,6 @@ def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "w
                 return None  # products by float32 in chunks: not measured
             full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
             found = machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
-        return None if math.isnan(found) else float(found)
+        return seconds_or_none(found)
 
     return [replace(stage, seconds=seconds(stage)) for stage in stages]

@@ -91,9 +91,9 @@ class Combination:
     ) -> None:
         """Execute the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
 
-        SPLIT reads the matrix and writes the stack, MERGE reads the stack and writes the matrix. Elements of the
-        matrix past its edges count as zeros. `shifts`: for a combination that scales, the exponents of rows and of
-        columns (int32) of its one matrix.
+        TO_STACK reads the matrix and writes the stack, FROM_STACK the reverse. Elements of the matrix past its edges
+        count as zeros. `shifts`: for a combination that scales, the exponents of rows and of columns (int32) of its one
+        matrix.
         """
         assert (shifts is not None) == bool(self.scale)
         if (items := matrix.shape[0]) > MOST_ITEMS:
@@ -177,7 +177,7 @@ def merge_of(
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, nest=nest)
+    return Combination(whole, Direction.FROM_STACK, blocks, kinds, slabs, scale, nest=nest)
 
 
 class KernelLaunch:

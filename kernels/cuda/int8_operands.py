@@ -12,7 +12,7 @@ from .naive import combine
 
 Tensor = Any
 
-COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.SPLIT, ((0, 0),), integers=True)
+COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True)
 """A copy of a matrix of any strides into a larger one, of zeros past its edges."""
 
 

@@ -61,7 +61,7 @@ class CudaLevel:
             kinds = tuple((target.a, target.b)[side][i][j] for i, j in blocks)
             # Where LOOP reads a sum for several products, there are fewer slabs than products.
             nest = nests[side] if len(linear.results) == self.flat.rank else None
-            return Combination(linear, Direction.SPLIT, blocks, kinds, nest=nest)
+            return Combination(linear, Direction.TO_STACK, blocks, kinds, nest=nest)
 
         self.left, self.right = split(0, left, maps.left_blocks), split(1, right, maps.right_blocks)
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()

@@ -40,7 +40,7 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
     grid = max(i for i, _ in combination.blocks) + 1, max(j for _, j in combination.blocks) + 1
     places = list(zip(combination.blocks, combination.kinds, strict=True))
     for item, slabs in zip(matrix, stack, strict=True):
-        if combination.direction is Direction.SPLIT:
+        if combination.direction is Direction.TO_STACK:
             cut = _blocks(_padded(item, height, width, grid), grid)
             results = apply_map(combination.map, [_part(cut[block], kind) for block, kind in places])
             for slab, result in zip(slabs, results, strict=True):

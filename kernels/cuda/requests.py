@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..request import Layout, Request
+from ..request import Layout, Request, product_sizes
 from ..structure import DENSE, Structure
 
 Tensor = Any
@@ -29,16 +29,11 @@ def request_of(
     Raises:
         PlanError: the tensors do not multiply, or differ in dtype or device.
     """
-    for label, tensor in (("a", a), ("b", b)):
-        if tensor.dim() < 2:
-            raise PlanError(f"{label} has {tensor.dim()} dimensions; reshape it to a matrix (at least 2)")
     if a.dtype != b.dtype:
         raise PlanError(f"a is {a.dtype} and b is {b.dtype}; convert one with .to")
     if a.device != b.device:
         raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
-    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
-    if k != inner:
-        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+    m, k, n = product_sizes(a, b)
     try:
         np.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # torch's imports sympy, for two seconds
     except ValueError:

@@ -62,7 +62,7 @@ class SplitLevel:
             raise PlanError(f"halves are multiplied for general products, not for {target}")
         self.rank = flat.rank
         of_a, of_b, of_c = nests_of(program)
-        split = Direction.SPLIT
+        split = Direction.TO_STACK
         self.left = Combination(flat.left, split, maps.left_blocks, scale=Scale.ROWS, halves=True, nest=of_a)
         self.right = Combination(flat.right, split, maps.right_blocks, scale=Scale.COLS, halves=True, nest=of_b)
         self.merge = merge_of(flat.merge, maps.stored, target.c, scale=Scale.BOTH, nest=of_c)

@@ -54,12 +54,10 @@ class Levels:
 
     @cached_property
     def key(self) -> str:
-        """See `Source`."""
         return "/".join(level.name for level in self.levels)
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return " * ".join(level.label for level in self.levels)
 
     @cached_property

@@ -42,6 +42,7 @@ from .chains import (
 )
 from .given import GivenProgram
 from .pool import SchemePool, restored_levels, scheme_pool
+from .reasons import is_classical
 from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
 
@@ -78,16 +79,13 @@ class CpuVendor(CpuStrategy):
         return [Proposal(0.0, Candidate(FAMILY, self.name, None, parameters)) for parameters in ((), *named)]
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if is_classical(source.program):
             yield Candidate(FAMILY, self.name)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         return basic_reason(None, request) if request.is_dense else "the operands are structured"
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
         if request.dtype == INT8:
             return Int8Leaf(request.shape)
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
@@ -127,11 +125,6 @@ def _library(candidate: Candidate, request: Request, machine: Machine) -> Backen
     """Return the library that a candidate names, else the one that is fastest by the profile."""
     named = dict(candidate.parameters).get("library")
     return library_for(request, machine.profile) if named is None else backend_of(request.dtype, str(named))
-
-
-def is_classical(program: Program) -> bool:
-    """Return whether a program is one product, the classical 1x1x1."""
-    return program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1
 
 
 @dataclass(frozen=True)
@@ -187,18 +180,15 @@ class CpuScheme(CpuStrategy):
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         for method in METHODS if isinstance(source, Chain | GivenProgram) else ():
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         levels = restored_levels(key)
         return None if levels is None else Candidate(FAMILY, self.name, Chain(levels), parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
-        program = _program(candidate)
+        program = candidate.own_program
         if not request.is_dense:
             return "the operands are structured"
         if is_classical(program):
@@ -221,7 +211,6 @@ class CpuScheme(CpuStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if is_empty(request):
             return []
         assert isinstance(machine.costs, CpuCostModel)
@@ -240,21 +229,14 @@ class CpuScheme(CpuStrategy):
         return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
         unlimited = request
         if request.max_error is not None or request.max_workspace is not None:
             unlimited = replace(request, max_error=None, max_workspace=None)
-        return _core(IdentityKey(_program(candidate)), unlimited, _method(candidate, request, machine))
+        return _core(IdentityKey(candidate.own_program), unlimited, _method(candidate, request, machine))
 
 
 BOUND = 1 - 1e-9
 """Factor of the lower bound: the cost table's seconds are the price, up to the order of summing the stages."""
-
-
-def _program(candidate: Candidate) -> Program:
-    program = candidate.program
-    assert program is not None  # all candidates of a scheme have a source
-    return program
 
 
 def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:

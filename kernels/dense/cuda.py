@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...schemes_db.program import Program
 from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_of
 from ..cuda.executor import TensorExecutor
@@ -22,9 +21,10 @@ from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
 from ..overflow import range_reason
+from ..planning.cost_model import seconds_or_none
 from ..planning.limits import margin
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .flat_pool import FlatChain, flat_pool
@@ -32,6 +32,7 @@ from .given import GivenProgram
 from .int8_costs import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
 from .pool import restored_levels, scheme_pool
+from .reasons import is_classical
 from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
@@ -52,35 +53,25 @@ COARSE, MAX_GRID = 2.0**-11, 5
 
 
 @dataclass(frozen=True)
-class CudaVendor:
+class CudaVendor(BaseStrategy):
     """torch.matmul, which calls cuBLAS, and for int8 torch._int_mm: the baseline."""
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = "vendor"
-    version: int = 3
+    family: str = FAMILY
     baseline: bool = True
+    version: int = 3
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
         return [Proposal(0.0, Candidate(FAMILY, self.name))] if request.is_dense else []
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        program = source.program
-        if program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1:
+        if is_classical(source.program):
             yield Candidate(FAMILY, self.name)
 
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, self.name)
-
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         return range_reason(None, request) if request.is_dense else "the operands are structured"
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if Shape.of(request).empty:
             return []
         if request.dtype == INT8:
@@ -88,7 +79,7 @@ class CudaVendor:
             return vendor_stages(request, machine.costs)
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * request.itemsize
-        seconds = _number(machine.costs.gemm(_vendors(request), m, k, n, request.items))
+        seconds = seconds_or_none(machine.costs.gemm(_vendors(request), m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -99,7 +90,6 @@ class CudaVendor:
         return vendor_workspace(request, machine.costs)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         if request.dtype == INT8:
             assert isinstance(machine.costs, CudaCostModel)
             method = BY_VENDOR if copies_b(request, machine.costs) else BY_VENDOR_IN_PLACE
@@ -108,18 +98,16 @@ class CudaVendor:
 
 
 @dataclass(frozen=True)
-class CudaScheme:
+class CudaScheme(BaseStrategy):
     """Combine A, Combine B, the products, Combine H: all levels of a scheme in one pass. The method is a parameter.
 
     If `max_workspace` requires it, rows (or matrices of a batch) are executed in pieces, each with
     its own sums and products; the sums of B are computed once. Memory is allocated by torch.
     """
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = "scheme"
+    family: str = FAMILY
     version: int = 3
-    baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains by a lower bound for every method and padding.
@@ -160,18 +148,15 @@ class CudaScheme:
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         for method in METHODS if isinstance(source, FlatChain | GivenProgram) else ():
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         levels = restored_levels(key)
         return None if levels is None else Candidate(FAMILY, self.name, FlatChain(levels), parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
-        program = _program(candidate)
+        program = candidate.own_program
         if not request.is_dense:
             return "the operands are structured"
         if request.precision == ACCURATE:
@@ -200,13 +185,12 @@ class CudaScheme:
         if Shape.of(request).empty:
             return []
         assert isinstance(machine.costs, CudaCostModel)
-        costs = _flat_costs(candidate)
-        if costs is None:
-            costs = _costs_of_core(_core(candidate))
+        assert isinstance(candidate.source, FlatChain | GivenProgram)
+        costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
         pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
         parts = _in_pieces(costs, request, machine.costs, candidate.method, pieces)
         return [
-            Stage(name, float(flops), float(moved), _number(seconds), product)
+            Stage(name, float(flops), float(moved), seconds_or_none(seconds), product)
             for name, flops, moved, seconds, product in parts
         ]
 
@@ -318,20 +302,6 @@ def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.N
     return np.asarray(seconds, dtype=float)
 
 
-def _flat_costs(candidate: Candidate) -> SchemeCosts | None:
-    source = candidate.source
-    if isinstance(source, FlatChain):
-        return source.flat_costs
-    assert isinstance(source, GivenProgram)
-    levels = source.costs
-    if levels is None:
-        return None
-    first, *others = levels
-    for one in others:
-        first = first @ one
-    return first
-
-
 def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """Return the costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
@@ -356,14 +326,8 @@ def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     return missing_here()
 
 
-def _program(candidate: Candidate) -> Program:
-    program = candidate.program
-    assert program is not None  # all candidates of a scheme have a source
-    return program
-
-
 def _core(candidate: Candidate) -> CudaLevel:
-    return cuda_level(_program(candidate), CudaMethod(candidate.method))
+    return cuda_level(candidate.own_program, CudaMethod(candidate.method))
 
 
 def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:
@@ -381,8 +345,3 @@ def _pieces(candidate: Candidate, request: Request) -> int | None:
 def _vendors(request: Request) -> str:
     """Return the arithmetic of the vendor's product: that of the dtype where it has no products of the precision."""
     return request.arithmetic if request.precision in (None, TF32) else request.dtype
-
-
-def _number(seconds: Any) -> float | None:
-    found = float(seconds)
-    return None if np.isnan(found) else found

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import matmul
 
 from ..cuda.flat_program import MAX_RANK
 from ..identity import IdentityKey
 from .chains import Levels
 from .pool import LevelScheme, SchemePool
 from .scheme_costs import SchemeCosts, costs_of
+
+CostedChain = tuple[tuple[LevelScheme, ...], SchemeCosts]
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,7 @@ class FlatChain(Levels):
     @cached_property
     def flat_costs(self) -> SchemeCosts:
         """The costs of all levels as one level."""
-        if self.known is not None:
-            return self.known
-        first, *others = (costs_of(level.scheme) for level in self.levels)
-        for one in others:
-            first = first @ one
-        return first
+        return self.known or reduce(matmul, (costs_of(level.scheme) for level in self.levels))
 
 
 @dataclass(frozen=True)
@@ -49,20 +48,15 @@ def flat_pool(pool: SchemePool) -> FlatPool:
 def _flat_pool(held: IdentityKey) -> FlatPool:
     pool: SchemePool = held.held
     base = [i for i, level in enumerate(pool.entries) if not level.is_flattened]
-    one = [((pool.entries[i],), pool.costs[i]) for i in base]
-    two = [
-        ((*outer, *inner), costs @ other)
-        for outer, costs in one
-        for inner, other in one
-        if costs.rank * other.rank <= MAX_RANK
-    ]
+    one: list[CostedChain] = [((pool.entries[i],), pool.costs[i]) for i in base]
+    two = _products(one, one)
     cubes = [(chain, costs) for chain, costs in two if (costs.m, costs.k, costs.n) == (4, 4, 4)]
     strassens = [(chain, costs) for chain, costs in one if (costs.m, costs.k, costs.n) == (2, 2, 2)]
-    three = [
-        ((*outer, *inner), costs @ other)
-        for outer, costs in cubes
-        for inner, other in strassens
-        if costs.rank * other.rank <= MAX_RANK
-    ]
-    every = one + two + three
+    every = one + two + _products(cubes, strassens)
     return FlatPool(tuple(chain for chain, _ in every), SchemeCosts.stacked([costs for _, costs in every]))
+
+
+def _products(outer: list[CostedChain], inner: list[CostedChain]) -> list[CostedChain]:
+    """Return every chain of an outer one over an inner one with at most MAX_RANK products."""
+    pairs = itertools.product(outer, inner)
+    return [((*a, *b), first @ other) for (a, first), (b, other) in pairs if first.rank * other.rank <= MAX_RANK]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.fp8 import TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.fp8_executor import METHODS, Fp8Executor
-from ..cuda.shape import Shape
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..precision import FP8
 from ..request import Request
+from .reasons import reason_against_single
 
 FAMILY = "dense"
 
@@ -33,14 +33,10 @@ ERROR = 2.0**-3 + 2.0**-6
 
 
 @dataclass(frozen=True)
-class CudaFp8:
+class CudaFp8(BaseStrategy):
     """Quantise A and B to e4m3 with block scales, then multiply; see NAMES."""
 
-    name: str
-    device: str = "cuda"
     family: str = FAMILY
-    version: int = 1
-    baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only if the request permits e4m3."""
@@ -52,26 +48,14 @@ class CudaFp8:
         assert isinstance(machine.costs, CudaCostModel)
         if not machine.costs.knows("bfloat16"):
             return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
-        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-        return [Proposal(price * (1 - 1e-9), candidate)]
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none, as it runs no scheme."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, self.name)
+        return [self.proposal(candidate, request, machine)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if reason := reason_against_fp8(request) or self._reason(request):
             return reason
         if request.max_error is not None and request.max_error < ERROR:
             return f"its error can reach {ERROR:.2g}, more than the {request.max_error:.2g} allowed"
-        if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
-            return f"needs more than the {request.max_workspace} bytes of workspace allowed"
-        return None
+        return self.workspace_reason(candidate, request, machine)
 
     def _reason(self, request: Request) -> str | None:
         """Return the reason why this method is not for the request, or None."""
@@ -112,8 +96,4 @@ def reason_against_fp8(request: Request) -> str | None:
     """Return the reason why no product in e4m3 is for a request on the current GPU, or None."""
     if request.precision != FP8:
         return f"products in e4m3 are for the precision {FP8}, not for {request.arithmetic}"
-    if not request.is_dense:
-        return "the operands are structured"
-    if request.batch:
-        return "products in e4m3 are of one product, not of a batch"
-    return "the product is empty" if Shape.of(request).empty else on_current_gpu(missing_fp8)
+    return reason_against_single(request, "products in e4m3 are") or on_current_gpu(missing_fp8)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import matmul
 
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
@@ -20,21 +22,25 @@ class GivenProgram:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return f"program:{self.program.digest}"
 
     @property
     def costs(self) -> tuple[SchemeCosts, ...] | None:
         """The costs of every level, outermost first; None if not all products are full, or blocks are absent."""
-        found: list[SchemeCosts] = []
+        levels: list[SchemeCosts] = []
         program: Program | None = self.program
         while program is not None:
             inner = dict(program.inner)
             if not program.target.is_general or not set(inner) <= {ProductKind.FULL}:
                 return None
-            found.append(costs_of_program(program))
+            levels.append(costs_of_program(program))
             program = inner.get(ProductKind.FULL)
-        return tuple(found)
+        return tuple(levels)
+
+    @property
+    def flat_costs(self) -> SchemeCosts | None:
+        """The costs of all levels as one level, if every level has costs."""
+        return None if (levels := self.costs) is None else reduce(matmul, levels)
 
 
 def given(scheme: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int = 1) -> list[GivenProgram]:

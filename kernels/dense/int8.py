@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
@@ -11,7 +11,7 @@ from ..cuda.int8_operands import inner_size
 from ..cuda.shape import Shape
 from ..overflow import range_reason
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import INT8, Request
 from .int8_costs import kernel_stages
 
@@ -19,17 +19,13 @@ FAMILY, NAME = "dense", "int8"
 
 
 @dataclass(frozen=True)
-class CudaInt8:
+class CudaInt8(BaseStrategy):
     """Our kernel of int8 tensor cores, which takes any sizes; B is stored by columns first, if it is not."""
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = NAME
-    version: int = 1
-    baseline: bool = False
+    family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         if request.dtype != INT8 or not request.is_dense or Shape.of(request).empty:
             return []
         candidate = Candidate(FAMILY, NAME)
@@ -38,19 +34,9 @@ class CudaInt8:
         assert isinstance(machine.costs, CudaCostModel)
         if not machine.costs.knows("bfloat16"):
             return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
-        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-        return [Proposal(price * (1 - 1e-9), candidate)]
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none, as it runs no scheme."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return None if key else Candidate(FAMILY, NAME)
+        return [self.proposal(candidate, request, machine)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if request.dtype != INT8:
             return f"the strategy {NAME} is for the dtype {INT8}, not for {request.dtype}"
         if not request.is_dense:
@@ -58,7 +44,6 @@ class CudaInt8:
         return range_reason(None, request)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         assert isinstance(machine.costs, CudaCostModel)
         return [] if Shape.of(request).empty else kernel_stages(request, machine.costs)
 

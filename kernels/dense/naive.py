@@ -16,7 +16,7 @@ from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Arena, aligned
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
 from .given import GivenProgram
 
@@ -63,7 +63,6 @@ class NaiveCore:
         return m, k, n
 
     def workspace(self, threads: int = 1) -> int:
-        """See `Core.workspace`."""
         m, k, n = self.padded
         copies = aligned(m * k * self.dtype.itemsize) + aligned(k * n * self.dtype.itemsize)
         return copies + aligned(values_bytes(self.program, self.padded, self.dtype.itemsize))
@@ -108,25 +107,22 @@ def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:
 
 
 @dataclass(frozen=True)
-class NaiveScheme:
+class NaiveScheme(BaseStrategy):
     """Slow and plain evaluation of a program; its products are numpy's. Never proposed, runs only if named.
 
     Its `workspace` is an upper bound: the evaluation does not allocate from the pool,
     which only reserves the memory.
     """
 
-    device: str = "cpu"
-    family: str = "dense"
     name: str = "naive"
+    family: str = "dense"
     version: int = 2
-    baseline: bool = False
+    device: str = "cpu"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
         return []
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, GivenProgram):
             yield Candidate(self.family, self.name, source)
 
@@ -135,7 +131,6 @@ class NaiveScheme:
         return None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not request.is_dense:
             return "the operands are structured"
         if request.dtype == "bfloat16":
@@ -156,15 +151,12 @@ class NaiveScheme:
         return 0 if is_empty(request) else _core(candidate, request).workspace() + sum(copy_bytes(request))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         core = None if is_empty(request) else _core(candidate, request)
         return MatrixExecutor(request, core, machine.pool)
 
 
 def _core(candidate: Candidate, request: Request) -> NaiveCore:
-    program = candidate.program
-    assert program is not None  # all candidates of a scheme have a source
-    return NaiveCore(program, request.shape, np.dtype(request.dtype))
+    return NaiveCore(candidate.own_program, request.shape, np.dtype(request.dtype))
 
 
 def _cost(program: Program, sizes: Sizes, itemsize: int, times: int) -> tuple[int, int]:

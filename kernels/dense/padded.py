@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import PlanError
@@ -11,8 +11,9 @@ from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
 from ..cuda.executor import TensorExecutor
 from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import Request
 
 FAMILY, NAME = "dense", "padded"
@@ -24,17 +25,13 @@ measured on an H200, sizes 4301 and 8191.
 
 
 @dataclass(frozen=True)
-class CudaPadded:
+class CudaPadded(BaseStrategy):
     """The vendor's product with k and n rounded up to whole segments of 16 bytes, if they are not."""
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = NAME
-    version: int = 1
-    baseline: bool = False
+    family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         candidate = Candidate(FAMILY, NAME)
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
@@ -45,16 +42,7 @@ class CudaPadded:
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
         return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none, as it runs no scheme."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, NAME)
-
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not request.is_dense:
             return "the operands are structured"
         if request.arithmetic not in UNALIGNED:
@@ -97,10 +85,6 @@ def _pieces(request: Request) -> int | None:
     return shape.pieces_within(PaddedProduct.target, PaddedProduct.slabs, request.max_workspace)
 
 
-def _known(seconds: float) -> float | None:
-    return None if math.isnan(seconds) else float(seconds)
-
-
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
     """Return the predicted seconds; infinite if no padding is needed."""
     whole = row_multiple(request.arithmetic, request.k, request.n) == SEGMENT
@@ -124,8 +108,8 @@ def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     for name, needed, count, each in copies:
         if needed:
             moved = float(count * each * item)
-            stages.append(Stage(name, 0, moved, _known(costs.combine(moved) / COPY_SHARES[item])))
-    seconds = _known(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
+            stages.append(Stage(name, 0, moved, seconds_or_none(costs.combine(moved) / COPY_SHARES[item])))
+    seconds = seconds_or_none(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
     moved = shape.items * (m * bk + bk * bn + m * bn) * item
     product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
     stages.insert(len(stages) - (n != bn), product)

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 from ..dtypes import dtype_of
 from ..planning.profile import Profile
+from ..planning.strategy import Plan
+from .chains import Chain
+from .flat_pool import FlatChain
+from .given import GivenProgram
 from .scheme_costs import SchemeCosts
 
 
@@ -56,3 +60,23 @@ def worth_it(
     moved = m * k * (1 + rank / (gm * gk)) + n * k * (1 + rank / (gk * gn))
     moved += m * n * (1 if fused else 1 + rank / (gm * gn))
     return RooflineCheck("Eq. 10" if fused else "Eq. 9", saved / max(moved, 1), balance)
+
+
+def roofline_checks(plan: Plan) -> list[RooflineCheck]:
+    """Return Eq. 8 for the request, Eq. 9 and 10 for the plan's first combinations, if the profile has the rates."""
+    request, profile, dtype = plan.request, plan.machine.profile, plan.request.arithmetic
+    if not request.is_dense or 0 in (*request.shape, request.items) or not plan.machine.costs.knows(dtype):
+        return []
+    found = [compute_bound(profile, dtype, *request.shape)]
+    if (costs := _first_costs(plan)) is not None:
+        found += [worth_it(profile, dtype, costs, *request.shape, fused=fused) for fused in (False, True)]
+    return [check for check in found if check is not None]
+
+
+def _first_costs(plan: Plan) -> SchemeCosts | None:
+    """Return the costs of the first level; on a GPU of all levels, which are combined in one pass."""
+    source = plan.candidate.source
+    if isinstance(source, FlatChain) or (isinstance(source, GivenProgram) and plan.request.device != "cpu"):
+        return source.flat_costs
+    levels = source.costs if isinstance(source, Chain | GivenProgram) else None
+    return levels[0] if levels else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel, instant_of
@@ -12,9 +12,10 @@ from ..cuda.shape import Shape
 from ..cuda.stack import missing_here
 from ..planning.error import error_bound
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..precision import TF32
 from ..request import Request
+from .reasons import reason_against_single
 
 FAMILY, NAME = "dense", "scaled-half"
 
@@ -42,14 +43,11 @@ AFTER = 1.2e-5
 
 
 @dataclass(frozen=True)
-class CudaScaledHalf:
+class CudaScaledHalf(BaseStrategy):
     """Scale A and B by powers of two into the range of float16, multiply these, check what was lost."""
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = NAME
-    version: int = 1
-    baseline: bool = False
+    family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only for tf32."""
@@ -66,35 +64,17 @@ class CudaScaledHalf:
             return f"the profile {machine.profile.id} has no rates of bfloat16 or tf32 products, or of sums"
         if float(costs.gemm(TF32, *request.shape)) < (instant := instant_of(TF32, request.k, request.n)):
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
-        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-        return [Proposal(price * (1 - 1e-9), candidate)]
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none, as it runs no scheme."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, NAME)
+        return [self.proposal(candidate, request, machine)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if request.precision != TF32:
             return f"scaled float16 is for products in {TF32}, not in {request.arithmetic}"
-        if not request.is_dense:
-            return "the operands are structured"
-        if request.batch:
-            return "scaled float16 is of one product, not of a batch"
-        if Shape.of(request).empty:
-            return "the product is empty"
-        if reason := missing_here():
+        if reason := reason_against_single(request, "scaled float16 is") or missing_here():
             return reason
         bound = FACTOR * error_bound(None, request)
         if request.max_error is not None and request.max_error < bound:
             return f"its error can reach {bound:.2g}, more than the {request.max_error:.2g} allowed"
-        if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
-            return f"needs more than the {request.max_workspace} bytes of workspace allowed"
-        return None
+        return self.workspace_reason(candidate, request, machine)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is scaled once, which is not counted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,16 @@ from ..cuda.split import TILE, pitch_of
 from ..cuda.split_executor import SplitExecutor
 from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..precision import ACCURATE
 from ..request import Request
 from .flat_pool import FlatChain, flat_pool
-from .named_chains import FAMILY, RunsNamedChains
-from .pool import scheme_pool
+from .given import GivenProgram
+from .pool import restored_levels, scheme_pool
+from .reasons import reason_against_single
 from .scheme_costs import STAGES
 
-NAME = "split"
+FAMILY, NAME = "dense", "split"
 
 RATE, LEVEL_RATE = 1.95e14, 1.85e14
 """Flops per second of a product by halves, the three counted as one: 1.82, 2.02 and 1.87e14 on an H200 at 4096, 8192
@@ -49,17 +50,15 @@ _Sizes = tuple[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class CudaSplit(RunsNamedChains):
+class CudaSplit(BaseStrategy):
     """Scale, check and split A and B, then one kernel for the three products of halves.
 
     With levels of a scheme the sums of blocks are split, and their products combined in float32.
     """
 
-    device: str = "cuda"
-    family: str = FAMILY
     name: str = NAME
+    family: str = FAMILY
     version: int = 2
-    baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only if the request asks for this precision."""
@@ -67,7 +66,7 @@ class CudaSplit(RunsNamedChains):
         if request.precision != ACCURATE or Shape.of(request).empty or self.can_run(plain, request, machine):
             return []
         price = sum(stage.seconds or 0.0 for stage in self.predict(plain, request, machine))
-        found = [Proposal(price * (1 - 1e-9), plain)]
+        found = [self.proposal(plain, request, machine)]
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         costs = pool.costs
         assert isinstance(machine.costs, CudaCostModel)
@@ -86,25 +85,27 @@ class CudaSplit(RunsNamedChains):
                 found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
         return found
 
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        if isinstance(source, FlatChain | GivenProgram):
+            yield Candidate(FAMILY, NAME, source)
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        if not key:
+            return Candidate(FAMILY, NAME)
+        levels = restored_levels(key)
+        return None if levels is None else Candidate(FAMILY, NAME, FlatChain(levels))
+
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if request.precision != ACCURATE:
             return f"halves are for the precision {ACCURATE}, not for {request.arithmetic}"
-        if not request.is_dense:
-            return "the operands are structured"
-        if request.batch:
-            return "halves are of one product, not of a batch"
-        if Shape.of(request).empty:
-            return "the product is empty"
+        if reason := reason_against_single(request, "halves are"):
+            return reason
         program = candidate.program
         if program is not None and (reason := reason_against_level(program, "float32", split_level)):
             return reason
-        if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
-            return f"needs more than the {request.max_workspace} bytes of workspace allowed"
-        return None
+        return self.workspace_reason(candidate, request, machine)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         m, k, n = request.shape
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)

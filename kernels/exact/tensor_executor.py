@@ -11,6 +11,7 @@ from ..out import check_out, shares_storage
 from ..overflow import require_within
 from ..request import BITS, Request
 from .bits import words_of
+from .executor import largest_magnitude
 from .tensor_levels import IntegerTensorCore
 from .tensors import BitTensorCore
 
@@ -71,12 +72,7 @@ class ExactTensorExecutor:
         if tuple(tensor.shape) != shape:
             raise PlanError(f"{label} is of shape {tuple(tensor.shape)}; the plan is for {shape}: plan again")
         if request.max_abs is not None and tensor.numel():
-            require_within(label, largest_entry(tensor), request.max_abs)
-
-
-def largest_entry(tensor: Tensor) -> int:
-    """Return max |x| as a Python integer."""
-    return max(int(tensor.max()), -int(tensor.min())) if tensor.numel() else 0
+            require_within(label, largest_magnitude(tensor), request.max_abs)
 
 
 def _integers(matrix: Tensor) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..request import Request
+from .cost_model import seconds_or_none
 from .limits import Margin, applying_margins
 from .planner import Decision, Strategies, plan_candidate
 from .profile import Profile
@@ -141,7 +141,7 @@ def _considered(decision: Decision, strategies: Strategies, base: float | None, 
         candidate = proposal.candidate
         strategy = strategies[candidate.family, candidate.strategy]
         found = plan_candidate(strategy, candidate, decision.request, decision.machine)
-        bound = None if math.isnan(proposal.bound) else proposal.bound
+        bound = seconds_or_none(proposal.bound)
         if isinstance(found, str):
             bound = bound or None  # zero is the bound of what was not priced
             yield Considered(candidate, bound, _ratio(base, bound), 0, found)

@@ -134,7 +134,7 @@ def decide_among(
     if not plans:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in refused)) or "no strategy takes a scheme"
         raise PlanError(f"{request} cannot be run: {reasons}")
-    plans.sort(key=_rank)
+    plans.sort(key=lambda plan: (plan.seconds is None, plan.seconds or 0.0, *_work(plan.stages), str(plan.candidate)))
     best = plans[0]
     beaten = [(str(plan.candidate), _slower(plan, best)) for plan in plans[1:]]
     baseline = _baseline_or_none(request, machine, strategies) or best
@@ -370,10 +370,6 @@ def _predicted(request: Request, machine: Machine, strategies: Strategies, known
         return None
     again = plan_candidate(strategy, found, request, machine)
     return again if isinstance(again, Plan) else None
-
-
-def _rank(plan: Plan) -> tuple[float, float, float, str]:
-    return math.inf if plan.seconds is None else plan.seconds, *_work(plan.stages), str(plan.candidate)
 
 
 def _slower(plan: Plan, best: Plan) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -73,6 +74,20 @@ class Source(Protocol):
     def program(self) -> Program: ...
 
 
+class NamedSource:
+    """A `Source` whose key and label are its name."""
+
+    name: str
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A strategy with its arguments for a request: the source of a program or None, and parameters.
@@ -99,6 +114,12 @@ class Candidate:
     def program(self) -> Program | None:
         """The program that the strategy runs; None for a strategy without one."""
         return None if self.source is None else self.source.program
+
+    @property
+    def own_program(self) -> Program:
+        """The program of a candidate that has a source, as all of a strategy of schemes have."""
+        assert self.source is not None
+        return self.source.program
 
     @cached_property
     def key(self) -> CandidateKey:
@@ -174,6 +195,44 @@ class Strategy(Protocol):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """Return the executor of a candidate, compiled; may take seconds the first time."""
+
+
+@dataclass(frozen=True)
+class BaseStrategy(ABC):
+    """The fields of a `Strategy`, and the methods of one whose candidates have no source and no parameters.
+
+    Here and in subclasses a method without a docstring is that of `Strategy`.
+    """
+
+    name: str
+    family: str
+    baseline: bool = False
+    version: int = 1
+    device: str = "cuda"
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        return ()
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        return None if key else Candidate(self.family, self.name)
+
+    @abstractmethod
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]: ...
+
+    @abstractmethod
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int: ...
+
+    def proposal(self, candidate: Candidate, request: Request, machine: Machine) -> Proposal:
+        """Return the proposal of a candidate whose bound is its price, less an error of rounding."""
+        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
+        return Proposal(price * (1 - 1e-9), candidate)
+
+    def workspace_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """Return the reason why a run does not fit the request's workspace, or None."""
+        most = request.max_workspace
+        if most is None or self.workspace(candidate, request, machine) <= most:
+            return None
+        return f"needs more than the {most} bytes of workspace allowed"
 
 
 _registered: dict[tuple[str, str, str], Strategy] = {}

@@ -120,7 +120,7 @@ def tune(
             raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was stored")
     on_event(f"timing {len(calls)} candidates")
     samples = bench.interleaved(calls, rounds)
-    medians = {name: _median(seconds) for name, seconds in samples.items()}
+    medians = {name: statistics.median(seconds) for name, seconds in samples.items()}
     base = min(vendors, key=medians.__getitem__)
     found = [
         Tuned(built[name], medians[name], medians[base] / medians[name], _quartiles(samples[name]), errors[name])
@@ -131,10 +131,6 @@ def tune(
         today = datetime.date.today().isoformat()
         keep_record(machine.profile.id, WisdomRecord(class_of(request), sizes_of(request), today, entries))
     return sorted(found, key=lambda one: one.seconds)
-
-
-def _median(seconds: Sequence[float]) -> float:
-    return statistics.median(seconds)
 
 
 def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:

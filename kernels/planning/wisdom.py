@@ -15,7 +15,7 @@ import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -218,17 +218,7 @@ def _write(path: Path, profile: str, record: WisdomRecord) -> None:
                 "class": one.group,
                 "sizes": list(one.sizes),
                 "when": one.when,
-                "candidates": [
-                    {
-                        "family": entry.family,
-                        "strategy": entry.strategy,
-                        "source": entry.source,
-                        "parameters": dict(entry.parameters),
-                        "seconds": entry.seconds,
-                        "predicted": entry.predicted,
-                    }
-                    for entry in one.entries
-                ],
+                "candidates": [{**asdict(entry), "parameters": dict(entry.parameters)} for entry in one.entries],
             }
             for one in wisdom.records
         ],

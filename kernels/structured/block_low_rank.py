@@ -21,6 +21,8 @@ class BlockLowRank(FactorChain):
     """
 
     gain: ClassVar[float] = 3.0
+    kind: ClassVar[str]
+    """The kind: low-rank, monarch or blast."""
 
     rows: int
     cols: int
@@ -33,11 +35,6 @@ class BlockLowRank(FactorChain):
                 raise PlanError(f"{name} of a {self.kind} matrix must be a positive integer, not {shown(value)}")
         if max(self.rows, self.cols) > MAX_SIDE:
             raise PlanError(f"a {self.kind} matrix of {self.rows} x {self.cols} has sides above {MAX_SIDE}")
-
-    @property
-    def kind(self) -> str:
-        """The kind: low-rank, monarch or blast."""
-        raise NotImplementedError
 
     @property
     def sizes(self) -> tuple[Any, ...]:
@@ -53,16 +50,13 @@ class BlockLowRank(FactorChain):
 class LowRank(BlockLowRank):
     """W = U V with factors U (rows, rank) and V (rank, cols): the chain (1, rows, r, 1)(1, r, cols, 1)."""
 
+    kind = "low-rank"
     rank: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rank > min(self.rows, self.cols):
             raise PlanError(f"rank {self.rank} exceeds the shorter side of {self.rows} x {self.cols}")
-
-    @property
-    def kind(self) -> str:
-        return "low-rank"
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -119,6 +113,7 @@ class Monarch(_Blocked):
     on Resource Constrained GPUs", section 2.1.
     """
 
+    kind = "monarch"
     interleaved: bool = False
 
     def __post_init__(self) -> None:
@@ -129,10 +124,6 @@ class Monarch(_Blocked):
         object.__setattr__(self, "interleaved", bool(self.interleaved))
         if self.rank > min(self.p, self.q):
             raise PlanError(f"rank {self.rank} of a block exceeds the shorter side of {self.q} x {self.p}")
-
-    @property
-    def kind(self) -> str:
-        return "monarch"
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -158,14 +149,12 @@ class Blast(_Blocked):
     (NeurIPS 2024).
     """
 
+    kind = "blast"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rank > min(self.rows, self.cols):
             raise PlanError(f"rank {self.rank} exceeds the shorter side of {self.rows} x {self.cols}")
-
-    @property
-    def kind(self) -> str:
-        return "blast"
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:

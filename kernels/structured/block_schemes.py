@@ -16,7 +16,7 @@ from ..cuda.flat_program import reason_against
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
+from ..planning.strategy import Candidate, Executor, NamedSource, Parameters, Source, Stage
 from ..precision import ACCURATE
 from ..request import CUDA_DTYPES, Layout, Request
 from .chain import FactorChain
@@ -41,20 +41,10 @@ LEAST_BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class BlockScheme:
-    """The nested program of a chain of levels by name; a `Source`."""
+class BlockScheme(NamedSource):
+    """The nested program of a chain of levels by name."""
 
     name: str
-
-    @property
-    def key(self) -> str:
-        """See `Source`."""
-        return self.name
-
-    @property
-    def label(self) -> str:
-        """See `Source`."""
-        return self.name
 
     @cached_property
     def program(self) -> Program:
@@ -100,7 +90,6 @@ class CudaBlockSchemes(StructuredStrategy):
     """
 
     name: str = SCHEME
-    device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `StructuredStrategy`: chains if blocks are large."""
@@ -115,19 +104,16 @@ class CudaBlockSchemes(StructuredStrategy):
             yield Candidate(FAMILY, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         known = key in NAMES and not parameters and self.multiplies(request)
         return Candidate(FAMILY, self.name, BlockScheme(key)) if known else None
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `StructuredStrategy`."""
         if request.dtype not in CUDA_DTYPES or request.precision == ACCURATE:
             return f"sums of blocks are not computed in {request.arithmetic}; choose the strategy strided"
         patterns = chain_in(request).patterns
         if any(copied_ends(chain_in(request), *(layout is Layout.COLUMNS for layout in request.layouts[1:]))):
             return "blocks of a batch-first operand with d > 1 cannot be read as they are; store the batch last"
-        program = candidate.program
-        assert program is not None  # every candidate has a source
+        program = candidate.own_program
         if program.ring.characteristic:
             return f"the program holds over {program.ring} only; lift its scheme to Z first"
         if reason := reason_against(program, request.arithmetic):
@@ -159,7 +145,6 @@ class CudaBlockSchemes(StructuredStrategy):
         return max(stacks) + between
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         structure, level = chain_in(request), _level(candidate)
         pieces = tuple(_pieces(candidate, request, one) or MAX_PIECES for one in structure.patterns)
         product = BlockSchemeProduct(structure, level, pieces)
@@ -168,9 +153,7 @@ class CudaBlockSchemes(StructuredStrategy):
 
 
 def _level(candidate: Candidate) -> CudaLevel:
-    program = candidate.program
-    assert program is not None  # every candidate has a source
-    return cuda_level(program)
+    return cuda_level(candidate.own_program)
 
 
 def _shape(pattern: Pattern, request: Request) -> Shape:

@@ -114,7 +114,6 @@ class FactorChain:
         return self.patterns[0].density if len(self.patterns) == 1 else 1.0
 
     def reason(self, rows: int, cols: int) -> str | None:
-        """See `Structure`."""
         if (rows, cols) == (self.rows, self.cols):
             return None
         return f"is {self.name}, which is {self.rows} x {self.cols}, but it is {rows} x {cols}"

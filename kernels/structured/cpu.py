@@ -14,10 +14,11 @@ from ..cpu.executor import StagedCore, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Pool, shared_pool
 from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .executor import Factors, StructuredExecutor
+from .executor import StructuredExecutor
 from .rewrites import REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .slabs import GATHERED, GATHERED_WIDE, PERMUTATIONS, ViewProduct
 from .strategy import NATURAL_ONLY, StructuredStrategy, chain_in
@@ -59,7 +60,6 @@ class CpuStructured(StructuredStrategy):
         return ((("slab", width),) for width in sorted({min(width, max(request.n, 1)) for width in SLAB_WIDTHS}))
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `StructuredStrategy`."""
         if reason := basic_reason(None, request):
             return reason
         if not self.baseline and machine.threads > 1 and not machine.blas_limited:
@@ -75,7 +75,6 @@ class CpuStructured(StructuredStrategy):
         return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
         if is_empty(request):
             return 0
         held = rewritten_bytes(self.name, chain_in(request), request.itemsize) if self.name in REWRITES else 0
@@ -91,19 +90,14 @@ class CpuStructured(StructuredStrategy):
         return ViewProduct(structure, request.n, request.dtype, first, last, slab)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         structure = chain_in(request)
         if is_empty(request):
-            return StructuredExecutor(request, structure, _nothing, 0)
+            return StructuredExecutor(request, structure, lambda *_: None, 0)
         core = self.core(candidate, request)
         rewrite = partial(rewritten, structure=structure, rewrite=self.name) if self.name in REWRITES else None
         pool = shared_pool if machine.pool is None else machine.pool
         product = partial(_in_pool, core, pool, machine.threads)
         return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
-
-
-def _nothing(factors: Factors, x: Matrix, out: Matrix) -> None:
-    """Compute an empty product."""
 
 
 def _in_pool(core: StagedCore, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
@@ -121,4 +115,4 @@ def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> flo
         count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
         waiting = count * CALL_SECONDS / machine.threads if mode == "tasks" else (count - 1) * CALL_SECONDS
         found = max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
-    return None if math.isnan(found) else found
+    return seconds_or_none(found)

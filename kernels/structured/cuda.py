@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
@@ -31,7 +32,6 @@ from .strategy import (
     TRANSPOSED,
     StructuredStrategy,
     chain_in,
-    seconds_or_none,
 )
 from .tensors import factor_by_factor, multiply_tiled
 from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason
@@ -65,8 +65,6 @@ class CudaStructured(StructuredStrategy):
     no price for them, and run where they are named or where `lcma tune` found them fastest.
     """
 
-    device: str = "cuda"
-
     def settings(self, request: Request) -> Iterable[Parameters]:
         """See `StructuredStrategy`: slabs of transposed, tiles of decode and, if distinct, of tiled."""
         structure = chain_in(request)
@@ -83,13 +81,11 @@ class CudaStructured(StructuredStrategy):
         return found.values()
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if self.name == DECODE and self.multiplies(request) and parameters not in self.settings(request):
             return None
         return super().restore(key, parameters, request)
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `StructuredStrategy`."""
         structure, n, dtype = chain_in(request), request.n, request.arithmetic
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request))
@@ -104,7 +100,6 @@ class CudaStructured(StructuredStrategy):
         return REASONS[self.name](structure.patterns, n, dtype) if self.name in REASONS else None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if 0 in (*request.shape, *request.batch):
             return []
         structure = chain_in(request)
@@ -136,7 +131,6 @@ class CudaStructured(StructuredStrategy):
         return held + sum(buffer_rows(chain, first, last)) * padded(n) * item
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         structure, held = chain_in(request), self.workspace(candidate, request, machine)
         rewrite: Rewrite | None = None
         if self.name in REWRITES:

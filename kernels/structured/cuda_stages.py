@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..cuda.cost_model import CudaCostModel
 from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Stage
 from ..request import Layout, Request
@@ -38,7 +39,7 @@ from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
 from .scalar import fused_places, gather_reason
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
-from .strategy import FUSED, GATHER, STRIDED, TILED, seconds_or_none
+from .strategy import FUSED, GATHER, STRIDED, TILED
 from .transposition import TransposedProduct
 from .views import FactorStep, copied_ends, steps_of
 

@@ -15,6 +15,7 @@ from .block_low_rank import Blast, BlockLowRank, Monarch
 from .chain import FactorChain
 from .pattern import Pattern
 from .tensors import strides_of
+from .tiles import power_above
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -154,7 +155,7 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
         (b1, b2), rows1, inner1 = (
             (first.blocks, last.blocks),
             1,
-            inner_tile(first.c, tile.weights // power(first.blocks)),
+            inner_tile(first.c, tile.weights // power_above(first.blocks)),
         )
     else:
         (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
@@ -162,8 +163,8 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
     numbers = {"first": (first.blocks, first.b, first.c), "second": (last.blocks, last.b, last.c)}
     block, minor, group = (structure.rank, n * last.c, last.blocks) if isinstance(structure, Monarch) else (0, 0, 1)
     numbers |= {"z_strides": (block, minor, last.c)}
-    constants = {"GROUP": group, "MIX": mixing, "N": power(n), "DOT": dot, "AHEAD": tile.ahead}
-    constants |= {"B1": b1, "B2": b2, "L": power(b1), "M": power(b2)}
+    constants = {"GROUP": group, "MIX": mixing, "N": power_above(n), "DOT": dot, "AHEAD": tile.ahead}
+    constants |= {"B1": b1, "B2": b2, "L": power_above(b1), "M": power_above(b2)}
     constants |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
     most = min(255, REGISTERS // (32 * tile.warps * resident) // 8 * 8)
     return DecodeLaunch(programs, numbers, constants, {"num_warps": tile.warps, "maxnreg": most})
@@ -188,9 +189,4 @@ def few_tile(factor: Pattern, programs: int, weights: int, dot: bool) -> tuple[i
 
 def inner_tile(k: int, most: int) -> int:
     """Return the power of two of at least 16 that covers k, or `most` if that is smaller."""
-    return max(16, min(most, power(k)))
-
-
-def power(count: int) -> int:
-    """Return the least power of two that is at least `count`."""
-    return 1 << (count - 1).bit_length()
+    return max(16, min(most, power_above(k)))

@@ -18,6 +18,7 @@ from ...schemes_db.masks import refuse_masks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .blocks import contiguous
 from .hierarchical import factors_of_blocks, rank_blocks
+from .naive import zeros
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -72,7 +73,7 @@ def decompose(
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
     wide = _wide(weight)
-    if not np.isfinite(_number((wide * wide).sum())):
+    if not np.isfinite(float((wide * wide).sum())):
         raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
     if isinstance(structure, Blast):
         return _descend(wide, structure, steps, seed, on_step, tolerance)
@@ -91,7 +92,7 @@ def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:
     """U (..., m, r) and V (..., r, n), singular values shared by both."""
     if not isinstance(matrix, np.ndarray) and matrix.is_cuda:
         return truncated_by_gram(matrix, rank)
-    u, s, v = _svd(matrix)
+    u, s, v = _linalg(matrix).svd(matrix, full_matrices=False)
     root = s[..., :rank] ** 0.5
     return u[..., :rank] * root[..., None, :], root[..., :, None] * v[..., :rank, :]
 
@@ -102,12 +103,13 @@ def least_error(weight: Array, structure: LowRank | Monarch) -> float:
     For tensors on a GPU from eigenvalues of Gram matrices in float64.
     """
     blocks, _ = _blocks(weight, structure)
-    squares = _number((weight * weight).sum())
-    if isinstance(blocks, np.ndarray) or not blocks.is_cuda:
-        values = _singular_values(blocks)[..., structure.rank :]
-        lost = _number((values * values).sum())
+    squares = float((weight * weight).sum())
+    if isinstance(blocks, np.ndarray):
+        lost = float((np.linalg.svd(blocks, compute_uv=False)[..., structure.rank :] ** 2).sum())
+    elif not blocks.is_cuda:
+        lost = float((_linalg(blocks).svdvals(blocks)[..., structure.rank :] ** 2).sum())
     else:
-        lost = _number(gram_values(blocks)[..., : -structure.rank or None].sum())
+        lost = float(gram_values(blocks)[..., : -structure.rank or None].sum())
     return (max(lost, 0.0) / squares) ** 0.5 if squares else 0.0
 
 
@@ -145,7 +147,7 @@ def _truncated(weight: Array, structure: BlockLowRank) -> Decomposition:
     blocks, rank = _blocks(weight, structure)
     u, v = _low_rank(blocks, rank)
     rest = blocks - u @ v
-    norm, error = (_number((one * one).sum()) ** 0.5 for one in (blocks, rest))
+    norm, error = (float((one * one).sum()) ** 0.5 for one in (blocks, rest))
     factors = zip(factors_of_blocks(u, v, *structure.patterns), structure.factor_shapes, strict=True)
     shaped = tuple(one.reshape(shape) for one, shape in factors)
     return Decomposition(structure, shaped, error / norm if norm else error)
@@ -176,9 +178,9 @@ def _descend(
     """
     b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
     blocks = contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
-    norm = _number((blocks * blocks).sum()) ** 0.5
+    norm = float((blocks * blocks).sum()) ** 0.5
     if norm == 0:
-        return Decomposition(structure, tuple(map(_zeros(weight), structure.factor_shapes)), 0.0)
+        return Decomposition(structure, tuple(zeros(shape, weight) for shape in structure.factor_shapes), 0.0)
     if steps < 1:
         raise PlanError(f"steps must be at least 1, not {steps}")
     point = _start(weight, structure, seed)
@@ -229,12 +231,12 @@ def _swept(
     wanted = (half * v[None]).sum(-1)  # (b2, b1, r)
     flat = _stepped(flat[:, :, None, :], grams, wanted[:, :, None, :], damping)[:, :, 0]
     residual = blocks - (flat[:, :, None, :] * u[:, None]) @ v[None]
-    return (u, flat.swapaxes(1, 2).swapaxes(0, 1), v), _number((residual * residual).sum())
+    return (u, flat.swapaxes(1, 2).swapaxes(0, 1), v), float((residual * residual).sum())
 
 
 def _even_scales(point: tuple[Array, Array, Array]) -> tuple[float, float, float]:
     """Return powers of two whose product is one and which bring the norms of U, S and V nearest to each other."""
-    logs = [float(np.log2(_number((x * x).sum()) or 1.0)) / 2 for x in point]
+    logs = [float(np.log2(float((x * x).sum()) or 1.0)) / 2 for x in point]
     mean = sum(logs) / 3
     first, second = (round(mean - one) for one in logs[:2])
     return 2.0**first, 2.0**second, 2.0 ** -(first + second)
@@ -273,20 +275,13 @@ def _stepped(x: Array, gram: Array, target: Array, damping: float) -> Array:
     return x - solved
 
 
-def _svd(matrix: Array) -> tuple[Array, Array, Array]:
-    if isinstance(matrix, np.ndarray):
-        return np.linalg.svd(matrix, full_matrices=False)
+def _linalg(like: Array) -> Any:
+    """Return the linear algebra of numpy, or of torch for tensors."""
+    if isinstance(like, np.ndarray):
+        return np.linalg
     import torch
 
-    return torch.linalg.svd(matrix, full_matrices=False)
-
-
-def _singular_values(matrix: Array) -> Array:
-    if isinstance(matrix, np.ndarray):
-        return np.linalg.svd(matrix, compute_uv=False)
-    import torch
-
-    return torch.linalg.svdvals(matrix)
+    return torch.linalg
 
 
 def _solve_positive(matrix: Array, right: Array) -> Array:
@@ -294,15 +289,13 @@ def _solve_positive(matrix: Array, right: Array) -> Array:
 
     On an H200 256 systems of 800 unknowns took 8 ms by Cholesky and 27 ms by `solve`.
     """
+    linalg = _linalg(matrix)
     if isinstance(matrix, np.ndarray):
-        return np.linalg.solve(matrix, right)
-    import torch
-
-    lower, failed = torch.linalg.cholesky_ex(matrix)
+        return linalg.solve(matrix, right)
+    lower, failed = linalg.cholesky_ex(matrix)
     if failed.any():
-        return torch.linalg.solve(matrix, right)
-    half = torch.linalg.solve_triangular(lower, right, upper=False)
-    return torch.linalg.solve_triangular(lower.mT, half, upper=True)
+        return linalg.solve(matrix, right)
+    return linalg.solve_triangular(lower.mT, linalg.solve_triangular(lower, right, upper=False), upper=True)
 
 
 def _eye(like: Array, size: int) -> Array:
@@ -311,11 +304,3 @@ def _eye(like: Array, size: int) -> Array:
     import torch
 
     return torch.eye(size, dtype=like.dtype, device=like.device)
-
-
-def _zeros(like: Array) -> Callable[[tuple[int, ...]], Array]:
-    return (lambda shape: np.zeros(shape)) if isinstance(like, np.ndarray) else like.new_zeros
-
-
-def _number(x: Array) -> float:
-    return float(x)

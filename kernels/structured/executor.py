@@ -64,7 +64,8 @@ class StructuredExecutor:
         if out is not None:
             check_out(out, (request.m, request.n), b.dtype, None if isinstance(b, np.ndarray) else b.device)
             self._check_matrix("out", out, (request.m, request.n), request.layouts[2], b.dtype)
-        target = self._empty(b) if out is None or _overlap(out, b) else out
+        overlap = np.may_share_memory if isinstance(b, np.ndarray) else shares_storage
+        target = self._empty(b) if out is None or overlap(out, b) else out
         if 0 not in request.shape:
             self._product(self._rewritten(a), b, target)
         if out is None or target is out:
@@ -120,7 +121,3 @@ class StructuredExecutor:
         single = 1 in shape and found is not Layout.SCATTERED  # a single row or column has either layout
         if 0 not in shape and found is not layout and not single:
             raise PlanError(f"{label} is stored by {found}; the plan is for {layout}: plan again")
-
-
-def _overlap(out: Array, x: Array) -> bool:
-    return np.may_share_memory(out, x) if isinstance(x, np.ndarray) else shares_storage(out, x)

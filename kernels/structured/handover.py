@@ -10,7 +10,7 @@ from ..cuda.stack import programs_of
 from .block_low_rank import Blast, Monarch
 from .chain import FactorChain
 from .tensors import multiply_batch
-from .tiles import triton_reason
+from .tiles import power_above, triton_reason
 from .views import tensors_like, view_chain
 
 Tensor = Any
@@ -77,7 +77,7 @@ def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tu
     from .handover_kernel import mix_blocks
 
     n, (columns, ranks) = inner.shape[1], tile
-    sides = [max(16, 1 << (side - 1).bit_length()) for side in (structure.b1, structure.b2)]
+    sides = [max(16, power_above(side)) for side in (structure.b1, structure.b2)]
     starter(mix_blocks, (-(-n // columns), -(-structure.rank // ranks)), inner)(
         inner,
         scales,

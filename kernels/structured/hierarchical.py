@@ -73,20 +73,20 @@ def hierarchical(
     lost = outside
     for place in range(len(patterns) - 1):
         on_event(f"factor {place + 1} of {len(patterns)}: {patterns[place]}")
-        left, rest, dropped = split(rest, patterns[place], chain_pattern(patterns[place + 1 :]))
+        left, rest, dropped = two_factors(rest, patterns[place], chain_pattern(patterns[place + 1 :]))
         factors.append(left)
         errors.append(dropped)
         lost += dropped
     norm = math.sqrt(squares) or 1.0
     parts = [outside + lost for lost in errors[:1]]  # the first split is of the matrix itself
-    parts += [outside + _split_error(dense, patterns, place) for place in range(2, len(patterns))]
+    parts += [outside + _least_error(dense, patterns, place) for place in range(2, len(patterns))]
     bound = math.sqrt(outside + sum(part - outside for part in parts)) / norm
     least = math.sqrt(max(parts, default=outside)) / norm
     found = FactoredMatrix.of(patterns, [*factors, rest])
     return Factorization(found, math.sqrt(lost) / norm, bound, least)
 
 
-def split(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matrix, float]:
+def two_factors(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matrix, float]:
     """Compute the best two factors of a matrix with the pattern of their product; return them and the squared error.
 
     weights (a1, d2, b1 d1 / d2, a2 c2 / a1). The blocks of the product, one for each block row of the right factor and
@@ -123,7 +123,7 @@ def factors_of_blocks(u: Array, v: Array, left: Pattern, right: Pattern) -> tupl
     return contiguous(first), contiguous(second)
 
 
-def _split_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
+def _least_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
     """Return the least squared error of two factors of the patterns of the first `place` and of the remaining ones."""
     left, right = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
     blocks, rank = rank_blocks(factor_parameters(_workable(dense), chain_pattern(patterns)), left, right)

@@ -10,7 +10,7 @@ from .block_low_rank import Blast, LowRank, Monarch
 from .chain import FactorChain, KroneckerSparse
 from .pattern import parse_patterns
 
-_CLASSES: dict[str, type[Any]] = {"low-rank": LowRank, "monarch": Monarch, "blast": Blast}
+_CLASSES: dict[str, type[Any]] = {one.kind: one for one in (LowRank, Monarch, Blast)}
 
 
 @lru_cache(maxsize=1024)

@@ -72,7 +72,6 @@ class ViewProduct:
         return held_bytes(self._buffer_rows, self._width, self._itemsize)
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         return min(threads, -(-self.batch // self._width)) * self._slab_bytes()
 
     def compile(self) -> None:

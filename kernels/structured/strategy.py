@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Parameters, Proposal, Stage
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
 from .chain import FactorChain
@@ -23,23 +23,14 @@ STRIDED, TILED, GATHER, FUSED, TRANSPOSED, DECODE = "strided", "tiled", "gather"
 NATURAL_ONLY = "the outputs of this matrix are in block order; choose the strategy strided"
 
 
-def seconds_or_none(seconds: float) -> float | None:
-    """Return the seconds, or None for NaN."""
-    return None if math.isnan(seconds) else seconds
-
-
 @dataclass(frozen=True)
-class StructuredStrategy(ABC):
+class StructuredStrategy(BaseStrategy):
     """Proposals, refusals common to every device, and candidates without sources.
 
     Its requests have a factored A, and plain B and C.
     """
 
-    name: str
-    device: str
-    baseline: bool = False
     family: str = FAMILY
-    version: int = 1
 
     @abstractmethod
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
@@ -61,10 +52,6 @@ class StructuredStrategy(ABC):
         """Return whether the operands are those of this strategy."""
         first, second, third = request.structures
         return isinstance(first, FactorChain) and second is third is PLAIN
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: none."""
-        return ()
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`; if no candidate can run, the first is proposed, to be refused with a reason."""
@@ -90,7 +77,6 @@ class StructuredStrategy(ABC):
         return Candidate(self.family, self.name, None, parameters) if all(int(x) >= 0 for _, x in parameters) else None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not self.multiplies(request):
             return "no operand is a factored matrix"
         structure = chain_in(request)

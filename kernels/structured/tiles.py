@@ -48,17 +48,9 @@ class FactorTile:
 
 
 _WIDE_SINGLE = (FactorTile(64, 64, 32, 1, 4, 3), FactorTile(128, 64, 32, 1, 8, 3), FactorTile(128, 32, 32, 1, 4, 3))
-_WIDE_SEVERAL = (
-    FactorTile(64, 64, 16, 4, 8, 2),
-    FactorTile(128, 64, 16, 2, 8, 2),
-    FactorTile(64, 32, 16, 4, 4, 2),
-)
+_WIDE_SEVERAL = (FactorTile(64, 64, 16, 4, 8, 2), FactorTile(128, 64, 16, 2, 8, 2), FactorTile(64, 32, 16, 4, 4, 2))
 _HALF_SINGLE = (FactorTile(128, 64, 64, 1, 4, 3), FactorTile(128, 128, 64, 1, 8, 3), FactorTile(64, 64, 64, 1, 4, 3))
-_HALF_SEVERAL = (
-    FactorTile(64, 64, 32, 4, 8, 2),
-    FactorTile(128, 64, 32, 2, 8, 2),
-    FactorTile(64, 32, 32, 4, 4, 2),
-)
+_HALF_SEVERAL = (FactorTile(64, 64, 32, 4, 8, 2), FactorTile(128, 64, 32, 2, 8, 2), FactorTile(64, 32, 32, 4, 4, 2))
 
 TILES: dict[str, tuple[tuple[FactorTile, ...], tuple[FactorTile, ...]]] = {
     "float32": (_WIDE_SINGLE, _WIDE_SEVERAL),

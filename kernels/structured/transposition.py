@@ -105,15 +105,11 @@ def _is_ours(matrix: Tensor) -> bool:
     return matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES and triton_reason() is None
 
 
-def _gather(x: Tensor, packed: Tensor, outer: int, inner: int, d: int) -> None:
-    gather_transposed(x.mT, packed, inner, d)
-
-
-def _scatter(packed: Tensor, y: Tensor, outer: int, inner: int, d: int) -> None:
-    scatter_transposed(packed, y.mT, inner, d)
-
-
-TRANSPOSED_ENDS = Ends(_gather, _scatter, first=False)
+TRANSPOSED_ENDS = Ends(
+    lambda x, packed, outer, inner, d: gather_transposed(x.mT, packed, inner, d),
+    lambda packed, y, outer, inner, d: scatter_transposed(packed, y.mT, inner, d),
+    first=False,
+)
 """Batch-first ends are transposed, with the rows of every block (i, j) gathered: a factor between two transpositions is
 one batched GEMM of contiguous blocks."""
 

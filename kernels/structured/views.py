@@ -148,14 +148,6 @@ class Ends:
     first: bool = True
 
 
-def _gather(x: Array, packed: Array, outer: int, inner: int, d: int) -> None:
-    _copy(natural(outer, inner, d).view(x), by_blocks(outer, inner, d).view(packed))
-
-
-def _scatter(packed: Array, y: Array, outer: int, inner: int, d: int) -> None:
-    _copy(by_blocks(outer, inner, d).view(packed), natural(outer, inner, d).view(y))
-
-
 def _copy(source: Array, target: Array) -> None:
     if isinstance(target, np.ndarray):
         target[...] = source
@@ -163,7 +155,10 @@ def _copy(source: Array, target: Array) -> None:
         target.copy_(source)
 
 
-PERMUTED = Ends(_gather, _scatter)
+PERMUTED = Ends(
+    lambda x, packed, *sizes: _copy(natural(*sizes).view(x), by_blocks(*sizes).view(packed)),
+    lambda packed, y, *sizes: _copy(by_blocks(*sizes).view(packed), natural(*sizes).view(y)),
+)
 """Features are permuted within each column."""
 
 

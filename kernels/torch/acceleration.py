@@ -14,10 +14,10 @@ from ...arguments import INTEGER, need, shown
 from ...errors import PlanError
 from ...schemes_db.display import line
 from ..dense.flat_pool import FlatChain
-from ..plans import decision_for
+from ..plans.decisions import decision_for
+from ..plans.tuning import tune
 from ..precision import TF32
 from ..request import Layout, Request
-from ..tuning import tune
 from .layers import FastConv1D, FastLinear, FastModule, unpackable
 from .modules import Filter, LinearPlace, is_parallelised, linear_places
 
@@ -161,7 +161,8 @@ class _Planner:
         except PlanError as error:
             return of(refused=str(error))
         if all(bucket.gain <= 1 for bucket in buckets):
-            return of(buckets, refused=f"the vendor's product is the fastest for {_listed(self._config.rows)} rows")
+            rows = ", ".join(map(str, self._config.rows))
+            return of(buckets, refused=f"the vendor's product is the fastest for {rows} rows")
         return of(buckets)
 
     def packing(self, places: list[LinearPlace]) -> dict[str, int]:
@@ -207,17 +208,13 @@ class _Planner:
         device = self._device(place.weight)
         name = str(place.weight.dtype).removeprefix("torch.")
         rounds = device == "cuda" and name == "float32" and torch.backends.cuda.matmul.allow_tf32
-        precision = TF32 if rounds else None
         rows_, columns = Layout.ROWS, Layout.COLUMNS
         stored, other = (columns, rows_) if isinstance(place.module, nn.Linear) else (rows_, columns)
-        yield Request(rows, inputs, outputs, name, device=device, layouts=(rows_, stored, rows_), precision=precision)
+        of = partial(Request, dtype=name, device=device, precision=TF32 if rounds else None)
+        yield of(rows, inputs, outputs, layouts=(rows_, stored, rows_))
         if training:
-            yield Request(
-                rows, outputs, inputs, name, device=device, layouts=(rows_, other, rows_), precision=precision
-            )
-            yield Request(
-                inputs, rows, outputs, name, device=device, layouts=(columns, rows_, rows_), precision=precision
-            )
+            yield of(rows, outputs, inputs, layouts=(rows_, other, rows_))
+            yield of(inputs, rows, outputs, layouts=(columns, rows_, rows_))
 
     def _decided(self, requests: tuple[Request, ...]) -> tuple[str, float | None, float | None]:
         plans, ours, theirs, timed = [], [], [], []
@@ -252,7 +249,3 @@ def _converted(place: LinearPlace, report: AcceleratedLayer, size: int | None, r
     if size is None or not layer.pack(rows):
         return report
     return replace(report, packed_bytes=layer.packed_bytes)
-
-
-def _listed(rows: tuple[int, ...]) -> str:
-    return ", ".join(map(str, rows))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...arguments import NUMBER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..causal.batches import strategy_text
+from ..products.triangular import strategy_text
 from .attention_graph import attention_graph
 from .bilinear import is_transformed
 from .causal import causal_pv, causal_qk, transposed_pv
@@ -184,7 +184,8 @@ def _function() -> Any:
             needs = ctx.needs_input_grad
             if torch.is_grad_enabled():  # create_graph: this backward pass is differentiated itself
                 # Views: an operand may have been computed from another one, or be the same tensor.
-                query, key, value, bias, sinks = operands = [_view(x) for x in (query, key, value, bias, sinks)]
+                operands: list[Any] = [x if x is None else x.view_as(x) for x in (query, key, value, bias, sinks)]
+                query, key, value, bias, sinks = operands
                 out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.strategy)
                 asked = [x for x, needed in zip(operands, needs, strict=False) if needed]
                 found = iter(torch.autograd.grad(out, asked, grad, create_graph=True))
@@ -212,10 +213,6 @@ def _function() -> Any:
 
     _made.append(CausalAttention)
     return CausalAttention
-
-
-def _view(tensor: Any) -> Any:
-    return None if tensor is None else tensor.view_as(tensor)
 
 
 def _summed(gradient: Tensor, groups: int) -> Tensor:

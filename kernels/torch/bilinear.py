@@ -1,8 +1,8 @@
-"""Opaque bilinear operators that autograd, forward AD, vmap and torch.compile differentiate and batch."""
+"""Opaque multilinear operators that autograd, forward AD, vmap and torch.compile differentiate and batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -38,66 +38,11 @@ def define_bilinear(
 ) -> Any:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
-    `run` computes the product, `fake` its shape. `tangent_options(options, operand)` returns the options
-    of the product in which the operand (0 or 1) is replaced by its tangent. `gradients` and the
-    forward rule call operators of this kind, so that derivatives of any order and mode exist.
-    `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
-    With `exact_strides` a compiled graph passes operands with the strides that they were traced with.
-    `sharded(op, a, b, options)` computes products of DTensors from their local parts; without it they are refused.
+    See `define_multilinear`; vmap maps a and b.
     """
-    name = schema.partition("(")[0]
-    strides = (torch.Tag.needs_exact_strides,) if exact_strides else ()
-    LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *strides))
-    op = getattr(torch.ops.lcma, name).default
-    defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
-    LIBRARY.impl(name, run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"lcma::{name}", fake, lib=LIBRARY)
 
-    class Product(_SingleLevelFunction):
-        """The operator at one level of differentiation: torch.func calls the Autograd kernel once per level."""
-
-        @staticmethod
-        def forward(a: Tensor, b: Tensor, options: Options, keys: Any) -> Any:
-            # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
-            below = torch._C._AutoDispatchBelowAutograd()
-            with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
-                return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            a, b, ctx.options, _ = inputs
-            ctx.save_for_backward(a, b)
-            ctx.save_for_forward(a, b)
-
-        @staticmethod
-        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-            a, b = ctx.saved_tensors
-            with paused():  # a step of training runs the same products in every pass
-                return *gradients(a, b, ctx.options, grad, ctx.needs_input_grad[:2]), None, None
-
-        @staticmethod
-        def jvp(ctx: Any, tangent_a: Tensor | None, tangent_b: Tensor | None, *_: None) -> Any:
-            a, b = ctx.saved_tensors
-            pairs = ((tangent_a, b), (a, tangent_b))
-            terms = [
-                op(*pair, *tangent_options(ctx.options, operand))
-                for operand, pair in enumerate(pairs)
-                if pair[operand] is not None
-            ]
-            return sum(terms[1:], terms[0])
-
-    def differentiated(keys: Any, a: Tensor, b: Tensor, *options: Any) -> Any:
-        if is_sharded(a) or is_sharded(b):
-            if sharded is None:
-                refuse_sharded(a, b)
-            else:
-                return sharded(op, a, b, options)
-        options += defaults[len(options) :]
-        if is_differentiated(a, b):
-            with enable_single_level_autograd_function():
-                return cast(Any, Product).apply(a, b, options, keys)
-        with torch._C._AutoDispatchBelowAutograd():
-            return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
+    def of_both(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
+        return gradients(tensors[0], tensors[1], options, grad, needs)
 
     def batched(_: Any, dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any) -> tuple[Tensor, int]:
         if any(dim is not None for dim in dims[2:]):
@@ -106,8 +51,96 @@ def define_bilinear(
         left, right = (_leading(x, dim, rank) for x, dim in zip((a, b), dims[:2], strict=True))
         return op(left, right, *options), 0
 
-    LIBRARY.impl(name, differentiated, "Autograd", with_keyset=True)
+    name = schema.partition("(")[0]
+    op = define_multilinear(schema, run, fake, of_both, tangent_options, exact_strides, sharded)
     torch.library.register_vmap(f"lcma::{name}", batched, lib=LIBRARY)
+    return op
+
+
+def define_opaque(
+    schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], exact_strides: bool = False
+) -> Any:
+    """Register `lcma::SCHEMA`, an operator without derivatives; return its overload.
+
+    With `exact_strides` a compiled graph passes operands with the strides that they were traced with.
+    """
+    name = schema.partition("(")[0]
+    strides = (torch.Tag.needs_exact_strides,) if exact_strides else ()
+    LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *strides))
+    LIBRARY.impl(name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"lcma::{name}", fake, lib=LIBRARY)
+    return getattr(torch.ops.lcma, name).default
+
+
+def define_multilinear(
+    schema: str,
+    run: Callable[..., Tensor],
+    fake: Callable[..., Tensor],
+    gradients: Callable[[Sequence[Tensor], Options, Tensor, Any], Sequence[Tensor | None]],
+    tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
+    exact_strides: bool = False,
+    sharded: Sharded | None = None,
+    listed: bool = False,
+) -> Any:
+    """Register `lcma::SCHEMA`, linear in two tensors, if `listed` in one and each of a list; return its overload.
+
+    `run` computes the product, `fake` its shape. `tangent_options(options, operand)` returns the options
+    of the product in which an operand, by its place, is replaced by its tangent. `gradients` and the
+    forward rule call operators of this kind, so that derivatives of any order and mode exist.
+    `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
+    `sharded(op, a, b, options)` computes products of DTensors from their local parts; without it they are refused.
+    """
+    op = define_opaque(schema, run, fake, exact_strides)
+    defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
+
+    def arguments(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+        return (tensors[0], list(tensors[1:])) if listed else tuple(tensors)
+
+    class Product(_SingleLevelFunction):
+        """The operator at one level of differentiation: torch.func calls the Autograd kernel once per level."""
+
+        @staticmethod
+        def forward(keys: Any, options: Options, *tensors: Tensor) -> Any:
+            # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
+            below = torch._C._AutoDispatchBelowAutograd()
+            with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+                return op.redispatch(keys & torch._C._after_autograd_keyset, *arguments(tensors), *options)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            _, ctx.options, *tensors = inputs
+            ctx.save_for_backward(*tensors)
+            ctx.save_for_forward(*tensors)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+            with paused():  # a step of training runs the same products in every pass
+                return None, None, *gradients(ctx.saved_tensors, ctx.options, grad, ctx.needs_input_grad[2:])
+
+        @staticmethod
+        def jvp(ctx: Any, _: None, __: None, *tangents: Tensor | None) -> Any:
+            tensors, terms = ctx.saved_tensors, []
+            for place, tangent in enumerate(tangents):
+                if tangent is not None:
+                    operands = arguments([*tensors[:place], tangent, *tensors[place + 1 :]])
+                    terms.append(op(*operands, *tangent_options(ctx.options, place)))
+            return sum(terms[1:], terms[0])
+
+    def differentiated(keys: Any, a: Tensor, b: Any, *options: Any) -> Any:
+        tensors = (a, *b) if listed else (a, b)
+        if any(map(is_sharded, tensors)):
+            if sharded is None:
+                refuse_sharded(*tensors)
+            else:
+                return sharded(op, a, b, options)
+        options += defaults[len(options) :]
+        if is_differentiated(*tensors):
+            with enable_single_level_autograd_function():
+                return cast(Any, Product).apply(keys, options, *tensors)
+        with torch._C._AutoDispatchBelowAutograd():
+            return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
+
+    LIBRARY.impl(schema.partition("(")[0], differentiated, "Autograd", with_keyset=True)
     return op
 
 
@@ -182,12 +215,20 @@ def sum_to(grad: Tensor, like: Tensor) -> Tensor:
     return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)
 
 
-def register_autocast(name: str, op: Any, device: str) -> None:
-    """Register the cast of both operands to autocast's current dtype under autocast on a device."""
-    key = "Autocast" + torch._C._dispatch_key_for_device(device)
+def register_autocast(name: str, product: Callable[..., Tensor]) -> None:
+    """Register product(cast, *arguments) for an operator under autocast of either device.
+
+    `cast` converts an operand to autocast's current dtype, as torch.matmul does.
+    """
+    for device in ("cuda", "cpu"):
+        key = "Autocast" + torch._C._dispatch_key_for_device(device)
+        LIBRARY.impl(name, _lowered(product, device, key), key, with_keyset=True)
+
+
+def _lowered(product: Callable[..., Tensor], device: str, key: str) -> Callable[..., Tensor]:
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
 
-    def lowered(_: Any, a: Tensor, b: Tensor, *options: Any) -> Tensor:
+    def lowered(_: Any, *arguments: Any) -> Tensor:
         dtype = torch.get_autocast_dtype(device)
 
         def cast_down(x: Tensor) -> Tensor:
@@ -195,7 +236,6 @@ def register_autocast(name: str, op: Any, device: str) -> None:
             return x.to(dtype) if eligible else x
 
         with torch._C._ExcludeDispatchKeyGuard(keys):
-            result: Tensor = op(cast_down(a), cast_down(b), *options)
-            return result
+            return product(cast_down, *arguments)
 
-    LIBRARY.impl(name, lowered, key, with_keyset=True)
+    return lowered

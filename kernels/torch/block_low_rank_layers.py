@@ -28,13 +28,7 @@ class BlockLowRankLinear(FactoredLinear):
     structure: BlockLowRank
 
     def __init__(
-        self,
-        structure: BlockLowRank,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        strategy: Any = None,
+        self, structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None, *, strategy: Any = None
     ) -> None:
         super().__init__()
         for name, shape in zip(self.names, structure.factor_shapes, strict=True):
@@ -114,13 +108,7 @@ class LowRankLinear(BlockLowRankLinear):
     """
 
     def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        rank: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        self, in_features: int, out_features: int, rank: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         _need_sizes(in_features, out_features, 1, rank, bias)
         super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype)
@@ -189,12 +177,7 @@ def _need_sizes(inputs: int, outputs: int, blocks: int | tuple[int, int], rank: 
     need(bool, bias=bias)
 
 
-def layer_of(
-    structure: BlockLowRank,
-    bias: bool = True,
-    device: Any = None,
-    dtype: Any = None,
-) -> BlockLowRankLinear:
+def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
     """Return the layer of a structure."""
     i, o, options = structure.cols, structure.rows, (bias, device, dtype)
     if isinstance(structure, LowRank):

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..request import need_matrices
 from .processor import HALVES
 from .triangular import triangular_mm
 
@@ -73,9 +74,7 @@ def _full(a: Tensor, b: Tensor) -> Tensor:
 
 def _check(**tensors: Tensor) -> None:
     """Raise PlanError unless all are matrices of one dtype on one device."""
-    for name, tensor in tensors.items():
-        if tensor.ndim < 2:
-            raise PlanError(f"{name} has {tensor.ndim} dimensions; reshape it to a matrix (at least 2)")
+    need_matrices(**tensors)
     first, *others = tensors.values()
     for other in others:
         if first.dtype != other.dtype:

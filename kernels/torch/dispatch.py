@@ -14,7 +14,7 @@ from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..planning.trials.lesson import LearningExecutor
-from ..plans import AUTO, learning_executor, learns, plan_for
+from ..plans.decisions import AUTO, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import ProductRecipe, named
@@ -30,7 +30,7 @@ At 50 Tflop/s, the rate of an H100 in strict float32, it takes 11 us.
 _AUTO = ProductRecipe()
 
 
-def plan_of(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan:
+def recipe_plan(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan:
     """Return the plan of a recipe for a request on GPU number `index`.
 
     Raises:
@@ -43,11 +43,11 @@ def plan_of(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan:
     return plan_for(limited, scheme, strategy=recipe.strategy, where_faster=recipe.where_faster)
 
 
-def executor_of(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
+def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
     """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static.
 
     Raises:
-        PlanError, CatalogError, VerificationError: as `plan_of`, or the tensors do not multiply.
+        PlanError, CatalogError, VerificationError: as `recipe_plan`, or the tensors do not multiply.
     """
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
@@ -73,7 +73,7 @@ def executor_of(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | No
     found = plan_cache.get(key)
     if found is None:
         request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
-        plan = plan_of(recipe, request, index)
+        plan = recipe_plan(recipe, request, index)
         if recipe.levels and a.is_cuda:
             from ..cuda.foreground import compile_now  # the code of schemes is slow to import
 
@@ -95,7 +95,7 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     repeated = None if learning is None else learning.repeats() or (learning if allowed() else None)
     if repeated is not None:
         return cast(Tensor, repeated.again(a, b))
-    executor = executor_of(_AUTO, a, b)
+    executor = recipe_executor(_AUTO, a, b)
     if isinstance(executor, LearningExecutor):
         plan_cache.put(key, executor)
     return cast(Tensor, executor.run(a, b))
@@ -124,7 +124,7 @@ def run(recipe: ProductRecipe, a: Tensor, b: Tensor, out: Tensor | None = None, 
     """Compute a b on a GPU. Matrices that share b are joined by rows to one."""
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
-    executor = executor_of(recipe, a, b, packed)
+    executor = recipe_executor(recipe, a, b, packed)
     if packed is not None and _prepares(executor) and cast(Any, executor).fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
@@ -138,7 +138,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     scaled B in tf32, which any number of rows may use. None if the vendor's product is best.
 
     Raises:
-        PlanError, CatalogError, VerificationError: as `plan_of`.
+        PlanError, CatalogError, VerificationError: as `recipe_plan`.
     """
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")
@@ -149,7 +149,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     if not recipe.levels:
         precision = dense_precision(b, recipe.precision)
         request = request_of(b.new_empty((rows, b.shape[0])), b, precision, static="B")
-        plan = plan_of(recipe, request, index_of(b.device))
+        plan = recipe_plan(recipe, request, index_of(b.device))
         if isinstance(scaling := plan.build(), Fp8Executor | ScaledHalfExecutor):
             return recipe, scaling.prepare(b).sums
         source = plan.candidate.source
@@ -157,7 +157,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
         recipe = replace(recipe, levels=tuple(map(named, schemes)), where_faster=True)
     if not recipe.levels:
         return None
-    executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
+    executor = recipe_executor(recipe, b.new_empty((rows, b.shape[0])), b, b)
     return (recipe, cast(Any, executor).prepare(b).sums) if _prepares(executor) else None
 
 

@@ -50,14 +50,10 @@ def _ratio(first: Callable[[], Any], second: Callable[[], Any], device: torch.de
 
 def _seconds(call: Callable[[], Any], repeats: int, device: torch.device) -> float:
     """Return the seconds of one of so many calls, which the device has finished."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else _nothing
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None  # calls on a processor have ended
     wait()
     began = time.perf_counter()
     for _ in range(repeats):
         call()
     wait()
     return (time.perf_counter() - began) / repeats
-
-
-def _nothing() -> None:
-    """Wait for no device: calls on a processor have ended."""

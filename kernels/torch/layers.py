@@ -153,7 +153,7 @@ class FastModule(nn.Module):
         rows_of_a, parsed = right.new_empty((rows, right.shape[0])), ProductRecipe.parse(recipe)
         precision = dense_precision(right, parsed.precision)
         request = request_of(rows_of_a, right, precision, static="B" if packed is not None else None)
-        plan = dispatch.plan_of(parsed, request, index_of(right.device))
+        plan = dispatch.recipe_plan(parsed, request, index_of(right.device))
         time = "" if plan.seconds is None else f", predicted {1e3 * plan.seconds:.3g} ms"
         return f"{request}: {plan.candidate}{time}"
 

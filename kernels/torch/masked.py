@@ -12,19 +12,10 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
-from ..causal.arrays import is_tensor
-from ..causal.block_masks import (
-    TILE,
-    Mask,
-    block_sizes,
-    check_square,
-    coarse_mask,
-    kinds_of,
-    runs_of,
-    scheme_reason,
-)
-from ..causal.run import masked
+from ..causal.block_masks import TILE, Mask, block_sizes, check_square, coarse_mask, kinds_of, runs_of, scheme_reason
 from ..codegen.certified import SchemeLike, certified
+from ..operand_kinds import is_tensor
+from ..products.triangular import masked
 from .bilinear import Options, define_bilinear, sum_to
 from .flops import flop_formula
 from .ops import bilinear_mm
@@ -107,12 +98,7 @@ def _wanted(a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], size
 
 
 def _present(
-    a: Tensor,
-    b: Tensor,
-    out: Tensor,
-    kinds: npt.NDArray[np.int8],
-    sizes: tuple[int, int],
-    inside: Tensor | None,
+    a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int], inside: Tensor | None
 ) -> None:
     """Add the products of the runs of a masked left operand; masked parts of a block may be NaN."""
     height, width = sizes

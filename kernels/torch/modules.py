@@ -78,7 +78,7 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None, *, new_weig
         raise PlanError(f"the model is a torch module, not {type(model).__name__}")
     if is_plain(model):
         raise PlanError("the model is itself a linear layer; put it into nn.Sequential")
-    walk = _Walk(model, new_weight)
+    walk = _ModuleWalk(model, new_weight)
     found = []
     for names in walk.names.values():
         module = walk.modules[names[0]]
@@ -90,7 +90,7 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None, *, new_weig
     return found
 
 
-class _Walk:
+class _ModuleWalk:
     """The modules of a model by name, the names of each, and the names of each parameter."""
 
     def __init__(self, model: nn.Module, new_weight: bool) -> None:

@@ -18,12 +18,11 @@ from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
-from ..plans import learning_executor, learns, planned
+from ..plans.decisions import learning_executor, learns, plan_and_executor
 from ..precision import FP8
 from ..request import Layout, Request
 from . import dispatch
 from .bilinear import (
-    LIBRARY,
     PLAIN,
     Options,
     define_bilinear,
@@ -31,6 +30,7 @@ from .bilinear import (
     is_eager,
     is_sharded,
     refuse_sharded,
+    register_autocast,
     sum_to,
 )
 from .flops import flop_formula
@@ -220,30 +220,15 @@ def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any
     return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
 
 
-def _register_autocast(device: str) -> None:
-    """Register the cast of the operands to autocast's current dtype under autocast, as torch.matmul does."""
-    name = "Autocast" + torch._C._dispatch_key_for_device(device)
-    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
-
-    def lowered(_: Any, a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-        dtype = torch.get_autocast_dtype(device)
-
-        def cast(x: Tensor) -> Tensor:
-            eligible = x.device.type == device and x.is_floating_point() and x.dtype != torch.float64
-            return x.to(dtype) if eligible else x
-
-        with torch._C._ExcludeDispatchKeyGuard(keys):
-            a, b = cast(a), cast(b)
-            # A quantised B is bytes, for a b of any dtype.
-            kept = packed if packed is not None and packed.dtype in (b.dtype, torch.uint8) else None
-            result: Tensor = bilinear_mm(a, b, recipe, kept)
-            return result
-
-    LIBRARY.impl("bilinear_mm", lowered, name, with_keyset=True)
+def _under_autocast(
+    cast: Callable[[Tensor], Tensor], a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None
+) -> Tensor:
+    a, b = cast(a), cast(b)
+    # A quantised B is bytes, for a b of any dtype.
+    return bilinear_mm(a, b, recipe, packed if packed is not None and packed.dtype in (b.dtype, torch.uint8) else None)
 
 
-for _device in ("cuda", "cpu"):
-    _register_autocast(_device)
+register_autocast("bilinear_mm", _under_autocast)
 
 
 def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | None) -> Tensor:
@@ -259,7 +244,7 @@ def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | N
 
 def _run_on_processor(a: Tensor, b: Tensor, recipe: ProductRecipe, out: Tensor | None) -> Tensor:
     """Run on the executors of numpy arrays."""
-    from ..array_product import multiply
+    from ..products.arrays import multiply
 
     def product(left: Any, right: Any) -> Any:
         scheme: Any = recipe.schemes() if recipe.levels else AUTO
@@ -286,7 +271,7 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
         return False
     if a.dim() > 2 and b.dim() == 2:
         a = a.detach().reshape(-1, a.shape[-1])
-    executor = dispatch.executor_of(_AUTO, a, b)
+    executor = dispatch.recipe_executor(_AUTO, a, b)
     if isinstance(executor, LearningExecutor):
         return executor.left_to("vendor")
     return isinstance(executor, dispatch.VendorExecutor)
@@ -294,7 +279,7 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
 
 def _is_processors(a: Tensor, b: Tensor) -> bool:
     """Return the same for a product by one matrix on the CPU: small ones are not planned."""
-    from ..array_product import SMALL
+    from ..products.arrays import SMALL
 
     (k, n), rows = b.shape, math.prod(a.shape[:-1])
     if rows * k * n < SMALL or a.shape[-1] != k:
@@ -304,7 +289,7 @@ def _is_processors(a: Tensor, b: Tensor) -> bool:
     if learns(request):
         learning = learning_executor(request, wait=False)
         return learning is None or learning.left_to("torch")
-    return planned(request)[0].candidate.strategy == "vendor"
+    return plan_and_executor(request)[0].candidate.strategy == "vendor"
 
 
 def _layout(matrix: Tensor) -> Layout:

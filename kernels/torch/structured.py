@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch._functorch.autograd_function import enable_single_level_autograd_function
-from torch.autograd import forward_ad
-from torch.autograd.function import _SingleLevelFunction
 
 from ..cuda.dtypes import factored_precision
-from ..factored import UNLIMITED, product_dtype, request_of
-from ..learning import paused
-from ..plans import decision_for
+from ..factored import UNLIMITED, factored_request, product_dtype
+from ..plans.decisions import decision_for
 from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.kinds import parse_structure
 from ..structured.rewrites import DENSE
-from .bilinear import LIBRARY, is_differentiated, is_eager, refuse_sharded
+from .bilinear import LIBRARY, Options, define_multilinear, define_opaque, is_eager, register_autocast
 from .flops import flop_formula
 from .structured_gradients import gradients
 from .structured_products import run
 
-NAME = "structured_mm"
+NAME, INFERENCE = "structured_mm", "structured_mm_inference"
 
 
 def structured_mm(
@@ -66,11 +62,7 @@ def kronecker_chain(
 
 
 def dense_where_faster(
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    rows: int,
-    max_extra_bytes: int,
-    strategy: str | None = None,
+    factors: Sequence[Tensor], structure: FactorChain, rows: int, max_extra_bytes: int, strategy: str | None = None
 ) -> Tensor | None:
     """Return W (rows, cols) if the planner takes the dense matrix for so many inputs, else None.
 
@@ -84,7 +76,7 @@ def dense_where_faster(
         return None
     device, precision = first.device.type, factored_precision(first, None) if first.is_cuda else None
     own = product_dtype(str(first.dtype).removeprefix("torch."), device)
-    request = request_of(structure, rows, own, device=device, max_extra_bytes=UNLIMITED, precision=precision)
+    request = factored_request(structure, rows, own, device=device, max_extra_bytes=UNLIMITED, precision=precision)
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]
@@ -93,99 +85,28 @@ def dense_where_faster(
 
 
 def _run(
-    x: Tensor,
-    factors: list[Tensor],
-    structure: str,
-    last: bool,
-    strategy: str | None,
-    precision: str | None = None,
+    x: Tensor, factors: list[Tensor], structure: str, last: bool, strategy: str | None, precision: str | None = None
 ) -> Tensor:
     plain = [one.resolve_conj() for one in factors]
     return run(x.resolve_conj(), plain, parse_structure(structure), last, strategy, precision)
 
 
-def _fake(
-    x: Tensor,
-    factors: list[Tensor],
-    structure: str,
-    last: bool,
-    strategy: str | None,
-    precision: str | None = None,
-) -> Tensor:
+def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any) -> Tensor:
     known = parse_structure(structure)
     torch._check(x.dim() == 2, lambda: "x must be a matrix (cols, n)")
     torch._check(x.shape[0] == known.cols, lambda: f"x must have {known.cols} rows")
     return x.new_empty((x.shape[1], known.rows)).T if last else x.new_empty((known.rows, x.shape[1]))
 
 
-def _defined(name: str) -> Any:
-    """Register an operator of the product, without derivatives; return its overload."""
-    LIBRARY.define(
-        f"{name}(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor",
-        tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides),
-    )
-    LIBRARY.impl(name, _run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"lcma::{name}", _fake, lib=LIBRARY)
-    return getattr(torch.ops.lcma, name).default
+def _gradients(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
+    (x, *factors), (text, *others) = tensors, options
+    return gradients(parse_structure(text), x, factors, others, grad, needs)
 
 
-_mm, _plain = _defined(NAME), _defined(f"{NAME}_inference")
+SCHEMA = "(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor"
 
-
-class _Product(_SingleLevelFunction):
-    """The operator at one level of differentiation."""
-
-    @staticmethod
-    def forward(keys: Any, options: tuple[Any, ...], x: Tensor, *factors: Tensor) -> Any:
-        # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
-        below = torch._C._AutoDispatchBelowAutograd()
-        with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
-            return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, list(factors), *options)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, ctx.options, *tensors = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, *factors = ctx.saved_tensors
-        text, *options = ctx.options
-        with paused():  # a step of training runs the same products in every pass
-            return None, None, *gradients(parse_structure(text), x, factors, options, grad, ctx.needs_input_grad[2:])
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, __: None, *tangents: Tensor | None) -> Any:
-        x, *factors = ctx.saved_tensors
-        terms = []
-        for place, tangent in enumerate(tangents):
-            if tangent is None:
-                continue
-            operands = [tangent if other == place else one for other, one in enumerate((x, *factors))]
-            terms.append(_mm(operands[0], operands[1:], *ctx.options))
-        return sum(terms[1:], terms[0])
-
-
-def _differentiated(
-    keys: Any,
-    x: Tensor,
-    factors: list[Tensor],
-    structure: str,
-    last: bool,
-    strategy: str | None,
-    precision: str | None = None,
-) -> Any:
-    refuse_sharded(x, *factors)
-    options = structure, last, strategy, precision
-    if is_differentiated(x, *factors):
-        with enable_single_level_autograd_function():
-            return cast(Any, _Product).apply(keys, options, x, *factors)
-    with torch._C._AutoDispatchBelowAutograd():
-        return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, factors, *options)
-
-
-LIBRARY.impl(NAME, _differentiated, "Autograd", with_keyset=True)
+_mm = define_multilinear(NAME + SCHEMA, _run, _fake, _gradients, exact_strides=True, listed=True)
+_plain = define_opaque(INFERENCE + SCHEMA, _run, _fake, exact_strides=True)
 
 
 def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: Any) -> tuple[Tensor, int]:
@@ -200,31 +121,14 @@ def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: A
     return torch.stack(found), 0
 
 
-for _name in (NAME, f"{NAME}_inference"):
+def _under_autocast(cast: Callable[[Tensor], Tensor], x: Tensor, factors: list[Tensor], *options: Any) -> Tensor:
+    product: Tensor = _mm(cast(x), list(map(cast, factors)), *options)
+    return product
+
+
+for _name in (NAME, INFERENCE):
     torch.library.register_vmap(f"lcma::{_name}", _batched, lib=LIBRARY)
-
-
-def _register_autocast(name: str, device: str) -> None:
-    key = "Autocast" + torch._C._dispatch_key_for_device(device)
-    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
-
-    def lowered(_: Any, x: Tensor, factors: list[Tensor], *options: Any) -> Tensor:
-        dtype = torch.get_autocast_dtype(device)
-
-        def cast_down(one: Tensor) -> Tensor:
-            eligible = one.device.type == device and one.is_floating_point() and one.dtype != torch.float64
-            return one.to(dtype) if eligible else one
-
-        with torch._C._ExcludeDispatchKeyGuard(keys):
-            result: Tensor = _mm(cast_down(x), [cast_down(one) for one in factors], *options)
-            return result
-
-    LIBRARY.impl(name, lowered, key, with_keyset=True)
-
-
-for _device in ("cuda", "cpu"):
-    _register_autocast(NAME, _device)
-    _register_autocast(f"{NAME}_inference", _device)
+    register_autocast(_name, _under_autocast)
 
 
 @flop_formula(torch.ops.lcma.structured_mm_inference)

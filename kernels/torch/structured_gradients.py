@@ -11,7 +11,7 @@ from torch import Tensor
 from ...errors import PlanError
 from ..cuda.dtypes import vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
-from ..plans import AUTO, planned
+from ..plans.decisions import AUTO, plan_and_executor
 from ..request import Layout
 from ..structured.backward import transposed_gradients
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
@@ -116,7 +116,7 @@ def _is_transposed(
     if not grad.is_cuda or structure.patterns[0].d == 1 or tensor_layout(grad) is not Layout.COLUMNS:
         return False
     request = gpu_request(structure, grad, first, strategy, precision)
-    return planned(request, AUTO, None, strategy)[0].candidate.strategy == TRANSPOSED
+    return plan_and_executor(request, AUTO, None, strategy)[0].candidate.strategy == TRANSPOSED
 
 
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:

@@ -18,11 +18,11 @@ from torch import Tensor
 from ...errors import PlanError
 from ..cuda.dtypes import allows_tf32, check_precision, factored_precision, vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
-from ..factored import extra_bytes_for, request_of
+from ..factored import extra_bytes_for, factored_request
 from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.trials.lesson import LearningExecutor
-from ..plans import AUTO, planned
+from ..plans.decisions import executor_for
 from ..precision import Arithmetic
 from ..request import Layout, Request, layout_of
 from ..structured.block_low_rank import BlockLowRank
@@ -151,7 +151,7 @@ def _checked_on_gpu(
     factors = [one.contiguous() for one in factors]
     _checked(x, factors, structure)
     request = gpu_request(structure, x, last, strategy, precision)
-    executor: Any = planned(request, AUTO, None, strategy)[1]
+    executor: Any = executor_for(request, strategy=strategy)
     with vendor_precision(request.arithmetic):
         product: Tensor = executor.run(factors, x)
     if x is given and hasattr(executor, "again"):
@@ -184,7 +184,7 @@ def _request(
 ) -> Request:
     """Return the request; the same object has its hash computed."""
     dtype, precision = arithmetic
-    return request_of(
+    return factored_request(
         structure, n, dtype, device=device, layouts=layouts, max_extra_bytes=max_extra_bytes, precision=precision
     )
 
@@ -199,7 +199,7 @@ def _on_processor(
     layouts = _given_layout(found, matrix.shape, structure), Layout.COLUMNS if last else Layout.ROWS
     extra = extra_bytes_for(strategy)
     request = _request(structure, matrix.shape[1], Arithmetic(matrix.dtype.name), "cpu", layouts, extra)
-    product = planned(request, AUTO, None, strategy)[1].run(arrays, matrix)
+    product = executor_for(request, strategy=strategy).run(arrays, matrix)
     result = torch.from_numpy(product.T if last else product)
     result = result.to(x.dtype) if x.dtype in HALVES else result
     return result.T if last else result

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..products.triangular import triangular_heads
 from .bilinear import Options, define_bilinear, sum_to
 from .flops import flop_formula
 from .processor import through_numpy
@@ -47,18 +48,10 @@ def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: s
 
 
 def _on_processor(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
-    from ..causal.batches import triangular_heads
-
     return through_numpy(lambda x, y: triangular_heads(x, y, triangle, strategy), a, b)
 
 
-def _on_gpu(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
-    from ..causal.tensors import triangular_heads
-
-    return triangular_heads(a, b, triangle, strategy)
-
-
-PRODUCTS = {"cpu": _on_processor, "cuda": _on_gpu}
+PRODUCTS = {"cpu": _on_processor, "cuda": triangular_heads}
 """Functions of the product itself, without derivatives, by device type."""
 
 

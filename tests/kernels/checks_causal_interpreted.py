@@ -10,13 +10,13 @@ from functools import partial
 import pytest
 import torch
 
-from lcma.kernels.causal import tensors
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
+from lcma.kernels.cuda import requests
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.cuda.tiles import Tile, tile_places
 from lcma.kernels.cuda.triangular import multiply
 from lcma.kernels.torch import triangular as triangular_ops
+from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5
@@ -87,8 +87,8 @@ def test_tiles_beyond_the_triangle_are_left_out():
 
 
 def test_gradients_by_the_kernel_are_products_by_the_kernel(monkeypatch):
-    monkeypatch.setitem(triangular_ops.PRODUCTS, "cpu", triangular_ops._on_gpu)
-    monkeypatch.setattr(tensors, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
+    monkeypatch.setitem(triangular_ops.PRODUCTS, "cpu", triangular_ops.PRODUCTS["cuda"])
+    monkeypatch.setattr(requests, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
     shapes = ((4, 9, 3), (2, 7, 3), (4, 9, 7))
     q, k, p = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
     for product, operands in ((causal_qk, (q, k)), (causal_pv, (p, k)), (syrk, (p,)), (trmm, (p[:, :7], k))):

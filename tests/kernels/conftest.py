@@ -75,6 +75,25 @@ def compile_kernel(tmp_path):
     return compiled
 
 
+SHARED = {80: 166912, 89: 101376, 90: 232448}
+"""Bytes of shared memory that a block may have, by capability."""
+
+
+@pytest.fixture
+def fitted(compile_kernel):
+    """fitted(kernel, types, constants, warps, stages=3, **limits): a compiled kernel that is within a GPU's limits."""
+
+    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
+        options = {"num_warps": warps, "num_stages": stages}
+        made, of_thread, spilled = compile_kernel(kernel, types, constants, options, aligned, capability)
+        assert of_thread <= registers
+        assert spilled <= spills
+        assert made.metadata.shared <= SHARED[capability]
+        return made
+
+    return fits
+
+
 @pytest.fixture
 def strassen() -> Scheme:
     """Strassen's <2,2,2;7>, written out."""

@@ -11,7 +11,6 @@ import pytest
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
-from lcma.kernels.array_product import IS_NUMPYS, key_of
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu.cost_model import CpuCostModel
@@ -24,6 +23,8 @@ from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
 from lcma.kernels.planning.workloads import layers, sample
+from lcma.kernels.products import arrays
+from lcma.kernels.products.arrays import IS_NUMPYS, key_of
 from lcma.schemes_db.straightline import program_of
 
 
@@ -135,7 +136,7 @@ def test_the_layers_of_the_models():
 def test_small_products_are_numpys_own(monkeypatch):
     a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     with monkeypatch.context() as patched:
-        patched.setattr(api, "planned", None)
+        patched.setattr(arrays, "plan_and_executor", None)
         np.testing.assert_array_equal(matmul(a, a.T), a @ a.T)
         out = np.empty((30, 30), np.float32)
         assert matmul(a, a.T, out=out) is out
@@ -153,7 +154,7 @@ def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
     expected = a @ a.T
     np.testing.assert_array_equal(matmul(a, a.T), expected)
     assert plan_cache.get(key_of(a, a.T)) is IS_NUMPYS
-    monkeypatch.setattr(api, "planned", None)
+    monkeypatch.setattr(arrays, "plan_and_executor", None)
     np.testing.assert_array_equal(matmul(a, a.T), expected)
     square = expected.copy()
     plan_cache.put(key_of(square, square), IS_NUMPYS)
@@ -165,7 +166,7 @@ def test_short_products_need_more_of_a_promise(decide, monkeypatch):
     found = decide(Request(640, 640, 640))
     assert 0.9 < found.proposals[0].bound / found.baseline.seconds < 0.97
     assert found.is_baseline
-    always = tuple(margin for margin in limits.MARGINS if margin.applies is limits._always)
+    always = tuple(margin for margin in limits.MARGINS if not margin.where)
     monkeypatch.setattr(limits, "MARGINS", always)
     assert decide(Request(640, 640, 640)).plan.candidate == found.proposals[0].candidate
 

@@ -8,9 +8,9 @@ from lcma.errors import PlanError
 torch = pytest.importorskip("torch")
 
 from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
-from lcma.kernels.causal.products import causal_qk, syrk, trmm  # noqa: E402
 from lcma.kernels.cuda.tiles import Tile, tile_places  # noqa: E402
 from lcma.kernels.torch.attention import causal_attention  # noqa: E402
+from lcma.kernels.triangular import causal_qk, syrk, trmm  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
@@ -22,7 +22,7 @@ def drawn(*shape, dtype=torch.float64, grad=True):
     return torch.randn(*shape, dtype=dtype, requires_grad=grad)
 
 
-@pytest.mark.parametrize("way", [{"strategy": "products"}, {"scheme": "eca-stage1"}], ids=str)
+@pytest.mark.parametrize("choice", [{"strategy": "products"}, {"scheme": "eca-stage1"}], ids=str)
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -33,11 +33,11 @@ def drawn(*shape, dtype=torch.float64, grad=True):
         (3, 3, 600, 600, 16),
     ],
 )
-def test_like_torch_forward_and_backward(way, sizes):
+def test_like_torch_forward_and_backward(choice, sizes):
     torch.manual_seed(0)
     heads, shared, rows, cols, width = sizes
     q, k, v = drawn(2, heads, rows, width), drawn(2, shared, cols, width), drawn(2, shared, cols, width)
-    ours = causal_attention(q, k, v, enable_gqa=True, **way)
+    ours = causal_attention(q, k, v, enable_gqa=True, **choice)
     theirs = sdpa(q, k, v, is_causal=True, enable_gqa=True)
     torch.testing.assert_close(ours, theirs)
     ask = torch.randn_like(ours)
@@ -91,14 +91,14 @@ def test_second_derivatives_and_transforms():
     torch.testing.assert_close(torch.vmap(ours)(*plain), theirs(*plain))
 
 
-@pytest.mark.parametrize("way", ["products", "strips"])
-def test_compiled_whole(way):
+@pytest.mark.parametrize("choice", ["products", "strips"])
+def test_compiled_whole(choice):
     torch.manual_seed(6)
     q, k, v = drawn(1, 2, 9, 4), drawn(1, 1, 7, 4), drawn(1, 1, 7, 3)
     sinks, bias = drawn(2), drawn(9, 7)
 
     def ours(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=way)
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=choice)
 
     torch._dynamo.reset()
     compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
@@ -151,9 +151,9 @@ def test_errors_stay_within_twice_the_standard_algorithms():
         future = torch.ones(256, 256).triu(1).bool()
         plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
         ours = {name: causal_attention(q, k, v, scheme=name) for name in stable_scheme_names()}
-        for way, got in {"standard": plain, **ours}.items():
-            worst[way] = max(worst.get(way, 0.0), float((got - truth).norm() / truth.norm()))
-    assert max(worst[way] for way in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
+        for choice, got in {"standard": plain, **ours}.items():
+            worst[choice] = max(worst.get(choice, 0.0), float((got - truth).norm() / truth.norm()))
+    assert max(worst[choice] for choice in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
     assert stable_scheme_names()
 
 

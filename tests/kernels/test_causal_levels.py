@@ -38,8 +38,8 @@ def kept(x, upper):
 @pytest.mark.parametrize("upper", [False, True])
 def test_every_method_ignores_entries_outside_the_triangle(side, upper):
     generator = torch.Generator().manual_seed(1)
-    for way in (*scheme_names(), cuda.TWO_LEVELS):
-        level = level_of(way, Triangle(side, upper))
+    for choice in (*scheme_names(), cuda.TWO_LEVELS):
+        level = level_of(choice, Triangle(side, upper))
         m, k, n = (8 * parts for parts in level.target.shape)
         a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))
         wanted = {"out": kept(a @ b, upper), "left": kept(a, upper) @ b, "right": a @ kept(b, upper)}[side]
@@ -48,11 +48,11 @@ def test_every_method_ignores_entries_outside_the_triangle(side, upper):
         assert torch.equal(product(level, a, b), wanted)
 
 
-@pytest.mark.parametrize("way", [cuda.SCHEME, cuda.TWO_LEVELS])
+@pytest.mark.parametrize("choice", [cuda.SCHEME, cuda.TWO_LEVELS])
 @pytest.mark.parametrize("upper", [False, True])
-def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, way, upper):
+def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, choice, upper):
     monkeypatch.setattr(half, "DIAGONAL", 3)
-    level = level_of(way, Triangle("out", upper))
+    level = level_of(choice, Triangle("out", upper))
     generator = torch.Generator().manual_seed(2)
     for block in (12, 7):  # halved twice, and not at all
         (m, k, n), size = level.target.shape, block
@@ -105,7 +105,7 @@ def test_the_schemes_that_a_call_considers_by_itself(dtype, sizes, side, names):
 
 
 def test_two_levels_are_one_with_a_finer_grid():
-    one, two = (level_of(way, Triangle("out")) for way in ("eca-stage1", "eca-stage1/strassen"))
+    one, two = (level_of(choice, Triangle("out")) for choice in ("eca-stage1", "eca-stage1/strassen"))
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
     a, b = (torch.randint(-9, 10, size).double() for size in ((10, 13), (13, 10)))  # no multiple of the grid: padded
     assert torch.equal(product(two, a, b), (a @ b).tril())

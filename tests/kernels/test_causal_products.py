@@ -1,4 +1,4 @@
-"""The triangular products against their definition: every way, odd sizes, garbage, layouts, GQA."""
+"""The triangular products against their definition: every choice, odd sizes, garbage, layouts, GQA."""
 
 from dataclasses import replace
 
@@ -9,20 +9,20 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Machine, Pool, Profile, Request, decision_for, executor_for, tune
 from lcma.kernels.causal.candidates import scheme_names, scheme_program, stable_scheme_names
-from lcma.kernels.causal.masked import masked_matmul
-from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cpu.executor import MatrixExecutor
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
+from lcma.kernels.masked import masked_matmul
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Layout, structures_of
+from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 GROUPED = CpuMethod(grouped=True)
-WAYS = (
+CHOICES = (
     {},
     {"strategy": "strips"},
     {"scheme": "eca-stage1"},
@@ -38,27 +38,27 @@ def kept(matrix, upper):
     return np.triu(matrix) if upper else np.tril(matrix)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
 @pytest.mark.parametrize(
     "sizes", [(7, 7, 3), (300, 300, 33), (3, 3, 5), (20, 12, 4), (12, 20, 1), (0, 0, 3), (5, 5, 0)]
 )
-def test_qk_and_pv_with_shared_heads_and_garbage(way, sizes):
+def test_qk_and_pv_with_shared_heads_and_garbage(choice, sizes):
     rng, (rows, cols, width) = np.random.default_rng(0), sizes
     q, k = drawn(rng, 2, 6, rows, width), drawn(rng, 2, 3, cols, width)
     wide = np.repeat(k, 2, axis=1)
-    scores = causal_qk(q, k, **way)
+    scores = causal_qk(q, k, **choice)
     wanted = np.tril(q @ wide.swapaxes(-1, -2))
     np.testing.assert_array_equal(scores, wanted)
     spoiled = np.where(np.tri(rows, cols) > 0, wanted, np.nan)
     for _ in range(2):  # a second run must not meet what the first one left behind
-        np.testing.assert_array_equal(causal_pv(spoiled, k, **way), wanted @ wide)
+        np.testing.assert_array_equal(causal_pv(spoiled, k, **choice), wanted @ wide)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_trmm(way, side, lower, transposed):
+def test_trmm(choice, side, lower, transposed):
     rng = np.random.default_rng(1)
     for size, other in ((1, 4), (37, 20)):
         for unit in (False, True):
@@ -72,17 +72,17 @@ def test_trmm(way, side, lower, transposed):
             factor = factor.T if transposed else factor
             b = drawn(rng, size, other) if side == "left" else drawn(rng, other, size)
             wanted = factor @ b if side == "left" else b @ factor
-            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, **way), wanted)
+            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, **choice), wanted)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
 @pytest.mark.parametrize("lower", [False, True])
-def test_syrk(way, lower):
+def test_syrk(choice, lower):
     rng = np.random.default_rng(2)
     for rows, cols in ((1, 4), (37, 20), (64, 64)):
         a = drawn(rng, rows, cols)
-        np.testing.assert_array_equal(syrk(a, lower, **way), kept(a @ a.T, not lower))
-        np.testing.assert_array_equal(syrk(a, lower, True, **way), kept(a.T @ a, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, **choice), kept(a @ a.T, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, True, **choice), kept(a.T @ a, not lower))
 
 
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
@@ -205,9 +205,9 @@ def test_errors_stay_within_three_times_the_standard_algorithms():
         rng = np.random.default_rng(seed)
         q, k = (rng.standard_normal((256, 128)).astype(np.float32) for _ in range(2))
         truth = np.tril(q.astype(float) @ k.T.astype(float))
-        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, scheme=x)) for x in scheme_names()]:
+        for choice, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, scheme=x)) for x in scheme_names()]:
             error = np.linalg.norm(got - truth) / np.linalg.norm(truth)
-            worst[way] = max(worst.get(way, 0), error)
+            worst[choice] = max(worst.get(choice, 0), error)
     assert max(worst.values()) <= 3 * worst["standard"]
 
 

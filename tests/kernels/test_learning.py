@@ -17,17 +17,17 @@ import pytest
 
 import lcma
 from lcma.kernels import compile_process, decision_for, learning, machine_for
-from lcma.kernels.array_product import key_of
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
 from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.wisdom import stored_wisdom
+from lcma.kernels.products.arrays import key_of
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern
@@ -376,7 +376,7 @@ def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
 
 def test_the_process_finds_candidates_of_products_by_factors(home):
     structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
-    request = request_of(structure, 1024)
+    request = factored_request(structure, 1024)
     assert pickle.loads(pickle.dumps(request)).structures[1] is request.structures[1]
     process = CompileProcess()
     found = next(iter(process.candidates(request, machine_for(request))))

@@ -8,7 +8,7 @@ import pytest
 import lcma
 from lcma.errors import PlanError, SchemeFormatError, TargetError
 from lcma.kernels import block_low_rank, kronecker
-from lcma.kernels.plans import executor_for
+from lcma.kernels.plans.decisions import executor_for
 from lcma.kernels.request import Request
 from lcma.schemes_db import Q
 from lcma.schemes_db.constructions import change_of_basis

@@ -41,13 +41,13 @@ def test_random_shapes_and_strides(strassen, draw, holds, sizes, dtype, levels, 
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
 
     def stored(rows, cols):
-        way = data.draw(st.sampled_from(["rows", "columns", "part", "steps", "reversed"]))
-        if way == "part":
+        layout = data.draw(st.sampled_from(["rows", "columns", "part", "steps", "reversed"]))
+        if layout == "part":
             return draw(rng, (rows + 2, cols + 3), dtype)[1 : 1 + rows, 2 : 2 + cols]
-        if way == "steps":
+        if layout == "steps":
             return draw(rng, (2 * rows, 3 * cols), dtype)[::2, ::3]
         whole = draw(rng, (rows, cols), dtype)
-        return {"rows": whole, "columns": np.asfortranarray(whole), "reversed": whole[::-1]}[way]
+        return {"rows": whole, "columns": np.asfortranarray(whole), "reversed": whole[::-1]}[layout]
 
     a, b, out = stored(m, k), stored(k, n), stored(m, n)
     assert matmul(a, b, strassen, levels, out=out) is out
@@ -76,17 +76,17 @@ def test_out_keeps_to_its_borders(strassen, draw, holds):
         assert (canvas == 7.5).all()
 
 
-@pytest.mark.parametrize("way", ["a", "b", "part", "transposed"])
-def test_out_may_be_an_operand(strassen, draw, way):
+@pytest.mark.parametrize("layout", ["a", "b", "part", "transposed"])
+def test_out_may_be_an_operand(strassen, draw, layout):
     rng = np.random.default_rng(7)
     a, b = draw(rng, (40, 40), "int64"), draw(rng, (40, 40), "int64")
     expected = a @ b
-    if way == "part":
+    if layout == "part":
         whole = np.zeros((41, 40), np.int64)
         whole[:40] = a
         a, out = whole[:40], whole[1:]
     else:
-        out = {"a": a, "b": b, "transposed": a.T}[way]
+        out = {"a": a, "b": b, "transposed": a.T}[layout]
     matmul(a, b, strassen, out=out)
     np.testing.assert_array_equal(out, expected)
 
@@ -245,7 +245,7 @@ def test_the_number_of_threads_is_checked(strassen, monkeypatch):
 
 
 def test_levels_without_a_scheme_are_refused_before_anything_is_measured(monkeypatch):
-    from lcma.kernels import families
+    from lcma.kernels.plans import families
 
     monkeypatch.setattr(families, "machine_for", lambda *_, **__: pytest.fail("measured"))
     with pytest.raises(PlanError, match="levels is for a scheme that is named; name one"):

@@ -8,8 +8,8 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import kronecker
-from lcma.kernels.factored import request_of as factored_request
-from lcma.kernels.plans import executor_for
+from lcma.kernels.factored import factored_request
+from lcma.kernels.plans.decisions import executor_for
 from lcma.kernels.request import Request, structures_of
 from lcma.kernels.structure import DENSE, BlockMask
 from lcma.kernels.structured.block_low_rank import LowRank

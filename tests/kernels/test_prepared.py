@@ -7,7 +7,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import Request, matmul, plan_for
-from lcma.kernels.dense.prepared import Prepared
+from lcma.kernels.products.prepared import Prepared
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -11,8 +11,8 @@ from lcma.errors import PlanError
 from lcma.kernels import Request, decision_for, register_strategy, unregister_strategy
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
-from lcma.kernels.factored import request_of
-from lcma.kernels.removed import REMOVED, check_not_removed, family_of
+from lcma.kernels.factored import factored_request
+from lcma.kernels.plans.removed import REMOVED, check_not_removed, family_of
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import Triangle
 
@@ -24,7 +24,7 @@ def requests_of(device):
     return {
         "dense": dense,
         "causal": Request(64, 64, 64, "float32", device=device, structures=structures_of(Triangle("left", False))),
-        "structured": request_of(LowRank(32, 32, 4), 8, "float32", device=device),
+        "structured": factored_request(LowRank(32, 32, 4), 8, "float32", device=device),
     }
 
 

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 from torch.library import opcheck  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from lcma.kernels.causal import tensors  # noqa: E402
-from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm  # noqa: E402
+from lcma.kernels.cuda import requests  # noqa: E402
 from lcma.kernels.cuda.requests import request_of  # noqa: E402
 from lcma.kernels.torch import triangular  # noqa: E402
+from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
@@ -44,8 +44,8 @@ def _one_thread():
 @pytest.fixture
 def of_gpu(monkeypatch):
     """Run on CPU tensors what a GPU runs, strips and schemes, with their sums by plain torch."""
-    monkeypatch.setitem(triangular.PRODUCTS, "cpu", triangular._on_gpu)
-    monkeypatch.setattr(tensors, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
+    monkeypatch.setitem(triangular.PRODUCTS, "cpu", triangular.PRODUCTS["cuda"])
+    monkeypatch.setattr(requests, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
 
 
 @pytest.fixture(params=["cpu", "gpu"])
@@ -121,17 +121,17 @@ def test_every_derivative_of_syrk(on_either, lower):
         assert gradgradcheck(ours, (a,), check_fwd_over_rev=True)
 
 
-@pytest.mark.parametrize("way", [{}, {"strategy": "strips"}, {"scheme": "2x2x2-tri-left-r6"}], ids=str)
-def test_gradients_on_a_processor_by_each_strategy(way):
+@pytest.mark.parametrize("choice", [{}, {"strategy": "strips"}, {"scheme": "2x2x2-tri-left-r6"}], ids=str)
+def test_gradients_on_a_processor_by_each_strategy(choice):
     q, k, p = drawn(2, 33, 8), drawn(1, 33, 8), drawn(2, 33, 33)
-    same_gradients(partial(causal_qk, **way), plain_qk, (q, k))
-    same_gradients(partial(causal_pv, **way), plain_pv, (p, k))
+    same_gradients(partial(causal_qk, **choice), plain_qk, (q, k))
+    same_gradients(partial(causal_pv, **choice), plain_pv, (p, k))
 
 
 @pytest.mark.parametrize(
-    "way", [{"strategy": "strips"}, {"scheme": "eca-stage1"}, {"scheme": "4x4x4-tri-out-r34"}], ids=str
+    "choice", [{"strategy": "strips"}, {"scheme": "eca-stage1"}, {"scheme": "4x4x4-tri-out-r34"}], ids=str
 )
-def test_gradients_on_a_gpu_by_each_strategy(of_gpu, way):
+def test_gradients_on_a_gpu_by_each_strategy(of_gpu, choice):
     for heads, shared, rows, cols, width in (
         (4, 2, 32, 32, 8),
         (1, 1, 600, 600, 12),
@@ -139,16 +139,16 @@ def test_gradients_on_a_gpu_by_each_strategy(of_gpu, way):
         (2, 1, 24, 16, 4),
     ):
         q, k, p = drawn(heads, rows, width), drawn(shared, cols, width), drawn(heads, rows, cols)
-        same_gradients(partial(causal_qk, **way), plain_qk, (q, k))
-        same_gradients(partial(causal_pv, **way), plain_pv, (p, k))
+        same_gradients(partial(causal_qk, **choice), plain_qk, (q, k))
+        same_gradients(partial(causal_pv, **choice), plain_pv, (p, k))
     a, b = drawn(32, 32), drawn(32, 8)
     for transposed in (False, True):
         options = {"lower": True, "transposed": transposed, "unit": transposed}
         for side, other in (("left", b), ("right", b.detach().mT.clone().requires_grad_())):
             same_gradients(
-                partial(trmm, side=side, **options, **way), partial(plain_trmm, side=side, **options), (a, other)
+                partial(trmm, side=side, **options, **choice), partial(plain_trmm, side=side, **options), (a, other)
             )
-    same_gradients(partial(syrk, **way), lambda x: (x @ x.mT).tril(), (b,))
+    same_gradients(partial(syrk, **choice), lambda x: (x @ x.mT).tril(), (b,))
 
 
 def test_what_is_outside_a_triangle_is_not_used_and_has_no_gradient(on_either):

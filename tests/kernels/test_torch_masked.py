@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.library import opcheck  # noqa: E402
 
 from lcma.kernels.causal.block_masks import kinds_of  # noqa: E402
-from lcma.kernels.causal.masked import masked_matmul  # noqa: E402
+from lcma.kernels.masked import masked_matmul  # noqa: E402
 from lcma.kernels.torch import masked  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle, derive  # noqa: E402
 

@@ -8,7 +8,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.kernels import Request
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, Pattern, monarch
 from lcma.kernels.request import Layout, structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
@@ -26,7 +26,7 @@ def check(name, matrix, dtype, library):
     """By any layouts of x and of the result, of factors as they are and rewritten before."""
     full, factors = matrix.dense(), matrix.factors
     for first, last, n in itertools.product((Layout.ROWS, Layout.COLUMNS), (Layout.ROWS, Layout.COLUMNS), (1, 6)):
-        request = request_of(matrix.structure, n, dtype, layouts=(first, last))
+        request = factored_request(matrix.structure, n, dtype, layouts=(first, last))
         x = np.random.default_rng(n).standard_normal((full.shape[1], n)).astype(dtype)
         given = np.asfortranarray(x) if first is Layout.COLUMNS else x
         out = np.full((full.shape[0], n), np.nan, dtype, order="F" if last is Layout.COLUMNS else "C")
@@ -106,13 +106,13 @@ def test_what_torchs_sparse_products_lack_is_said_in_one_line(monkeypatch):
         raise RuntimeError("not implemented for 'Half'\nand more")
 
     monkeypatch.setattr(torch, "matmul", fail)
-    found = baseline(request_of(matrix.structure, 8, order="bsl"), "bsr")
+    found = baseline(factored_request(matrix.structure, 8, order="bsl"), "bsr")
     with pytest.raises(PlanError, match=r"torch does not multiply this sparse matrix: not implemented for 'Half'$"):
         found.run([torch.from_numpy(matrix.factors[0])], torch.randn(40, 8), torch.empty(30, 8))
 
 
 def test_there_is_no_baseline_of_another_family():
-    request = request_of(LowRank(8, 8, 2), 4, "float32")
+    request = factored_request(LowRank(8, 8, 2), 4, "float32")
     with pytest.raises(PlanError, match="block-low-rank products have no baseline 'bsr'"):
         baseline(request, "bsr")
     with pytest.raises(PlanError, match="dense products have no baseline 'permuted'"):

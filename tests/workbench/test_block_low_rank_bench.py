@@ -45,7 +45,7 @@ def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_si
 def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypatch):
     from lcma.workbench import cli
 
-    tiny = blr_layers.Layer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3))
+    tiny = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3))
     monkeypatch.setattr(blr, "TABLE", (tiny,))
     monkeypatch.setattr(blr, "CPU_TOKENS", (1, 40))
     arguments = ["bench", "blr", "--rounds", "2", "--out", str(tmp_path), "--json"]
@@ -83,7 +83,7 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
 def test_a_wrong_product_is_not_timed(monkeypatch):
     from lcma.workbench.bench.baselines import block_low_rank
 
-    structure = blr_layers.Layer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
+    structure = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
     monkeypatch.setattr(
         block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
     )
@@ -116,8 +116,8 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
     from lcma.workbench.bench import blr_models
     from lcma.workbench.bench.suites import e2e_blr
 
-    rows = (blr_layers.Layer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
-    rows += (blr_layers.Layer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
+    rows = (blr_layers.BlrLayer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
+    rows += (blr_layers.BlrLayer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
     tiny = {
         name: blr_models.Sizes(
             "tiny",

@@ -19,7 +19,7 @@ Sized = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Layer:
+class BlrLayer:
     """A row of the table: sizes, and rank and blocks by kind (None: the paper has none)."""
 
     model: str
@@ -73,17 +73,17 @@ DiT-XL/2     adaLN   1152  6912  256  -       9
 """Model, layer, inputs, outputs, rank, Monarch's rank and blocks, and BLAST's blocks, whose rank is the same."""
 
 
-def _layer(line: str) -> Layer:
+def _layer(line: str) -> BlrLayer:
     model, name, *sizes, monarch, blocks = line.split()
     inputs, outputs, rank = map(int, sizes)
     of_monarch = None if monarch == "-" else (int(monarch.split("/")[0]), int(monarch.split("/")[1]))
-    return Layer(model, name, inputs, outputs, rank, of_monarch, (rank, int(blocks)))
+    return BlrLayer(model, name, inputs, outputs, rank, of_monarch, (rank, int(blocks)))
 
 
 TABLE = tuple(map(_layer, ROWS.split("\n")[1:-1]))
 """All 16 rows. DiT has no Monarch; k and v of Llama-3.2-1B stay dense."""
 
 
-def layer(model: str, name: str) -> Layer:
+def layer(model: str, name: str) -> BlrLayer:
     """The row of a model's layer."""
     return next(one for one in TABLE if (one.model, one.name) == (model, name))

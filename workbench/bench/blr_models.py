@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from ...kernels.torch.block_low_rank_layers import layer_of
-from .blr_layers import TABLE, Layer
+from .blr_layers import TABLE, BlrLayer
 from .transformer_blocks import Attention, Block, FeedForward, Transformer
 
 DENSE = "dense"
@@ -40,7 +40,7 @@ class Sizes:
     gated: bool = False
     modulated: bool = False
 
-    def layer(self, place: str) -> Layer | None:
+    def layer(self, place: str) -> BlrLayer | None:
         """The row of a layer by its place in a block; None where it stays dense."""
         name = self.rows.get(place)
         return next((row for row in TABLE if (row.model, row.name) == (self.model, name)), None)

@@ -51,8 +51,8 @@ def forms_of(
         PlanError: there is too little memory.
     """
     from ...kernels.factored import UNLIMITED
+    from ...kernels.plans.tuning import bench_for
     from ...kernels.structured.strategy import chain_in
-    from ...kernels.tuning import bench_for
 
     require_memory(request)
     bench, most = bench_for(request), MAX_ERROR[request.dtype]

@@ -112,7 +112,7 @@ def _gate_ahead() -> None:
     """The products of heads that `_gate` checks."""
     import torch
 
-    from ...kernels.causal.run import run_triangular
+    from ...kernels.products.triangular import run_triangular
     from ...schemes_db.symmetry import Triangle
 
     _device()
@@ -136,8 +136,8 @@ def _gate(seed: int, say: Say) -> Figures:
     """Every product of the public functions, odd sizes and GQA, against float64."""
     import torch
 
-    from ...kernels.causal.products import causal_pv, causal_qk, syrk, trmm
-    from ...kernels.causal.run import STRATEGIES
+    from ...kernels.products.triangular import STRATEGIES
+    from ...kernels.triangular import causal_pv, causal_qk, syrk, trmm
 
     device = _device()
     torch.manual_seed(seed)

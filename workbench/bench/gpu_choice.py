@@ -72,12 +72,12 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     from ...kernels import decision_for
     from ...kernels.cuda.requests import request_of
     from ...kernels.dense.flat_pool import FlatChain
-    from ...kernels.torch.dispatch import plan_of
+    from ...kernels.torch.dispatch import recipe_plan
     from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 
     require_measured_gpu()
     request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)
-    chosen = plan_of(ProductRecipe(), request).candidate
+    chosen = recipe_plan(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
     first: dict[tuple[float, ...], FlatChain] = {}
     for proposal in decision_for(request).proposals:
@@ -89,7 +89,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     levels += [fixed for fixed in FIXED if dtype not in COARSE or len(fixed) < 3]
     for recipe in map("/".join, levels):
         try:
-            found.setdefault(str(plan_of(ProductRecipe.parse(recipe), request).candidate), recipe)
+            found.setdefault(str(recipe_plan(ProductRecipe.parse(recipe), request).candidate), recipe)
         except PlanError:  # too many values alive, say: no choice then
             continue
     return next(iter(found)), found

@@ -39,12 +39,12 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
         PlanError: there is no GPU, or it was not measured.
     """
     from ...kernels.cuda.requests import request_of
-    from ...kernels.torch.dispatch import plan_of
+    from ...kernels.torch.dispatch import recipe_plan
     from ...kernels.torch.recipe import ProductRecipe
 
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
-    return Contest(a, b, dtype, plan_of(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))
+    return Contest(a, b, dtype, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))
 
 
 def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say) -> Figures:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...kernels import Request, plan_for
-from ...kernels.tuning import bench_for
+from ...kernels.plans.tuning import bench_for
 from ..contenders import MAX_ERROR, OPTIONAL
 from ..gpu_energy import energy_of, gpu_meter
 from ..products import require_memory, within_memory

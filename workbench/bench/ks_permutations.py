@@ -6,9 +6,9 @@ from dataclasses import replace
 from statistics import median
 
 from ...kernels import Request
-from ...kernels.factored import BATCH_LAST, request_of
+from ...kernels.factored import BATCH_LAST, factored_request
 from ...kernels.kronecker import KroneckerSparse, Pattern
-from ...kernels.tuning import bench_for
+from ...kernels.plans.tuning import bench_for
 from .baselines import baseline
 
 ROUNDS = 5
@@ -21,7 +21,7 @@ def permutation_share(request: Request, pattern: Pattern) -> float:
     """
     a, b, c, d = pattern.sizes
     gathered = KroneckerSparse.of(Pattern(a * d, b, c, 1))
-    plain = request_of(
+    plain = factored_request(
         gathered, request.n, request.dtype, BATCH_LAST, device=request.device, precision=request.precision
     )
     bench, calls = bench_for(request), {}

@@ -32,7 +32,7 @@ def naive(name: str, walk: str = "flip") -> Scheme:
     return pack_start(walk, parse_target(name)).to_scheme()
 
 
-class Bench:
+class Walks:
     """The cases of one session, with what they have found so far."""
 
     def __init__(self, options: Options) -> None:

@@ -11,7 +11,7 @@ from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
-from ..catalogue_filter import FIELDS, OPERATORS, Candidate, Filter, selected
+from ..catalogue_filter import FIELDS, OPERATORS, Filter, FilteredRow, selected
 from ..help import Command
 from ..output import print_csv, print_json, print_table
 
@@ -60,7 +60,7 @@ _RECORD_COLUMNS = (
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
     target: str | None,
-    filters: tuple[Callable[[Candidate], bool], ...],
+    filters: tuple[Callable[[FilteredRow], bool], ...],
     records: bool,
     as_json: bool,
     as_csv: bool,

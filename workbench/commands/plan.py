@@ -80,7 +80,7 @@ def command(
 
 def _explain(found: Explanation, plan: Plan) -> None:
     """Print all that an explanation holds beside the plan."""
-    from ...kernels.dense.checks import roofline_checks
+    from ...kernels.dense.roofline import roofline_checks
 
     if found.profile.notes:
         click.echo(f"profile:   {found.profile.notes}")

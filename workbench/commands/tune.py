@@ -94,7 +94,7 @@ def command(
 
 def _precompile(requests: list[Request], top: int, again: bool, progress: CountedProgress) -> None:
     """Compile the kernels of all products that are not measured yet side by side: one after the other takes minutes."""
-    from ...kernels.tuning import precompile
+    from ...kernels.plans.tuning import precompile
 
     pending = [request for request in requests if again or _measured(request) is None]
     if len(pending) > 1 and pending[0].device == "cuda":

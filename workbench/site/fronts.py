@@ -18,7 +18,7 @@ MAX_POINTS = 300
 
 
 @dataclass(frozen=True)
-class Point:
+class FrontPoint:
     """A structured scheme in the plot: `share` is F + H/2 over that of the products block by block."""
 
     row: Listed
@@ -40,7 +40,7 @@ class Point:
 class Plot:
     """The points with the ticks of both axes, each (position, text)."""
 
-    points: tuple[Point, ...]
+    points: tuple[FrontPoint, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
     width: int = WIDTH
@@ -65,7 +65,7 @@ def front_plot(listed: Sequence[Listed]) -> Plot | None:
         return round(HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (percent - low) / (high - low), 1)
 
     points = tuple(
-        Point(row, share, across(row.entry.rank), up(100 * share)) for row, share in zip(rows, shares, strict=True)
+        FrontPoint(row, share, across(row.entry.rank), up(100 * share)) for row, share in zip(rows, shares, strict=True)
     )
     step = max(20, largest // 6 // 20 * 20)
     return Plot(

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import KroneckerSparse, Pattern
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.handover import mix, place, relaid
@@ -54,7 +54,7 @@ def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, d
         canvas = torch.full((n + 4, structure.rows), CANARY, dtype=kind)
         out = canvas[2:-2].T
         out.fill_(torch.nan)
-        executor = decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
+        executor = decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
         executor.run(executor.prepare(factors), x.T, out)
         truth = full @ x.T.double()
         # The mean norm of such a product: that of one column of rank 1 is far smaller where its single sum cancels.

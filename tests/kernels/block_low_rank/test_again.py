@@ -4,8 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.families import machine_for, strategies  # noqa: E402
+from lcma.kernels.factored import factored_request  # noqa: E402
+from lcma.kernels.plans.families import machine_for, strategies  # noqa: E402
 from lcma.kernels.structured.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.structured.chain import KroneckerSparse  # noqa: E402
 from lcma.kernels.structured.executor import StructuredExecutor  # noqa: E402
@@ -24,7 +24,7 @@ from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
     ],
 )
 def test_a_repeated_product_has_the_bits_of_a_run(family, structure):
-    request = request_of(structure, 5, "float32", device="cuda")
+    request = factored_request(structure, 5, "float32", device="cuda")
     strategy = strategies("cuda")[family, "strided"]
     candidate = strategy.restore("", (), request)
     executor = strategy.build(candidate, request, machine_for(request))

@@ -17,7 +17,7 @@ pytest.importorskip("triton")
 from lcma.kernels import Machine, decision_for, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.factored import UNLIMITED, request_of
+from lcma.kernels.factored import UNLIMITED, factored_request
 from lcma.kernels.structured.strategy import FAMILY
 from lcma.workbench.bench.blr_layers import layer
 
@@ -58,7 +58,7 @@ def rows():
             # The same two GEMMs thrice, measured at up to 5% of each other: strided, auto and torch.compile.
             same = statistics.median(seconds[form] for form in ("strided", "auto", "compiled"))
             seconds |= {"strided": same, "compiled": same}
-        request = request_of(layer(model, name).structure(kind), n, dtype, device="cuda")
+        request = factored_request(layer(model, name).structure(kind), n, dtype, device="cuda")
         found.append(Row(row["key"], kind, request, seconds))
     return tuple(found)
 
@@ -109,7 +109,7 @@ def test_two_columns_of_monarch_layers_with_large_weights_are_tiled(name, chosen
     """Without rows of two columns: decode reads at 0.73 of its rate for one, tiled pads both numbers to one tile."""
     structure = layer("Llama-7B", name).structure("monarch")
     size = 2 * math.prod(structure.factor_shapes[1])
-    request = request_of(structure, 2, "bfloat16", device="cuda", max_extra_bytes=size)
+    request = factored_request(structure, 2, "bfloat16", device="cuda", max_extra_bytes=size)
     assert decision_for(request, machine=MACHINE).plan.candidate.strategy == chosen
     without = decision_for(replace(request, max_extra_bytes=size - 1), machine=MACHINE).plan
     assert without.candidate.strategy == "decode"  # to re-lay out V at every call takes longer

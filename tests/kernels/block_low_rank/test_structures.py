@@ -1,5 +1,7 @@
 """Structures, factors, layouts, files and products of block low-rank matrices on a processor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,8 @@ from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
 from lcma.kernels.cpu.bench import CpuBench
-from lcma.kernels.factored import request_of
-from lcma.kernels.request import Layout, Request
+from lcma.kernels.factored import factored_request
+from lcma.kernels.request import Layout
 from lcma.kernels.structured.published_layouts import SCALES
 
 STRUCTURES = [
@@ -94,7 +96,7 @@ def test_any_layout_of_x_and_of_the_result_is_written_in_place(structure):
     np.testing.assert_allclose(structure.multiply_wide(matrix.factors, x), matrix.dense() @ x, atol=1e-12)
     for first in (Layout.ROWS, Layout.COLUMNS):
         for last in (Layout.ROWS, Layout.COLUMNS):
-            request = request_of(structure, 6, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
+            request = factored_request(structure, 6, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
             for strategy in ("strided", "slabs", "dense"):
                 plan = decision_for(request, strategy=strategy).plan
                 executor = plan.build()
@@ -108,7 +110,7 @@ def test_any_layout_of_x_and_of_the_result_is_written_in_place(structure):
 
 @ids
 def test_the_bench_draws_operands_and_measures_the_error(structure):
-    request = request_of(structure, 5)
+    request = factored_request(structure, 5)
     bench = CpuBench()
     factors, x, out = bench.operands(request, 0)
     decision_for(request, strategy="strided").plan.build().run(factors, x, out)
@@ -225,7 +227,7 @@ def test_operands_of_another_request_are_refused():
             block_low_rank.matmul(matrix, wrong)
     with pytest.raises(PlanError, match="dense matrix takes 16 bytes more"):
         block_low_rank.matmul(matrix, x, strategy="dense")
-    executor = decision_for(request_of(structure, 3), strategy="strided").plan.build()
+    executor = decision_for(factored_request(structure, 3), strategy="strided").plan.build()
     with pytest.raises(PlanError, match="a list of 2 factors"):
         executor.run(matrix.factors[:1], x.T)
     with pytest.raises(PlanError, match=r"factor 2 has shape \[6, 2\]"):
@@ -233,9 +235,9 @@ def test_operands_of_another_request_are_refused():
     with pytest.raises(PlanError, match="x is stored by"):
         executor.run(matrix.factors, np.ascontiguousarray(x.T))
     with pytest.raises(PlanError, match="one matrix X"):
-        decision_for(Request(4, 6, 3, batch_b=(2,), structures=(structure, *request_of(structure, 3).structures[1:])))
+        decision_for(replace(factored_request(structure, 3), batch_b=(2,)))
     with pytest.raises(PlanError, match="dtype int8 is not supported"):
-        decision_for(request_of(structure, 3, "int8"), strategy="strided")
+        decision_for(factored_request(structure, 3, "int8"), strategy="strided")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])

@@ -18,8 +18,8 @@ from lcma.kernels.block_low_rank import (  # noqa: E402
 )
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
-from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.families import machine_for  # noqa: E402
+from lcma.kernels.factored import factored_request  # noqa: E402
+from lcma.kernels.plans.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
 from lcma.kernels.structured.cuda import CudaStructured, decode_tile  # noqa: E402
 from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
@@ -43,7 +43,7 @@ def test_every_strategy_is_the_product_by_definition(structure, strategy):
     full = torch.from_numpy(matrix.dense())
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last, n in itertools.product(layouts, layouts, (1, 6, 17, 0)):
-        request = request_of(structure, n, "float64", device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
+        request = factored_request(structure, n, "float64", device="cuda", layouts=(first, last), max_extra_bytes=10**6)
         x = torch.randn(structure.cols, n, dtype=torch.float64)
         given = x if first is Layout.ROWS else x.T.contiguous().T
         executor = decision_for(request, strategy=strategy).plan.build()
@@ -90,8 +90,8 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
         (monarch, "float16", 64, "gather", "outputs of this matrix are in block order"),
     ):
         with pytest.raises(PlanError, match=message):
-            decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy)
-    rows = request_of(Monarch(64, 64, 2, 2, 8), 32, "bfloat16", "bsl", device="cuda")
+            decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy)
+    rows = factored_request(Monarch(64, 64, 2, 2, 8), 32, "bfloat16", "bsl", device="cuda")
     with pytest.raises(PlanError, match="batch-first X"):
         decision_for(rows, strategy="tiled")
 
@@ -99,7 +99,7 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
 def test_kernels_without_a_measurement_are_never_chosen():
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
     for n, structure in itertools.product((4, 1024, 8192), (LowRank(4096, 4096, 64), Monarch(4096, 4096, 16, 16, 64))):
-        decision = decision_for(request_of(structure, n, "bfloat16", device="cuda"), machine=machine)
+        decision = decision_for(factored_request(structure, n, "bfloat16", device="cuda"), machine=machine)
         assert decision.plan.candidate.strategy == "strided"
         assert decision.seconds is not None
 
@@ -108,30 +108,30 @@ def test_one_column_is_priced_by_the_weights_and_read_in_one_launch():
     pytest.importorskip("triton")
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
     for structure in (LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)):
-        decision = decision_for(request_of(structure, 1, "bfloat16", device="cuda"), machine=machine)
+        decision = decision_for(factored_request(structure, 1, "bfloat16", device="cuda"), machine=machine)
         assert decision.plan.candidate.strategy == "decode"
         assert decision.seconds == pytest.approx(24.5e-6, rel=0.05)  # an H200 took 23.7 to 26.3 us
         (stage,) = decision.plan.stages
         assert stage.flops == structure.flops(1)
         for n, dtype in ((3, "bfloat16"), (1, "float32")):
-            known = decision_for(request_of(structure, n, dtype, device="cuda"), machine=machine, strategy="decode")
-            assert known.seconds is None
+            request = factored_request(structure, n, dtype, device="cuda")
+            assert decision_for(request, machine=machine, strategy="decode").seconds is None
 
 
 def test_the_middle_of_many_columns_is_by_our_kernel():
     pytest.importorskip("triton")
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
     layer = Blast(3456, 1152, 9, 9, 384)  # on an H200, 8192 columns: 0.102 ms, by batched GEMMs 0.269 ms
-    chosen = decision_for(request_of(layer, 8192, "bfloat16", device="cuda"), machine=machine)
+    chosen = decision_for(factored_request(layer, 8192, "bfloat16", device="cuda"), machine=machine)
     assert chosen.plan.candidate.strategy == "tiled"
     assert chosen.seconds == pytest.approx(0.102e-3, rel=0.1)
-    single = decision_for(request_of(layer, 8192, "float32", device="cuda"), machine=machine)
+    single = decision_for(factored_request(layer, 8192, "float32", device="cuda"), machine=machine)
     assert single.plan.candidate.strategy == "strided"  # our kernel takes halves
 
 
 def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     pytest.importorskip("triton")
-    request = request_of(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
+    request = factored_request(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
     strategy = CudaStructured("decode")
     found = [proposal.candidate for proposal in strategy.propose(request, machine_for(request))]
     assert [decode_tile(one.parameters) for one in found] == list(DECODE_TILES)

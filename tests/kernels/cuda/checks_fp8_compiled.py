@@ -8,29 +8,21 @@ from lcma.kernels.cuda.fp8 import GROUP, ROWS, TILE
 from lcma.kernels.cuda.fp8_kernel import quantise, scaled_gemm
 from lcma.kernels.cuda.fp8_naive import BLOCK
 
-SHARED = 232448
-"""Bytes of shared memory that a block of an H200 may have."""
-
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
 @pytest.mark.parametrize("blocks", [False, True])
-def test_quantising_needs_no_stack(compile_kernel, dtype, blocks):
+def test_quantising_needs_no_stack(fitted, dtype, blocks):
     constants = {"BLOCKS": blocks, "LINES": BLOCK if blocks else ROWS, "ALONG": BLOCK, "along_step": 1}
     pointers = {"x": f"*{dtype}", "bits": "*fp8e4nv", "scales": "*fp32"}
-    options, aligned = {"num_warps": 8 if blocks else 4}, (*pointers, "line_step", "pitch")
-    made, _, stack = compile_kernel(quantise, pointers, constants, options, aligned)
-    assert stack == 0
-    assert "cvt.rn.satfinite.e4m3x2.f32" in made.asm["ptx"]
-    assert "div.rn.f32" in made.asm["ptx"]
+    aligned = (*pointers, "line_step", "pitch")
+    ptx = fitted(quantise, pointers, constants, 8 if blocks else 4, aligned=aligned).asm["ptx"]
+    assert "cvt.rn.satfinite.e4m3x2.f32" in ptx
+    assert "div.rn.f32" in ptx
 
 
-def test_the_product_of_quantised_operands_fits(compile_kernel):
+def test_the_product_of_quantised_operands_fits(fitted):
     constants = {"GROUP": GROUP, "M": TILE.m, "N": TILE.n, "K": TILE.k, "c_col": 1}
     types = {"a_scales": "*fp32", "b_scales": "*fp32", "c": "*bf16"}
     types |= {"a": f"tensordesc<fp8e4nv[{TILE.m}, {TILE.k}]>", "b": f"tensordesc<fp8e4nv[{TILE.n}, {TILE.k}]>"}
-    options = {"num_warps": TILE.warps, "num_stages": TILE.stages}
-    made, registers, stack = compile_kernel(scaled_gemm, types, constants, options)
-    assert registers <= 255
-    assert stack == 0
-    assert made.metadata.shared <= SHARED
+    made = fitted(scaled_gemm, types, constants, TILE.warps, TILE.stages)
     assert re.search(r"wgmma\.mma_async\S*\.f32\.e4m3\.e4m3", made.asm["ptx"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import lcma
-from lcma.kernels import Candidate, Machine, Profile, Request, families, strategies
+from lcma.kernels import Candidate, Machine, Profile, Request, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import naive
@@ -24,6 +24,7 @@ from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.plans import families
 from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
@@ -110,14 +111,14 @@ def test_maps(names, dtype, order):
         height, width = 5, 6
         matrix = drawn((1, height * grid[0] - 3, width * grid[1] - 2), dtype, order)
         stack, canvas = framed((1, len(linear.results), height, width), dtype)
-        Combination(linear, Direction.SPLIT, blocks).run(matrix, stack)
+        Combination(linear, Direction.TO_STACK, blocks).run(matrix, stack)
         cut = naive._blocks(naive._padded(matrix[0], height, width, grid), grid)
         expected = torch.stack(naive.apply_map(linear, [cut[block] for block in blocks]))
         torch.testing.assert_close(stack[0], expected, rtol=tolerance, atol=tolerance)
         assert untouched(stack, canvas)
     stack = drawn((1, whole.rank, 5, 6), dtype)
     out, canvas = framed((1, 5 * m - 4, 6 * n - 5), dtype, order if order == "columns" else "rows")
-    Combination(whole.merge, Direction.MERGE, maps.stored).run(out, stack)
+    Combination(whole.merge, Direction.FROM_STACK, maps.stored).run(out, stack)
     merged = dict(zip(maps.stored, naive.apply_map(whole.merge, list(stack[0])), strict=True))
     rows = [torch.cat([merged[i, j] for j in range(n)], 1) for i in range(m)]
     expected = torch.cat(rows)[: 5 * m - 4, : 6 * n - 5]
@@ -128,7 +129,7 @@ def test_maps(names, dtype, order):
 def test_one_compiled_form_for_all_sizes():
     """Sizes that are not whole tiles, a batch, views with other strides: what is compiled is the same."""
     maps = maps_of(program("strassen"))
-    split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
+    split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
     for items, height, width, spare in ((2, 2, 512, 0), (1, 5, 512, 8), (3, 1, 380, 4), (1, 7, 1028, 0)):
         matrix = drawn((items, 2 * height, 2 * width + spare), torch.float32)[:, :, : 2 * width]
         stack = torch.full((items, 7, height, width), float("nan"))
@@ -196,8 +197,8 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
         matrix[0, part, part] += torch.full((5, 5), float("nan"), dtype=torch.float64).triu(1)
         clean[0, part, part] = clean[0, part, part].tril()
     stacks = [torch.full((1, 7, 5, 5), float("nan"), dtype=torch.float64) for _ in range(2)]
-    Combination(maps.left, Direction.SPLIT, maps.left_blocks, kinds).run(matrix, stacks[0])
-    Combination(maps.left, Direction.SPLIT, maps.left_blocks).run(clean, stacks[1])
+    Combination(maps.left, Direction.TO_STACK, maps.left_blocks, kinds).run(matrix, stacks[0])
+    Combination(maps.left, Direction.TO_STACK, maps.left_blocks).run(clean, stacks[1])
     torch.testing.assert_close(*stacks)
     out = torch.full((1, 10, 10), CANARY, dtype=torch.float64)
     grid = ((Kind.UPPER, Kind.FULL), (Kind.ABSENT, Kind.UPPER))
@@ -372,11 +373,12 @@ def test_dispatch(pretended, make_profile):
     for text in ("auto", "strassen", "strassen/strassen@scheme:batched", "strassen?"):
         torch.testing.assert_close(dispatch.run(ProductRecipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
     whole = a.flatten(0, 1)
-    assert isinstance(dispatch.executor_of(ProductRecipe(), whole, b), dispatch.VendorExecutor)  # nothing was measured
-    assert isinstance(dispatch.executor_of(ProductRecipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    given = ProductRecipe.parse("strassen?")
+    for recipe in (ProductRecipe(), given):
+        assert isinstance(dispatch.recipe_executor(recipe, whole, b), dispatch.VendorExecutor)
     plan_cache.clear()
     pretended[0] = make_profile(sums=1e15)
-    assert not isinstance(dispatch.executor_of(ProductRecipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    assert not isinstance(dispatch.recipe_executor(given, whole, b), dispatch.VendorExecutor)
     recipe, stack = dispatch.pack(ProductRecipe(), b, 120)
     assert recipe.where_faster
     assert recipe.levels

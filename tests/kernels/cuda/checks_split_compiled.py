@@ -20,35 +20,27 @@ from lcma.schemes_db.resolve import resolve
 
 SHIFTS = {"row_shifts": "*i32", "col_shifts": "*i32"}
 
-SHARED = 232448
-"""Bytes of shared memory that a block of an H200 may have."""
-
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_the_product_fits_the_registers_and_the_shared_memory(scaled, compile_kernel):
+def test_the_product_fits_the_registers_and_the_shared_memory(scaled, fitted):
     constants = {"GROUP": GROUP, "SCALED": scaled, "M": TILE.m, "N": TILE.n, "K": TILE.k}
     blocks = {"a": f"tensordesc<fp16[{TILE.m}, {TILE.k}]>", "b": f"tensordesc<fp16[{TILE.k}, {TILE.n}]>"}
     pointers = blocks | {"row_shifts": "*i32", "col_shifts": "*i32", "c": "*fp32"}
-    options = {"num_warps": TILE.warps, "num_stages": TILE.stages}
-    made, registers, stack = compile_kernel(split_gemm, pointers, constants, options)
-    assert registers <= 255
-    assert stack == 0
-    assert made.metadata.shared <= SHARED
-    assert "wgmma" in made.asm["ptx"]
+    assert "wgmma" in fitted(split_gemm, pointers, constants, TILE.warps, TILE.stages).asm["ptx"]
 
 
 @pytest.mark.parametrize("shifted", [False, True])
-def test_splitting_needs_no_stack(shifted, compile_kernel):
+def test_splitting_needs_no_stack(shifted, fitted):
     pointers = {"x": "*fp32", "largest": "*i32", "shifts": "*i32", "high": "*fp16", "low": "*fp16", "across": "*fp32"}
     pointers["along_shifts"] = "*i32"
     pointers["sums"] = "*fp32"
     constants = {"AXIS": 0, "SHIFTED": shifted, "LOW": True, "TOP": TOP, "MOST": MOST_SHIFT}
     constants |= {"M": BLOCK[0], "N": BLOCK[1]}
-    assert compile_kernel(split_halves, pointers, constants, {"num_warps": 4})[2] == 0
+    fitted(split_halves, pointers, constants, 4)
 
 
 @pytest.mark.parametrize("block", [(4, 512), (128, 16)])
-def test_sums_along_lines_need_no_stack(block, compile_kernel):
+def test_sums_along_lines_need_no_stack(block, fitted):
     constants = {"LINES": block[0], "ALONG": block[1]}
     largest = {"x": "*fp32", "along_shifts": "*i32", "largest": "*i32"}
     sums = {"x": "*fp16", "weights": "*fp32", "plain": "*fp32", "weighted": "*fp32"}
@@ -62,22 +54,22 @@ def test_sums_along_lines_need_no_stack(block, compile_kernel):
         (block_sums, blocks, {}),
         (level_sums, level, {}),
     ):
-        assert compile_kernel(kernel, pointers, constants | more, {"num_warps": 4})[2] == 0
+        fitted(kernel, pointers, constants | more, 4)
 
 
-def test_the_verdict_needs_no_stack(compile_kernel):
+def test_the_verdict_needs_no_stack(fitted):
     constants = {"LOST": LOST, "ROUNDING": ROUNDING, "SIZE": LONG}
     pointers = {"found": "*i32"}
     for side in "ab":
         pointers |= {f"sums_{side}": "*fp32", f"weighted_{side}": "*fp32", f"largest_{side}": "*i32"}
-    assert compile_kernel(verdict, pointers, constants, {"num_warps": 8})[2] == 0
+    fitted(verdict, pointers, constants, 8)
 
 
-def test_sums_are_split_without_spills(compile_kernel):
+def test_sums_are_split_without_spills(fitted):
     level = split_level(given([resolve("strassen")[0]] * 2)[0].program)
     constants = {"ROWS": 1, "COLS": 1024, "VECTOR": 4, "MATRIX": BY_ROWS, "SLABS": BY_ROWS}
     numbers = dict.fromkeys(NUMBERS, "i64")
     for combination, stored in ((level.left, "*fp16"), (level.merge, "*fp32")):
         kernel = combine_kernel(combination.work(False, False))
         pointers = {"matrix": "*fp32", "stack": stored, **SHIFTS, **numbers}
-        assert compile_kernel(kernel, pointers, constants, {"num_warps": 8})[2] == 0
+        fitted(kernel, pointers, constants, 8)

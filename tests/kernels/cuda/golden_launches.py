@@ -69,7 +69,7 @@ def empty(*shape: int, dtype: torch.dtype, order: str = "R") -> torch.Tensor:
     return made if order == "R" else made.mT.contiguous().mT
 
 
-def dense(names: tuple[str, ...], way: CudaMethod, dtype: str, sizes: tuple[int, ...], batch: str, order: str) -> None:
+def dense(names: tuple[str, ...], method: CudaMethod, dtype: str, sizes: Any, batch: str, order: str) -> None:
     m, k, n = sizes
     kind = getattr(torch, dtype)
     lead = {
@@ -85,7 +85,7 @@ def dense(names: tuple[str, ...], way: CudaMethod, dtype: str, sizes: tuple[int,
     program = arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1]
     request = replace(request_of(a, b), device="cuda")
     machine, scheme = Machine("cuda", h200(), CudaCostModel(h200())), strategies("cuda")["dense", "scheme"]
-    candidate = Candidate("dense", "scheme", GivenProgram("/".join(names), program), (("method", way.value),))
+    candidate = Candidate("dense", "scheme", GivenProgram("/".join(names), program), (("method", method.value),))
     executor: Any = scheme.build(candidate, request, machine)
     if batch == "pieces":
         limited = replace(request, max_workspace=2 * executor.workspace // 3)
@@ -102,7 +102,7 @@ def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
 
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
     """Every case with its name."""
-    ways = CudaMethod.BATCHED, CudaMethod.STACK
+    methods = CudaMethod.BATCHED, CudaMethod.STACK
     runs = (
         (("strassen",), "float32", (130, 70, 90), "", "RR"),
         (("strassen",), "float32", (130, 70, 90), "", "RC"),
@@ -114,9 +114,9 @@ def cases() -> Iterator[tuple[str, Callable[[], None]]]:
         (("strassen", "strassen"), "float16", (512, 256, 512), "pieces", "RR"),
         (("2x2x3", "laderman"), "float64", (100, 101, 102), "", "RR"),
     )
-    for way, (names, dtype, sizes, batch, order) in itertools.product(ways, runs):
-        name = f"{way} {'*'.join(names)} {dtype} {'x'.join(map(str, sizes))} {order} {batch}".rstrip()
-        yield name, partial(dense, names, way, dtype, sizes, batch, order)
+    for method, (names, dtype, sizes, batch, order) in itertools.product(methods, runs):
+        name = f"{method} {'*'.join(names)} {dtype} {'x'.join(map(str, sizes))} {order} {batch}".rstrip()
+        yield name, partial(dense, names, method, dtype, sizes, batch, order)
     for name, side, upper in itertools.product((SCHEME, TWO_LEVELS, "eca-stage1"), SIDES, (False, True)):
         for dtype, size in (("float32", 600), ("float64", 36)):
             yield (

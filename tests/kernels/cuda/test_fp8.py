@@ -9,8 +9,8 @@ from lcma.kernels.cuda import fp8
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.dense import fp8 as strategies_of_fp8
-from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
+from lcma.kernels.plans.families import strategies
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve

@@ -12,8 +12,8 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.int8_executor import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
 from lcma.kernels.cuda.int8_operands import vendor_operand
-from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
+from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
 from lcma.schemes_db.resolve import resolve
 

@@ -42,7 +42,7 @@ class Compiled:
 def test_what_is_compiled_is_started_directly_from_then_on(monkeypatch):
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 7, raising=False)
     maps, kernel = maps_of(program_of(lcma.resolve("strassen")[0])), Kernel()
-    split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
+    split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
     matrix, stack = torch.empty(3, 64, 1792), torch.empty(3, 7, 32, 896)
     for _ in range(3):

@@ -7,8 +7,8 @@ from lcma.errors import PlanError
 from lcma.kernels import Machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
+from lcma.kernels.plans.families import strategies
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 

@@ -8,7 +8,7 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
-from lcma.kernels.families import strategies
+from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 

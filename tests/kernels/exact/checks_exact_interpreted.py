@@ -14,7 +14,6 @@ from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.naive import naive_bits, naive_product
 from lcma.kernels.exact.schemes import ExactMap, given_chain
 from lcma.kernels.exact.tensor_levels import DigitTensorLevel, FloatTensorCore, integer_core, sum_of_blocks
-from lcma.kernels.exact.tensor_products import multiply_elements, tensor_request
 from lcma.kernels.exact.tensors import (
     FUSED,
     VENDOR,
@@ -26,7 +25,8 @@ from lcma.kernels.exact.tensors import (
     pack,
     unpack,
 )
-from lcma.kernels.plans import planned
+from lcma.kernels.plans.decisions import executor_for
+from lcma.kernels.products.exact import exact_request, multiply_elements
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing
 
 SIZES = [(1, 1, 1), (33, 130, 70), (70, 65, 257), (5, 300, 64)]
@@ -213,9 +213,9 @@ def exact(a, b, ring, scheme="auto", levels=None, strategy=None):
     """Multiply CPU tensors as `lcma.matmul` multiplies those of a GPU."""
     left, right = (torch.from_numpy(x) for x in (a, b))
     if ring.modulus == 2:
-        return multiply_elements(left, right, ring, scheme, levels, None, None, strategy, "predict").numpy()
-    request = tensor_request(left, right, ring)
-    return planned(request, scheme, levels, strategy)[1].run(left, right).numpy()
+        return multiply_elements(left, right, ring, scheme=scheme, levels=levels, strategy=strategy).numpy()
+    request = exact_request(left, right, ring)
+    return executor_for(request, scheme, levels, strategy=strategy).run(left, right).numpy()
 
 
 @pytest.mark.parametrize("ring", [ExactRing(8388593), ExactRing((1 << 61) - 1), INTEGERS])
@@ -255,7 +255,7 @@ def test_a_scheme_over_the_integers_runs_on_a_gpu(ring, strategy):
 
 def test_out_and_stated_magnitudes_are_checked():
     a = torch.arange(12).reshape(3, 4)
-    executor = planned(tensor_request(a, a.T, INTEGERS, max_abs=11))[1]
+    executor = executor_for(exact_request(a, a.T, INTEGERS, max_abs=11))
     out = torch.empty(3, 3, dtype=torch.int64)
     assert executor.run(a, a.T, out) is out
     assert (out == a @ a.T).all()

@@ -20,7 +20,7 @@ from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
-from lcma.kernels.plans import decision_for
+from lcma.kernels.plans.decisions import decision_for
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
 
 sys.path.insert(0, str(Path(__file__).parent))

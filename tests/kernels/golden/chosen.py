@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from lcma.errors import PlanError
 from lcma.kernels import Layout, Machine, Pool, Profile, Request, strategies
-from lcma.kernels.causal.candidates import SPLIT, TriangularSource, stable_scheme_names
+from lcma.kernels.causal.candidates import HALVES, TriangularSource, stable_scheme_names
 from lcma.kernels.causal.cuda import SCHEME
 from lcma.kernels.cpu import blas
 from lcma.kernels.cpu.cost_model import CpuCostModel
@@ -68,7 +68,7 @@ def considered() -> dict[str, list[str]]:
     names = {shipped(name).scheme.digest: name for name in shipped_names()}
     with patch.dict("os.environ", LCMA_HOME=_HOME.name):
         general = dict.fromkeys(names[one.source] for level in scheme_pool().entries for one in level.factors)
-    return {"general": list(general), "triangular": list(dict.fromkeys([*stable_scheme_names(), SCHEME, SPLIT]))}
+    return {"general": list(general), "triangular": list(dict.fromkeys([*stable_scheme_names(), SCHEME, HALVES]))}
 
 
 @lru_cache(maxsize=1)
@@ -183,7 +183,7 @@ def _levels(decision: Decision) -> list[list[tuple[Scheme, ...]]]:
         return []
     if isinstance(source, TriangularSource):
         name, _, below = source.name.partition("/")
-        return [[(_named(name),), (_named(below), _named(SPLIT))]] if below else [[(_named(name),)]]
+        return [[(_named(name),), (_named(below), _named(HALVES))]] if below else [[(_named(name),)]]
     levels = [[(one.scheme,) for one in level.factors] for level in source.levels]
     # On a GPU all levels are executed as one.
     return [[part for level in levels for part in level]] if decision.request.device == "cuda" else levels

@@ -29,25 +29,6 @@ FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
 
 
-SHARED = 232448
-"""Bytes of shared memory that a block of an H200 may have."""
-
-
-@pytest.fixture
-def fitted(compile_kernel):
-    """fitted(kernel, types, constants, warps, stages, stack=0, registers=255): compiled, within the GPU's limits."""
-
-    def fits(kernel, types, constants, warps, stages, stack=0, registers=255, aligned="all"):
-        options = {"num_warps": warps, "num_stages": stages}
-        made, of_thread, spilled = compile_kernel(kernel, types, constants, options, aligned)
-        assert of_thread <= registers
-        assert spilled <= stack
-        assert made.metadata.shared <= SHARED
-        return made
-
-    return fits
-
-
 def sides(first, *names):
     """Batch-first or batch-last operands: the step that is 1."""
     return {f"{name}_{'feature' if first else 'batch'}": 1 for name in names}
@@ -68,7 +49,9 @@ def test_a_tile_fits_the_registers_and_the_shared_memory(fitted, dtype, d, choic
     constants = {"PRECISION": INPUT_PRECISIONS.get(dtype, "ieee"), "DOUBLE": dtype == "float64", "D": d}
     constants |= {"N": tile.n, "P": tile.p, "Q": tile.q, "J": tile.j, **sides(first, "x", "y")}
     types = dict.fromkeys(("x", "weights", "y"), POINTERS[dtype])
-    ptx = fitted(kernel_of(tile), types, constants, tile.warps, tile.stages, FEW_SPILLS).asm["ptx"]
+    ptx = fitted(kernel_of(tile), types, constants, tile.warps, tile.stages, spills=FEW_SPILLS, aligned="all").asm[
+        "ptx"
+    ]
     if dtype in ("bfloat16", "float16", *INPUT_PRECISIONS):
         assert "mma" in ptx
     if dtype == "float32":
@@ -82,7 +65,7 @@ def test_the_kernel_of_gradients_fits(fitted, dtype, d):
     constants = {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": double, "D": d, "J": diagonals}
     constants |= {"N": 32 if dtype == "float16" else 16, **dict.fromkeys("PQ", 32 if double else 64)}
     types = {"grad": POINTERS[dtype], "x": POINTERS[dtype], "sums": "*fp64" if double else "*fp32"}
-    fitted(sum_outer, types, constants | sides(True, "grad", "x"), 8, 2, FEW_SPILLS)
+    fitted(sum_outer, types, constants | sides(True, "grad", "x"), 8, 2, spills=FEW_SPILLS, aligned="all")
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -94,7 +77,7 @@ def test_the_kernel_that_gathers_fits(fitted, dtype, pattern, first):
     constants = {"D": pattern.d, "DOUBLE": double, "PARTS": parts, "N": tile.n, "P": tile.p, "J": tile.j}
     constants |= sides(first, "x", "y") if parts == 1 else {}
     types = dict.fromkeys(("x", "weights", "y"), "*fp64" if double else POINTERS.get(dtype, "*fp32"))
-    fitted(gather_factor, types, constants, 4, 3)
+    fitted(gather_factor, types, constants, 4, aligned="all")
 
 
 PAIRS = [
@@ -114,14 +97,14 @@ def test_the_kernel_of_pairs_fits(fitted, dtype, pair, first):
     constants |= {"N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
     constants |= sides(first, "x", "y") if parts == 1 else {}
     types = dict.fromkeys(("x", "first", "second", "y"), "*fp64" if double else POINTERS.get(dtype, "*fp32"))
-    fitted(multiply_pair, types, constants, 8, 3)
+    fitted(multiply_pair, types, constants, 8, aligned="all")
 
 
 def test_the_smaller_product_of_halves_fits(fitted):
     constants = {"GROUP": GROUP, "SCALED": False, "M": SMALL.m, "N": SMALL.n, "K": SMALL.k}
     types = {"row_shifts": "*fp32", "col_shifts": "*fp32", "c": "*fp32"}
     types |= {"a": f"tensordesc<fp16[{SMALL.m}, {SMALL.k}]>", "b": f"tensordesc<fp16[{SMALL.k}, {SMALL.n}]>"}
-    fitted(split_gemm, types, constants, SMALL.warps, SMALL.stages, aligned=())
+    fitted(split_gemm, types, constants, SMALL.warps, SMALL.stages)
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -135,7 +118,7 @@ def test_the_kernels_around_halves_spill_nothing_and_move_whole_vectors(fitted, 
     pointers = {"x": "*fp32", "y": "*fp32", "product": "*fp32", "high": "*fp16", "low": "*fp16"}
     pointers |= {"largest": "*i32", "shifts": "*i32", "row_shifts": "*i32"}
     types = {name: kind for name, kind in pointers.items() if name in kernel.arg_names}
-    ptx = fitted(kernel, types, constants, warps, 1, registers=128).asm["ptx"]
+    ptx = fitted(kernel, types, constants, warps, 1, registers=128, aligned="all").asm["ptx"]
     for access in ("ld", "st"):
         assert re.search(rf"{access}\.global\.v[248]", ptx), access
 
@@ -148,7 +131,7 @@ def test_the_transposition_spills_nothing_and_moves_whole_vectors(fitted, size, 
     constants = {"R": height, "C": width, "W": words, "D": 1 if order == "natural" else 6}
     constants |= {"GATHERS": order == "gathers", "SCATTERS": order == "scatters"}
     types = dict.fromkeys(("source", "target"), f"*i{8 * size // words}")
-    made = fitted(transpose_words, types, constants, warps, 1, registers=128)
+    made = fitted(transpose_words, types, constants, warps, 1, registers=128, aligned="all")
     if size < 16:  # the exchange that makes both sides contiguous; 16 bytes are a thread's whole access
         assert made.metadata.shared >= height * width * size
     for access in ("ld", "st"):

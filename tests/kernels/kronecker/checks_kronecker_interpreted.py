@@ -12,7 +12,7 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft, square_dyadic
 from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.request import Layout
@@ -119,7 +119,7 @@ def test_transforms_are_gathered(dtype):
     if dtype == "float32":
         factors = [weights.real.contiguous() for weights in factors]
     x = torch.randn(24, 5, dtype=getattr(torch, dtype))
-    request = request_of(transform.matrix.structure, 5, dtype, "bsl", device="cuda")
+    request = factored_request(transform.matrix.structure, 5, dtype, "bsl", device="cuda")
     plan = decision_for(request, strategy="gather").plan
     assert (plan.seconds is None) == (dtype not in cuda_costs.GATHER_SHARES)
     found = plan.build().run(factors, x[torch.from_numpy(transform.order)])
@@ -166,7 +166,7 @@ def test_chains_are_fused_in_pairs(patterns, launches):
     matrix = FactoredMatrix.random(patterns, dtype="float64")
     x = torch.randn(structure.cols, 9, dtype=torch.float64)
     for order in ("bsl", "bsf"):
-        request = request_of(structure, 9, "float64", order, device="cuda")
+        request = factored_request(structure, 9, "float64", order, device="cuda")
         if all(len(one) == 1 for one in launches):
             with pytest.raises(PlanError, match="no two neighbours chain"):
                 decision_for(request, strategy="fused")
@@ -179,7 +179,7 @@ def test_chains_are_fused_in_pairs(patterns, launches):
 
 
 def test_large_blocks_are_not_gathered():
-    request = request_of(KroneckerSparse.of(Pattern(1, 64, 4, 4)), 5, device="cuda")
+    request = factored_request(KroneckerSparse.of(Pattern(1, 64, 4, 4)), 5, device="cuda")
     with pytest.raises(PlanError, match="larger than the 32 x 32"):
         decision_for(request, strategy="gather")
 
@@ -190,7 +190,7 @@ def test_the_strategy_runs_lists_of_factors():
     layouts = (Layout.ROWS, Layout.COLUMNS)
     x = torch.randn(8, 5)
     for first, last in itertools.product(layouts, layouts):
-        request = request_of(structure, 5, device="cuda", layouts=(first, last))
+        request = factored_request(structure, 5, device="cuda", layouts=(first, last))
         given = x if first is Layout.ROWS else x.T.contiguous().T
         found = (
             decision_for(request, strategy="tiled").plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
@@ -230,7 +230,7 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
 def test_a_chain_is_multiplied_by_halves():
     patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
     matrix = FactoredMatrix.random(patterns, dtype="float32")
-    request = request_of(matrix.structure, 9, precision="fp32-accurate", device="cuda")
+    request = factored_request(matrix.structure, 9, precision="fp32-accurate", device="cuda")
     plan = decision_for(request, strategy="split").plan
     factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
     executor = plan.build()
@@ -240,7 +240,7 @@ def test_a_chain_is_multiplied_by_halves():
     for operand in (factors, prepared):
         assert (executor.run(operand, x) - truth).norm() <= 4e-7 * truth.norm()
     with pytest.raises(PlanError, match="not for float32"):
-        decision_for(request_of(matrix.structure, 9, "float32", device="cuda"), strategy="split")
+        decision_for(factored_request(matrix.structure, 9, "float32", device="cuda"), strategy="split")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_products_between_transpositions_are_the_product(patterns, dtype):
     truth = torch.from_numpy(matrix.dense()) @ x
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last, most in itertools.product(layouts, layouts, (None, bytes_allowed)):
-        request = request_of(structure, n, dtype, device="cuda", layouts=(first, last), max_workspace=most)
+        request = factored_request(structure, n, dtype, device="cuda", layouts=(first, last), max_workspace=most)
         given = x if first is Layout.ROWS else x.T.contiguous().T
         ends = ((first, patterns[-1]), (last, patterns[0]))
         if not any(layout is Layout.COLUMNS and pattern.d > 1 for layout, pattern in ends):

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
-from lcma.kernels.factored import request_of  # noqa: E402
+from lcma.kernels.factored import factored_request  # noqa: E402
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
 from lcma.kernels.structured import block_schemes  # noqa: E402
@@ -29,7 +29,7 @@ def test_blocks_by_a_scheme_are_the_product(patterns, levels):
     x = torch.randn(structure.cols, 37, dtype=torch.float64)
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last in itertools.product(layouts, layouts):
-        request = request_of(structure, 37, "float64", device="cuda", layouts=(first, last))
+        request = factored_request(structure, 37, "float64", device="cuda", layouts=(first, last))
         given = x if first is Layout.ROWS else x.T.contiguous().T
         ends = ((first, structure.patterns[-1]), (last, structure.patterns[0]))
         if any(layout is Layout.COLUMNS and pattern.d > 1 for layout, pattern in ends):
@@ -50,31 +50,31 @@ def test_a_workspace_limit_is_met_by_splitting_the_batch():
     structure = KroneckerSparse.of(Pattern(1, 16, 16, 2))
     matrix = FactoredMatrix.random(structure.patterns, dtype="float64")
     x = torch.randn(32, 1000, dtype=torch.float64)
-    whole = decision_for(request_of(structure, 1000, "float64", "bsl", device="cuda"), "strassen").plan
-    bound = request_of(structure, 1000, "float64", "bsl", device="cuda", max_workspace=whole.workspace // 3)
+    whole = decision_for(factored_request(structure, 1000, "float64", "bsl", device="cuda"), "strassen").plan
+    bound = factored_request(structure, 1000, "float64", "bsl", device="cuda", max_workspace=whole.workspace // 3)
     plan = decision_for(bound, "strassen").plan
     assert plan.workspace <= whole.workspace // 3
     found = plan.build().run([torch.from_numpy(matrix.factors[0])], x)
     torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x)
-    tiny = request_of(structure, 1000, "float64", "bsl", device="cuda", max_workspace=100)
+    tiny = factored_request(structure, 1000, "float64", "bsl", device="cuda", max_workspace=100)
     with pytest.raises(PlanError, match="more workspace than the 100 bytes"):
         decision_for(tiny, "strassen")
 
 
 def test_large_blocks_are_predicted_to_gain_and_small_ones_are_not_proposed():
-    request = request_of(LARGE, 25088, order="bsl", device="cuda")
+    request = factored_request(LARGE, 25088, order="bsl", device="cuda")
     decision = decision_for(request)
     assert decision.plan.candidate.strategy == "scheme"
     assert decision.plan.seconds < decision_for(request, strategy="strided").plan.seconds / 1.10
     assert str(decision.plan.candidate) == "scheme strassen/strassen/strassen"
     strategy = strategies("cuda")["structured", "scheme"]
     for structure, dtype in ((LARGE, "float16"), (KroneckerSparse.of(Pattern(4, 512, 512, 4)), "float32")):
-        small = request_of(structure, 25088, dtype, "bsl", device="cuda")
+        small = factored_request(structure, 25088, dtype, "bsl", device="cuda")
         assert strategy.propose(small, machine_for(small)) == []
 
 
 def test_candidates_are_restored_by_name_and_nothing_else():
-    request = request_of(LARGE, 25088, order="bsl", device="cuda")
+    request = factored_request(LARGE, 25088, order="bsl", device="cuda")
     strategy = strategies("cuda")["structured", "scheme"]
     for candidate in strategy.candidates(request):
         _, _, key, parameters = candidate.key
@@ -84,6 +84,6 @@ def test_candidates_are_restored_by_name_and_nothing_else():
 
 
 def test_sums_of_complex_blocks_are_refused():
-    request = request_of(LARGE, 64, "complex64", "bsl", device="cuda")
+    request = factored_request(LARGE, 64, "complex64", "bsl", device="cuda")
     with pytest.raises(PlanError, match="not computed in complex64"):
         decision_for(request, "strassen")

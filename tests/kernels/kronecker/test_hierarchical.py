@@ -12,7 +12,7 @@ from lcma.errors import PlanError
 from lcma.kernels.kronecker import FactoredMatrix, Pattern, factorize
 from lcma.kernels.structured.approximation import ALGORITHMS
 from lcma.kernels.structured.chainability import chain_pattern, chain_rank
-from lcma.kernels.structured.hierarchical import split
+from lcma.kernels.structured.hierarchical import two_factors
 from lcma.kernels.structured.naive import support
 
 CHAINABLE = {
@@ -85,7 +85,7 @@ def test_two_factors_are_at_the_optimum():
 def test_a_left_factor_has_orthonormal_columns_within_blocks():
     left, right = CHAINABLE["rank 2 blocks"]
     weights = np.random.default_rng(0).standard_normal(chain_pattern((left, right)).parameter_shape)
-    u, _, dropped = split(weights, left, right)
+    u, _, dropped = two_factors(weights, left, right)
     assert dropped > 0
     groups = u.reshape(left.a, left.d, left.b, right.a // left.a, -1)
     grams = np.einsum("ijpgk,ijpgl->ijgkl", groups, groups)

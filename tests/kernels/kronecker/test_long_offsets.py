@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from lcma.kernels import decision_for  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.factored import request_of  # noqa: E402
+from lcma.kernels.factored import factored_request  # noqa: E402
 from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.precision import fields_of  # noqa: E402
 
@@ -28,7 +28,7 @@ CASES = [
 @pytest.mark.parametrize("pattern", [Pattern(1, 64, 1024, 128), Pattern(1, 1024, 64, 128)], ids=str)
 @pytest.mark.parametrize(("strategy", "dtype", "layout"), CASES)
 def test_the_product_is_right_beyond_two_billion_elements(strategy, dtype, layout, pattern):
-    request = request_of(KroneckerSparse.of(pattern), BATCH, **fields_of(dtype), order=layout, device="cuda")
+    request = factored_request(KroneckerSparse.of(pattern), BATCH, **fields_of(dtype), order=layout, device="cuda")
     bench = CudaBench()
     a, b, out = bench.operands(request, 0)
     out.fill_(torch.nan)
@@ -40,7 +40,7 @@ def test_the_product_is_right_beyond_two_billion_elements(strategy, dtype, layou
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="an operand of 7 GB needs a GPU")
 def test_a_product_of_small_blocks_is_right_beyond_two_billion_elements():
-    request = request_of(KroneckerSparse.of(Pattern(4, 2, 32, 1024)), BATCH, "float16", device="cuda")
+    request = factored_request(KroneckerSparse.of(Pattern(4, 2, 32, 1024)), BATCH, "float16", device="cuda")
     bench = CudaBench()
     a, b, out = bench.operands(request, 0)
     assert b.numel() > 2**31

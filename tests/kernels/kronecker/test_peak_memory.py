@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lcma.kernels.kronecker import FactoredMatrix, Pattern
-from lcma.kernels.structured.products import matmul
+from lcma.kernels.products.factored import matmul
 from lcma.workbench.bench.baselines.permuted import by_bmm
 
 SMALL = 1 << 18

@@ -8,7 +8,7 @@ import pytest
 from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import decision_for, machine_for, strategies, tune
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.request import Layout
 from lcma.kernels.structured.matrix import FactoredMatrix
@@ -65,7 +65,7 @@ def test_the_planner_chooses_whatever_the_layout_and_explains_it():
     np.testing.assert_allclose(kronecker.matmul(matrix, scattered), truth[0])
     np.testing.assert_allclose(kronecker.matmul(matrix, x[0, 0]), truth[0, 0])
     np.testing.assert_allclose(kronecker.matmul(matrix, np.ascontiguousarray(x[0].T), "bsl"), truth[0].T)
-    decision = decision_for(request_of(matrix.structure, 4096, "float32"))
+    decision = decision_for(factored_request(matrix.structure, 4096, "float32"))
     assert decision.plan.candidate.family == "structured"
     assert decision.baseline.candidate.strategy == "strided"
     found = explanation(decision, strategies("cpu"))
@@ -82,7 +82,7 @@ def test_mixed_layouts_and_prepared_factors_run():
     x = drawn((40, 64), "float64")
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last in itertools.product(layouts, layouts):
-        request = request_of(structure, 64, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
+        request = factored_request(structure, 64, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
         given = x if first is Layout.ROWS else np.asfortranarray(x)
         for strategy in STRATEGIES:
             executor = decision_for(request, strategy=strategy).plan.build()
@@ -98,7 +98,7 @@ def test_an_aliased_result_is_written_last():
     matrix = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64")
     x = drawn((40, 33), "float64")
     truth = matrix.dense() @ x
-    request = request_of(matrix.structure, 33, "float64", "bsl")
+    request = factored_request(matrix.structure, 33, "float64", "bsl")
     decision_for(request, strategy="slabs").plan.build().run(matrix.factors, x, x)
     np.testing.assert_allclose(x, truth)
 
@@ -138,17 +138,17 @@ def test_a_plan_does_not_depend_on_the_threads():
 
 def test_dense_needs_the_callers_leave():
     structure = kronecker.KroneckerSparse.of(Pattern(1, 16, 16, 4))
-    request = request_of(structure, 64)
+    request = factored_request(structure, 64)
     with pytest.raises(PlanError, match="takes 12288 bytes more than the factors; allow it with max_extra_bytes"):
         decision_for(request, strategy="dense")
-    allowed = request_of(structure, 64, max_extra_bytes=12288)
+    allowed = factored_request(structure, 64, max_extra_bytes=12288)
     assert decision_for(allowed, strategy="dense").plan.candidate.strategy == "dense"
     with pytest.raises(PlanError, match="at least 0"):
-        request_of(structure, 64, max_extra_bytes=-1)
+        factored_request(structure, 64, max_extra_bytes=-1)
 
 
 def test_wisdom_outranks_predictions(home):
-    request = request_of(kronecker.KroneckerSparse.of(Pattern(2, 8, 8, 4)), 200)
+    request = factored_request(kronecker.KroneckerSparse.of(Pattern(2, 8, 8, 4)), 200)
     found = tune(request, rounds=2, top=3)
     assert {one.plan.candidate.family for one in found} == {"structured"}
     assert all(one.error < 1e-6 for one in found)
@@ -156,7 +156,7 @@ def test_wisdom_outranks_predictions(home):
     assert decision.measured
     fastest = min(found, key=lambda one: one.seconds).plan.candidate
     assert decision.plan.candidate == fastest or decision.is_baseline
-    other = request_of(kronecker.KroneckerSparse.of(Pattern(2, 8, 8, 5)), 200)
+    other = factored_request(kronecker.KroneckerSparse.of(Pattern(2, 8, 8, 5)), 200)
     assert machine_for(other).wisdom.near(other) is None
 
 
@@ -177,7 +177,7 @@ def test_operands_that_do_not_fit_are_refused(x, layout, message):
 
 def test_an_executor_refuses_what_it_was_not_planned_for():
     matrix = FactoredMatrix.random(Pattern(2, 4, 3, 5))
-    executor = decision_for(request_of(matrix.structure, 8, order="bsl"), strategy="slabs").plan.build()
+    executor = decision_for(factored_request(matrix.structure, 8, order="bsl"), strategy="slabs").plan.build()
     x = np.zeros((30, 8), np.float32)
     with pytest.raises(PlanError, match="needs a list of 1 factors"):
         executor.run(matrix.factors[0], x)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import KroneckerSparse, Pattern, square_dyadic
 from lcma.kernels.request import Layout
 from lcma.kernels.structured.views import BlockRows, by_blocks, natural, steps_of
@@ -59,7 +59,7 @@ def chains(draw):
 def test_any_chain_is_the_product_by_definition(patterns, strategy, layout, n):
     matrix = FactoredMatrix.random(patterns, dtype="float64")
     layouts = (Layout.ROWS, Layout.COLUMNS) if layout is Layout.ROWS else (Layout.COLUMNS, Layout.ROWS)
-    request = request_of(matrix.structure, n, "float64", layouts=layouts)
+    request = factored_request(matrix.structure, n, "float64", layouts=layouts)
     x = np.random.default_rng(n).standard_normal((matrix.shape[1], n))
     operand = np.asfortranarray(x) if layouts[0] is Layout.COLUMNS else x
     found = decision_for(request, strategy=strategy).plan.build().run(matrix.factors, operand)
@@ -79,7 +79,7 @@ def test_block_low_rank_products_of_tensors_may_be_complex_and_widened(structure
     if strategy == "widened" and isinstance(structure, LowRank):
         return
     x = torch.randn(n, 36, dtype=torch.complex64).T
-    request = request_of(structure, n, "complex64", device="cuda", layouts=(Layout.COLUMNS, Layout.COLUMNS))
+    request = factored_request(structure, n, "complex64", device="cuda", layouts=(Layout.COLUMNS, Layout.COLUMNS))
     factors = list(map(torch.from_numpy, matrix.factors))
     found = decision_for(request, strategy=strategy).plan.build().run(factors, x)
     torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from lcma.kernels import Candidate, Machine, Profile, Request, Stage, families, strategies
+from lcma.kernels import Candidate, Machine, Profile, Request, Stage, strategies
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.planning.limits import CHECKED, MARGINS, exceeds_kept, margin, margins_text, memory_shortage, refusal
+from lcma.kernels.plans import families
 
 NONE = Profile("none", "test")
 

@@ -11,7 +11,7 @@ import pytest
 from lcma.kernels import Layout, Machine, Profile, Request, decision_for, machine_for
 from lcma.kernels.block_low_rank import Blast
 from lcma.kernels.dense.pool import SchemePool
-from lcma.kernels.factored import request_of
+from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import KroneckerSparse, monarch
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import (
@@ -176,7 +176,7 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
 
 def test_records_of_the_former_families_of_factored_matrices_are_read(home):
     for family, structure in (("kronecker", KroneckerSparse.of(monarch(64, 64, 8))), ("block-low-rank", Blast(*BLAST))):
-        request = request_of(structure, 200)
+        request = factored_request(structure, 200)
         best = TimedCandidate("structured", "slabs", "", (("slab", 128),), 1e-3, 1e-3)
         other = TimedCandidate("structured", "strided", "", (), 2e-3, 2e-3)
         path = keep_record(family, record(request, best, other))
@@ -188,7 +188,7 @@ def test_records_of_the_former_families_of_factored_matrices_are_read(home):
 
 
 def test_records_of_the_former_name_of_a_precision_are_read(home):
-    request = request_of(KroneckerSparse.of(monarch(64, 64, 8)), 200, device="cuda", precision="fp32-accurate")
+    request = factored_request(KroneckerSparse.of(monarch(64, 64, 8)), 200, device="cuda", precision="fp32-accurate")
     mine = record(request, TimedCandidate("structured", "split", "", (), 1e-3, 1e-3))
     path = keep_record("flat", mine)
     path.write_text(path.read_text().replace('"cuda fp32-accurate ', '"cuda tf32x3 '))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....errors import PlanError
 from ....kernels import Request
-from ....kernels.removed import family_of
+from ....kernels.plans.removed import family_of
 from .product import Baseline
 
 NAMES = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....kernels import Candidate, Request
+from ....kernels.plans.removed import family_of
 from ....kernels.prepared_operand import PreparedOperand
-from ....kernels.removed import family_of
 
 Array = Any
 """A numpy array or a torch tensor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from ..blr_layers import KINDS, TABLE, Layer
+from ..blr_layers import KINDS, TABLE, BlrLayer
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..picture import ratios
 
@@ -39,14 +39,14 @@ def _cases(options: Options) -> Iterator[Case]:
                     yield Case(key, run, 3.0 + flops / FLOPS[options.device], () if on_cpu else BARS, ahead)
 
 
-def _layers(options: Options) -> Sequence[Layer]:
+def _layers(options: Options) -> Sequence[BlrLayer]:
     """All rows on a GPU, those of moderate sides on a processor; with --sample evenly many of them."""
     known = [one for one in TABLE if options.device == "cuda" or max(one.inputs, one.outputs) <= CPU_SIDE]
     count = min(options.sample or len(known), len(known))
     return [known[place * len(known) // count] for place in range(count)]
 
 
-def _timed(layer: Layer, kind: str, n: int, dtype: str, options: Options, say: Say) -> Figures:
+def _timed(layer: BlrLayer, kind: str, n: int, dtype: str, options: Options, say: Say) -> Figures:
     from ..blr_products import figures_of
 
     structure = layer.structure(kind)
@@ -54,7 +54,7 @@ def _timed(layer: Layer, kind: str, n: int, dtype: str, options: Options, say: S
     return figures_of(structure, n, dtype, options, say)
 
 
-def _compiled_ahead(layer: Layer, kind: str, n: int, dtype: str) -> None:
+def _compiled_ahead(layer: BlrLayer, kind: str, n: int, dtype: str) -> None:
     from ..blr_products import run_blank
 
     structure = layer.structure(kind)

@@ -234,12 +234,12 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     import torch
 
     from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import plan_of
+    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
     from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands("float32", _square(8192), seed)
-    plan = plan_of(ProductRecipe.parse(TWO), request_of(a, b))
+    plan = recipe_plan(ProductRecipe.parse(TWO), request_of(a, b))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
     out = bilinear_mm(a, b, TWO)
     del out
@@ -305,13 +305,13 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     import torch
 
     from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import plan_of
+    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import matmul
     from ....kernels.torch.recipe import ProductRecipe
 
     require_measured_gpu()
     a, b = operands(dtype, _square(size), seed)
-    plan = plan_of(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
+    plan = recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
     checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))
     figures = paired({"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}, _square(size), rounds, say)
     return {

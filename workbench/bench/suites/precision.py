@@ -61,7 +61,7 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
 
     from ....kernels.cuda.requests import request_of
     from ....kernels.planning.error import error_bound
-    from ....kernels.torch.dispatch import plan_of
+    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
     from ....kernels.torch.recipe import ProductRecipe
     from ..gpu_products import operands as tensors
@@ -69,7 +69,7 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
     a, b = tensors(dtype, (SIZE, SIZE, SIZE), seed)
     recipe = "/".join([name] * levels)
     request = request_of(a, b, arithmetic_of(dtype).precision)
-    bound = error_bound(plan_of(ProductRecipe((name,) * levels), request).candidate.program, request)
+    bound = error_bound(recipe_plan(ProductRecipe((name,) * levels), request).candidate.program, request)
     rows = torch.linspace(0, SIZE - 1, 64, device=a.device).long()
     left, right = (x.double().cpu().numpy() for x in (a[rows], b))
     truth = left.astype(np.longdouble) @ right.astype(np.longdouble)

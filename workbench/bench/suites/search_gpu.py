@@ -24,7 +24,7 @@ from ....search.flipgraph.gpu.session import WALKS
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..walk_session import Bench, naive
+from ..walk_session import Walks, naive
 
 SAMPLED = 64
 """Walkers whose scheme is checked exactly after every rate."""
@@ -32,7 +32,7 @@ SAMPLED = 64
 EXACT = (Bar("exact", SAMPLED),)
 
 
-def gate(bench: Bench, start: Scheme, kind: dict[str, Any], cost: str = "", room: int = 0) -> Figures:
+def gate(bench: Walks, start: Scheme, kind: dict[str, Any], cost: str = "", room: int = 0) -> Figures:
     """The device beside the twin: every word of every walker after launches with pluses and reductions."""
     setting = setting_for(start.target, cost=cost, **kind)
     policy = replace(setting.policy, plus_after=500, trap_rank=0, restart_after=3000)
@@ -53,7 +53,7 @@ def gate(bench: Bench, start: Scheme, kind: dict[str, Any], cost: str = "", room
     return {"exact": SAMPLED, "flips": fleets[0].flips, "lowest": int(fleets[0].score.min())}
 
 
-def rate(bench: Bench, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, **kind: Any) -> Figures:
+def rate(bench: Walks, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, **kind: Any) -> Figures:
     """Flips a second: the best of four launches, and 64 walkers checked exactly after them."""
     fleet = bench.fleet(starts, policy, bench.options.seed, **kind)
     fleet.launch(steps // 4)
@@ -82,7 +82,7 @@ def rate(bench: Bench, starts: Sequence[Scheme], policy: Policy, steps: int, say
 
 
 def times(
-    bench: Bench, name: str, target: str, rank: int, seeds: int, limit: float, total: float, say: Say, **settings: Any
+    bench: Walks, name: str, target: str, rank: int, seeds: int, limit: float, total: float, say: Say, **settings: Any
 ) -> Figures:
     """Seconds to the first find for each seed, no longer than `total` in all."""
     firsts: list[float | None] = []
@@ -110,7 +110,7 @@ def times(
 
 
 def ladder(
-    bench: Bench, name: str, rungs: Sequence[str], limit: float, say: Say, ring: str = "Z2", **settings: Any
+    bench: Walks, name: str, rungs: Sequence[str], limit: float, say: Say, ring: str = "Z2", **settings: Any
 ) -> Figures:
     """Seconds of walking until each rung is reached; a rung is `TARGET:RANK`.
 
@@ -157,7 +157,7 @@ NUMBERS = (1056, 4224, 16896, 33792, 0)
 """Numbers of walkers on a GPU of 132 multiprocessors: a quarter of a warp each to 0, as many as fit."""
 
 
-def form_rate(bench: Bench, name: str, say: Say) -> Figures:
+def form_rate(bench: Walks, name: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
     target, walk = FORMS[name]
     kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
@@ -167,7 +167,7 @@ def form_rate(bench: Bench, name: str, say: Say) -> Figures:
     return rate(bench, [start], replace(policy, selection=Selection()), steps, say, **kind)
 
 
-def crowds(bench: Bench, target: str, rank: int, limit: float, say: Say) -> Figures:
+def crowds(bench: Walks, target: str, rank: int, limit: float, say: Say) -> Figures:
     """Return by the number of walkers: flips a second of one and of all, and seconds to the first find of two seeds."""
     figures: dict[str, Any] = {}
     for number in NUMBERS:
@@ -192,7 +192,7 @@ TRIED = (
 """Policies that are tried for a format without a setting of its own that is known to be good."""
 
 
-def policies(bench: Bench, name: str, target: str, rank: int, limit: float, say: Say) -> Figures:
+def policies(bench: Walks, name: str, target: str, rank: int, limit: float, say: Say) -> Figures:
     """Each of some policies for as long: seconds to the rank, or how many walkers came how low."""
     figures: dict[str, Any] = {}
     for policy in TRIED:
@@ -205,7 +205,7 @@ def policies(bench: Bench, name: str, target: str, rank: int, limit: float, say:
 
 
 def triangular(
-    bench: Bench, name: str, target: str, full: int, half: int, limit: float, total: float, say: Say, **settings: Any
+    bench: Walks, name: str, target: str, full: int, half: int, limit: float, total: float, say: Say, **settings: Any
 ) -> Figures:
     """Seeds of a biased walk, and the numbers of full and half products of what it found."""
     settings |= {"policy": {"full": full}, "walk": "flip-half", "linger": 0.5}
@@ -214,14 +214,14 @@ def triangular(
     return {**figures, "products": sorted(map(list, {full_and_half(scheme) for scheme in found}))}
 
 
-def middle(bench: Bench, target: str, rank: int, ring: str, say: Say) -> list[Scheme]:
+def middle(bench: Walks, target: str, rank: int, ring: str, say: Say) -> list[Scheme]:
     """Schemes of a rank halfway down."""
     settings: dict[str, Any] = {"ring": ring, "linger": 3.0, "count": SAMPLED}
     _, result = bench.search(target, rank, bench.options.seed, 10, say, **settings)
     return list(result.schemes) or [naive(target, "flip-zt" if ring == "ZT" else "flip")]
 
 
-def middle_rate(bench: Bench, target: str, rank: int, ring: str, policy: Policy, steps: int, say: Say) -> Figures:
+def middle_rate(bench: Walks, target: str, rank: int, ring: str, policy: Policy, steps: int, say: Say) -> Figures:
     """The rate from schemes of a rank halfway down."""
     kind: dict[str, Any] = (
         {"ternary": True, "room": 4} if ring == "ZT" else {"room": len(parse_target(target).terms) - rank}
@@ -229,7 +229,7 @@ def middle_rate(bench: Bench, target: str, rank: int, ring: str, policy: Policy,
     return rate(bench, middle(bench, target, rank, ring, say), policy, steps, say, **kind)
 
 
-def low_rate(bench: Bench, say: Say) -> Figures:
+def low_rate(bench: Walks, say: Say) -> Figures:
     """The rate at 5x5x5 from rank 97, which a ladder finds."""
     rungs, start = ("4x5x5:73", "5x5x5:97"), resolve("4x5x5-r73-mod2")[0]
     name = "rate/z2-5x5x5"
@@ -239,12 +239,12 @@ def low_rate(bench: Bench, say: Say) -> Figures:
     return rate(bench, pool, Policy(plus_after=50_000), 20_000, say, room=112 - 97)
 
 
-def symmetric_times(bench: Bench, say: Say) -> Figures:
+def symmetric_times(bench: Walks, say: Say) -> Figures:
     """Seconds to 5x5x5:93 by cyclic symmetry."""
     return times(bench, "time/c3-5x5x5-93", "5x5x5", 93, 2, 30, 30, say, walk="flip-c3", linger=1.0)
 
 
-def down(bench: Bench, say: Say) -> Figures:
+def down(bench: Walks, say: Say) -> Figures:
     """4x5x5:76 and 4x4x5:61 from what is left of a ternary 5x5x5:93 without one index, then without another."""
     symmetric = bench.pool("5x5x5", "Z2", 93, lambda: symmetric_times(bench, say))
     lifted = [one for one in (lift(scheme).scheme for scheme in symmetric[:4]) if one and one.ternary]
@@ -254,7 +254,7 @@ def down(bench: Bench, say: Say) -> Figures:
     return ladder(bench, "ladder/zt-down", rungs, 40, say, "ZT", start=lifted[0], moves=("project",))
 
 
-def gates(bench: Bench) -> Iterator[Case]:
+def gates(bench: Walks) -> Iterator[Case]:
     """The device beside its twin, a kind of walk each."""
     square = resolve("strassen*strassen")[0]  # no flips at all: a plus comes first
     yield Case("gate/z2", lambda say: gate(bench, square, {}, room=15), 10, EXACT)
@@ -268,7 +268,7 @@ def gates(bench: Bench) -> Iterator[Case]:
     yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, EXACT)
 
 
-def rates(bench: Bench) -> Iterator[Case]:
+def rates(bench: Walks) -> Iterator[Case]:
     """Flips a second."""
     policy = setting_for(parse_target("4x4x4")).policy
     z2 = partial(middle_rate, bench, "4x4x4", 54, "Z2", policy, 80_000)
@@ -282,7 +282,7 @@ def rates(bench: Bench) -> Iterator[Case]:
 
 def cases(options: Options) -> Iterator[Case]:
     """All cases, in the order in which pools are handed on."""
-    bench = Bench(options)
+    bench = Walks(options)
     yield from gates(bench)
     yield from rates(bench)
     yield Case("walkers/z2-4x4x4-47", partial(crowds, bench, "4x4x4", 47, 8.0), 40)

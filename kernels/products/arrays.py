@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError
-from .codegen.certified import SchemeLike
-from .cpu.threads import blas_limit
-from .out import check_out
-from .planning.cache import plan_cache
-from .plans import AUTO, PREDICT, is_one, learning_executor, learns, planned, replan_with_less_memory
-from .request import DTYPES, Request, matmul_shape
+from ...errors import PlanError
+from ..codegen.certified import SchemeLike
+from ..cpu.threads import blas_limit
+from ..out import check_out
+from ..planning.cache import plan_cache
+from ..plans.decisions import (
+    AUTO,
+    PREDICT,
+    is_single,
+    learning_executor,
+    learns,
+    plan_and_executor,
+    replan_with_less_memory,
+)
+from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
-    from .planning.strategy import Plan
+    from ..planning.strategy import Plan
 
 Matrix = npt.NDArray[Any]
 
@@ -118,8 +126,8 @@ def multiply(
         if a.dtype in FLOATS and a.ndim == b.ndim == 2:
             plan_cache.put(key_of(a, b), learning)
         return cast(Matrix, learning.run(a, b, out))
-    plan, executor = planned(request, scheme, levels, strategy, effort)
-    if automatic and unlimited and _is_numpys(plan, a, b):
+    plan, executor = plan_and_executor(request, scheme, levels, strategy, effort)
+    if automatic and unlimited and _is_numpy_plan(plan, a, b):
         plan_cache.put(key_of(a, b), IS_NUMPYS)
     while True:
         try:
@@ -155,14 +163,14 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
     return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
 
 
-def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
+def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
     """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
-    from .cpu.blas import NUMPY
-    from .cpu.library import library_for
+    from ..cpu.blas import NUMPY
+    from ..cpu.library import library_for
 
     plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
     return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY
 
 
 def _is_classical(scheme: object, levels: int | None) -> bool:
-    return levels == 0 or (not is_one(scheme) and isinstance(scheme, Sequence) and not scheme)
+    return levels == 0 or (not is_single(scheme) and isinstance(scheme, Sequence) and not scheme)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...errors import PlanError
+from ..errors import PlanError
 
 Matrix = npt.NDArray[Any]
 Array = Any

@@ -1,4 +1,4 @@
-"""Triangular products of batches of numpy arrays; several heads of the first operand may share one of the second."""
+"""Triangular and masked products; several heads of the first operand may share one of the second."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import numpy.typing as npt
 from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..removed import removal_of
+from ..codegen.certified import SchemeLike
+from ..plans.decisions import AUTO, executor_for
+from ..plans.removed import removal_of
 from ..request import Request, structures_of
-from .run import STRATEGIES, run_triangular
+from ..structure import DENSE, BlockMask
 
 Matrix = npt.NDArray[Any]
+Array = Any
+"""A numpy array or a torch tensor."""
+
+STRATEGIES = ("vendor", "strips", "kernel")
+"""Strategies without a program."""
 
 
 def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
@@ -40,16 +47,19 @@ def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, o
     return product
 
 
-def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None) -> Matrix:
-    """Compute the triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
-    return ungrouped(triangular(*grouped(a, b), triangle, strategy), a, b)
+def triangular_heads(a: Array, b: Array, triangle: Triangle, strategy: str | None) -> Array:
+    """Compute the triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb: arrays or tensors.
 
+    Tensors are of a GPU.
+    """
+    left, right = grouped(a, b)
+    if isinstance(a, np.ndarray):
+        return ungrouped(triangular(left, right, triangle, strategy), a, b)
+    from ..cuda.dtypes import precision_of
+    from ..cuda.requests import request_of
 
-def need_matrices(**arrays: Any) -> None:
-    """Raise PlanError unless all have at least two dimensions."""
-    for name, array in arrays.items():
-        if array.ndim < 2:
-            raise PlanError(f"{name} has {array.ndim} dimensions; reshape it to a matrix (at least 2)")
+    request = request_of(left, right, precision_of(a), structures=structures_of(triangle))
+    return ungrouped(run_triangular(request, left, right, None, strategy), a, b)
 
 
 def with_unit_diagonal(a: Matrix) -> Matrix:
@@ -60,7 +70,7 @@ def with_unit_diagonal(a: Matrix) -> Matrix:
     return copy
 
 
-def grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
+def grouped(a: Array, b: Array) -> tuple[Array, Array]:
     """Split the heads of `a` so that those of `b` broadcast, if b has fewer (GQA)."""
     if a.ndim < 3 or b.ndim < 3:
         return a, b
@@ -72,10 +82,10 @@ def grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
     return a.reshape(*a.shape[:-3], few, many // few, *a.shape[-2:]), b[..., :, None, :, :]
 
 
-def ungrouped(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
+def ungrouped(c: Array, a: Array, b: Array) -> Array:
     """Return the product of grouped operands with its heads merged to one dimension again."""
-    split = c.ndim > max(a.ndim, b.ndim)
-    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if split else c
+    grouped_heads = c.ndim > max(a.ndim, b.ndim)
+    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if grouped_heads else c
 
 
 def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
@@ -88,3 +98,21 @@ def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
         return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
+
+
+def run_triangular(request: Request, a: Any, b: Any, out: Any = None, strategy: str | None = None) -> Any:
+    """Compute the triangular product of a request, by a strategy or scheme name, or by the planner's choice."""
+    if strategy is None or strategy in STRATEGIES:
+        return executor_for(request, AUTO, strategy=strategy).run(a, b, out)
+    return executor_for(request, strategy).run(a, b, out)
+
+
+def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike | None = None) -> Matrix:
+    """Compute A B in the blocks that `kinds` want, zero elsewhere.
+
+    Raises:
+        PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
+    """
+    request = Request.of(a, b, structures=(DENSE, DENSE, BlockMask.of(kinds)))
+    product: Matrix = executor_for(request, AUTO if scheme is None else scheme).run(a, b)
+    return product

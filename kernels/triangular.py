@@ -8,22 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...arguments import need
-from ...errors import PlanError
-from ...schemes_db.masks import refuse_masks
-from ...schemes_db.operands import array_of
-from ...schemes_db.symmetry import Triangle
-from ..request import Request
-from .arrays import Array, all_tensors
-from .batches import (
+from ..arguments import need
+from ..errors import PlanError
+from ..schemes_db.masks import refuse_masks
+from ..schemes_db.operands import array_of
+from ..schemes_db.symmetry import Triangle
+from .operand_kinds import Array, all_tensors
+from .products.triangular import (
     batch_shape,
     grouped,
-    need_matrices,
     strategy_text,
     triangular,
     ungrouped,
     with_unit_diagonal,
 )
+from .request import Request, need_matrices
 
 Matrix = npt.NDArray[Any]
 
@@ -45,7 +44,7 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
     text = strategy_text(strategy, scheme)
     refuse_masks(q=q, k=k)
     if all_tensors(q, k):
-        from ..torch.causal import causal_qk as of_tensors
+        from .torch.causal import causal_qk as of_tensors
 
         return of_tensors(q, k, text)
     return _qk(array_of("q", q), array_of("k", k), text)
@@ -62,7 +61,7 @@ def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | 
     text = strategy_text(strategy, scheme)
     refuse_masks(p=p, v=v)
     if all_tensors(p, v):
-        from ..torch.causal import causal_pv as of_tensors
+        from .torch.causal import causal_pv as of_tensors
 
         return of_tensors(p, v, text)
     return _pv(array_of("p", p), array_of("v", v), text)
@@ -96,7 +95,7 @@ def trmm(
     text = strategy_text(strategy, scheme)
     refuse_masks(a=a, b=b)
     if all_tensors(a, b):
-        from ..torch.causal import trmm as of_tensors
+        from .torch.causal import trmm as of_tensors
 
         return of_tensors(a, b, triangle, transposed, unit, text)
     a, b = array_of("a", a), array_of("b", b)
@@ -121,7 +120,7 @@ def syrk(
     text = strategy_text(strategy, scheme)
     refuse_masks(a=a)
     if all_tensors(a):
-        from ..torch.causal import syrk as of_tensors
+        from .torch.causal import syrk as of_tensors
 
         return of_tensors(a, triangle, transposed, text)
     a = array_of("a", a)

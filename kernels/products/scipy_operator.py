@@ -10,8 +10,8 @@ from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_LAST
-from .matrix import FactoredMatrix
-from .products import matmul
+from ..structured.matrix import FactoredMatrix
+from .factored import matmul
 
 
 def linear_operator(matrix: FactoredMatrix) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...schemes_db.masks import refuse_masks
-from ...schemes_db.operands import array_of
-from ..codegen.certified import SchemeLike
-from .arrays import Array, all_tensors
-from .block_masks import Mask, kinds_of
-from .run import masked
+from ..schemes_db.masks import refuse_masks
+from ..schemes_db.operands import array_of
+from .causal.block_masks import Mask, kinds_of
+from .codegen.certified import SchemeLike
+from .operand_kinds import Array, all_tensors
+from .products.triangular import masked
 
 
 def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None = None) -> Array:
@@ -25,7 +25,7 @@ def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None =
     """
     refuse_masks(a=a, b=b, mask=mask)
     if all_tensors(a, b):
-        from ..torch.masked import masked_matmul as of_tensors
+        from .torch.masked import masked_matmul as of_tensors
 
         return of_tensors(a, b, mask, scheme)
     return masked(array_of("a", a), array_of("b", b), kinds_of(mask), scheme)

@@ -14,9 +14,9 @@ from ...errors import PlanError
 from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..factored import BATCH_FIRST
-from .matrix import FactoredMatrix
-from .pattern import Pattern
-from .products import matmul
+from ..structured.matrix import FactoredMatrix
+from ..structured.pattern import Pattern
+from .factored import matmul
 
 Matrix = npt.NDArray[Any]
 
@@ -90,12 +90,12 @@ def _radices(size: int, most: int) -> list[int]:
     """Return factors of a size of at most `most`, by greedy division."""
     if size < 2 or most < 2:
         raise PlanError(f"a transform has at least 2 points and a radix of at least 2, not {size} and {most}")
-    rest, found = size, []
+    rest, steps = size, []
     while rest > 1:
         step = next((r for r in range(min(most, rest), 1, -1) if rest % r == 0), None)
         if step is None:
             smooth = 2 ** max(1, round(math.log2(size)))
             raise PlanError(f"{size} has a prime factor above the radix {most}; pad to {smooth}, or raise the radix")
-        found.append(step)
+        steps.append(step)
         rest //= step
-    return found
+    return steps

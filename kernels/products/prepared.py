@@ -20,12 +20,12 @@ from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
-from ..families import strategies
+from ..dense.chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
 from ..planning.planner import baseline_plan
-from ..plans import AUTO, plan_for
+from ..plans.decisions import AUTO, plan_for
+from ..plans.families import strategies
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-from .chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
 
 Matrix = npt.NDArray[Any]
 
@@ -90,9 +90,9 @@ class Prepared:
                 layouts = (first, self.plan.request.layouts[1], Layout.ROWS)
                 request = replace(self.plan.request, m=rows, layouts=layouts)
                 blas = library_for(self.plan.request, self.plan.machine.profile)
-                program = self.plan.candidate.program
-                assert program is not None  # a scheme has a source
-                level = core_of(program, request, CpuMethod(self.plan.candidate.method == TASKS, 0, blas))
+                level = core_of(
+                    self.plan.candidate.own_program, request, CpuMethod(self.plan.candidate.method == TASKS, 0, blas)
+                )
                 level.compile()
                 if len(self._executors) >= KEPT_LEVELS:
                     self._executors.clear()

@@ -5,10 +5,10 @@ docs/benchmarks/removed.md has the figures.
 
 from __future__ import annotations
 
-from ..errors import PlanError
-from .planning.strategy import registered
-from .request import Request
-from .structure import is_factored
+from ...errors import PlanError
+from ..planning.strategy import registered
+from ..request import Request
+from ..structure import is_factored
 
 REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",

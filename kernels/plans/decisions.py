@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ..arguments import shown
-from ..errors import PlanError
-from ..schemes_db.certificate import Certificate
-from ..schemes_db.scheme import Scheme
-from .codegen.certified import SchemeLike, certified
-from .cpu.threads import thread_count
-from .planning.cache import plan_cache
-from .request import INT8, Request
-from .structure import is_factored
+from ...arguments import shown
+from ...errors import PlanError
+from ...schemes_db.certificate import Certificate
+from ...schemes_db.scheme import Scheme
+from ..codegen.certified import SchemeLike, certified
+from ..cpu.threads import thread_count
+from ..planning.cache import plan_cache
+from ..request import INT8, Request
+from ..structure import is_factored
 
 if TYPE_CHECKING:
-    from .planning.machine import Machine
-    from .planning.planner import Decision
-    from .planning.strategy import Executor, Plan
-    from .planning.trials.lesson import LearningExecutor
+    from ..planning.machine import Machine
+    from ..planning.planner import Decision
+    from ..planning.strategy import Executor, Plan
+    from ..planning.trials.lesson import LearningExecutor
 
 AUTO = "auto"
 
@@ -46,14 +46,14 @@ def decision_for(
     Raises:
         PlanError, VerificationError: as `matmul`.
     """
+    from ..planning.planner import decide, decide_among
     from .families import check_device_of, machine_for, strategies
-    from .planning.planner import decide, decide_among
     from .removed import check_not_removed
 
     if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
     automatic = isinstance(scheme, str) and scheme == AUTO
-    if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
+    if request.ring is not None and isinstance(scheme, Sequence) and not is_single(scheme) and not scheme:
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
     if automatic and levels is not None:
         raise PlanError('levels is for a scheme that is named; name one, or leave levels out with scheme="auto"')
@@ -92,8 +92,8 @@ def plan_for(
     key = _key(near, scheme, levels, strategy, where_faster)
     decision = plan_cache.get(key)
     if decision is None:
-        found = decision_for(near, scheme, levels, strategy=strategy, where_faster=where_faster)
-        decision = plan_cache.put(key, found)
+        decided = decision_for(near, scheme, levels, strategy=strategy, where_faster=where_faster)
+        decision = plan_cache.put(key, decided)
     plan: Plan = decision.plan
     try:
         return plan.for_request(request)
@@ -107,13 +107,14 @@ def executor_for(
     levels: int | None = None,
     *,
     strategy: str | None = None,
+    effort: str = PREDICT,
 ) -> Executor:
     """Return the executor that `matmul` uses for such a request.
 
     Raises:
         PlanError, VerificationError: as `matmul`.
     """
-    return planned(request, scheme, levels, strategy)[1]
+    return plan_and_executor(request, scheme, levels, strategy, effort)[1]
 
 
 def class_request(request: Request) -> Request:
@@ -142,7 +143,7 @@ def learns(request: Request) -> bool:
     exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
     if exact or empty or request.static == "B":
         return False
-    from .learning import allowed
+    from ..learning import allowed
 
     return allowed()
 
@@ -157,17 +158,17 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
     """
     threads = thread_count() if request.device == "cpu" else _device_index()
     key = ("learning", request, threads)
-    found: LearningExecutor | None = plan_cache.get(key)
-    if found is None:
-        from .learning import learner
+    executor: LearningExecutor | None = plan_cache.get(key)
+    if executor is None:
+        from ..learning import learner
 
-        found = learner.executor(request, (class_request(request), threads), wait)
-        if found is not None:
-            plan_cache.put(key, found)
-    return found
+        executor = learner.executor(request, (class_request(request), threads), wait)
+        if executor is not None:
+            plan_cache.put(key, executor)
+    return executor
 
 
-def planned(
+def plan_and_executor(
     request: Request,
     scheme: SchemeLike | Sequence[Any] = AUTO,
     levels: int | None = None,
@@ -183,28 +184,21 @@ def planned(
         learning = cast("LearningExecutor", learning_executor(request))
         return learning.lesson.plan, learning
     key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
-    found = plan_cache.get(key)
-    if found is None:
+    pair = plan_cache.get(key)
+    if pair is None:
         if effort == PREDICT:
             plan = plan_for(request, scheme, levels, strategy=strategy)
         else:
             plan = decision_for(request, scheme, levels, strategy=strategy, effort=effort).plan
-        found = plan_cache.put(key, (plan, plan.build()))
-    return cast("tuple[Plan, Executor]", found)
+        pair = plan_cache.put(key, (plan, plan.build()))
+    return cast("tuple[Plan, Executor]", pair)
 
 
 def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
         digests: Any = scheme  # for a triangular product also SCHEME/DENSE, which is no scheme
-    elif is_one(scheme):
-        digests = certified(scheme, request.ring).digest
     else:
-        digests = tuple(
-            (certified(entry, request.ring).digest,)
-            if is_one(entry)
-            else tuple(certified(one, request.ring).digest for one in _entries(entry))
-            for entry in _entries(scheme)
-        )
+        digests = _by_level(scheme, lambda one: certified(one, request.ring).digest)
     threads = thread_count() if request.device == "cpu" else _device_index()
     return request, digests, levels, strategy, where_faster, threads
 
@@ -217,26 +211,28 @@ def _device_index() -> int:
 def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) -> list[Any]:
     """Return the programs of proven schemes: one for all levels, or those of every level."""
     if request.ring is not None:
-        from .exact.schemes import given_chain
+        from ..exact.schemes import given_chain
 
         return [given_chain(scheme, levels, request.ring)]
     if request.triangle is not None:
-        from .causal.candidates import named_sources
+        from ..causal.candidates import named_sources
 
         return named_sources(scheme, request.triangle)
     if request.mask is not None:
-        from .causal.masks import MaskScheme
+        from ..causal.masks import MaskScheme
 
         proven = certified(cast(SchemeLike, scheme))
         return [MaskScheme(proven.name or proven.digest, proven.target, proven)]
-    from .dense.given import given
+    from ..dense.given import given
 
-    if is_one(scheme):
-        return list(given(certified(cast(SchemeLike, scheme)), levels))
-    entries = [
-        (certified(entry),) if is_one(entry) else tuple(map(certified, _entries(entry))) for entry in _entries(scheme)
-    ]
-    return list(given(entries, levels))
+    return list(given(_by_level(scheme, certified), levels))
+
+
+def _by_level(scheme: Any, read: Callable[[Any], Any]) -> Any:
+    """Return `read` of the one scheme of an argument, or of every scheme of its levels, as tuples by level."""
+    if is_single(scheme):
+        return read(scheme)
+    return tuple((read(one),) if is_single(one) else tuple(map(read, _entries(one))) for one in _entries(scheme))
 
 
 def _entries(scheme: object) -> Sequence[Any]:
@@ -255,19 +251,20 @@ def replan_with_less_memory(
     Raises:
         PlanError: the plan needed no memory of its own, or no named scheme needs less.
     """
-    from .cpu.workspace import shared_pool
+    from ..cpu.workspace import shared_pool
 
     shared_pool.trim()
     if not failed.workspace:
         raise PlanError(f"out of memory: {request} has no room for its result") from None
     limited = replace(request, max_workspace=failed.workspace // 2)
-    found = decision_for(limited, scheme, levels, strategy=strategy)
-    plan = replace(found.plan, request=request)
+    decision = decision_for(limited, scheme, levels, strategy=strategy)
+    plan = replace(decision.plan, request=request)
     key = _key(request, scheme, levels, strategy, False)
-    plan_cache.put(key, replace(found, request=request, plan=plan))
+    plan_cache.put(key, replace(decision, request=request, plan=plan))
     return plan_cache.put(("executor", PREDICT, *key), (plan, plan.build()))
 
 
-def is_one(scheme: object) -> bool:
+def is_single(scheme: object) -> bool:
+    """Return whether this is a name, a scheme, or a pair (scheme, certificate), and no list of levels."""
     pair = isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[1], Certificate | None)
     return isinstance(scheme, str | Scheme) or pair

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..errors import PlanError
-from .planning.machine import Machine
-from .planning.planner import Strategies
-from .planning.strategy import Strategy, registered
-from .request import Request
+from ...errors import PlanError
+from ..planning.machine import Machine
+from ..planning.planner import Strategies
+from ..planning.strategy import Strategy, registered
+from ..request import Request
 
 DEVICES = ("cpu", "cuda")
 
@@ -52,25 +52,25 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
     `measure` permits to measure missing rates of exact products over GF(2), for about a second.
     """
     if request.ring is not None:
-        from .exact.rates import exact_machine
+        from ..exact.rates import exact_machine
 
         return exact_machine(request, measure)
     if request.device == "cpu":
-        from .cpu.machine import cpu_machine
+        from ..cpu.machine import cpu_machine
 
         return cpu_machine(request.dtype)
-    from .cuda.machine import cuda_machine
+    from ..cuda.machine import cuda_machine
 
     return cuda_machine()
 
 
 def _cpu() -> tuple[Strategy, ...]:
-    from .causal.cpu import CpuTriangular
-    from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
-    from .dense.cpu import CpuScheme, CpuVendor
-    from .dense.naive import NaiveScheme
-    from .exact.cpu import CpuExactLeaf, CpuExactScheme
-    from .structured.cpu import CpuStructured
+    from ..causal.cpu import CpuTriangular
+    from ..causal.masks import CpuMaskedRuns, CpuMaskedScheme
+    from ..dense.cpu import CpuScheme, CpuVendor
+    from ..dense.naive import NaiveScheme
+    from ..exact.cpu import CpuExactLeaf, CpuExactScheme
+    from ..structured.cpu import CpuStructured
 
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
@@ -81,16 +81,16 @@ def _cpu() -> tuple[Strategy, ...]:
 
 
 def _cuda() -> tuple[Strategy, ...]:
-    from .causal.cuda import CudaTriangular
-    from .dense.cuda import CudaScheme, CudaVendor
-    from .dense.fp8 import NAMES, CudaFp8
-    from .dense.int8 import CudaInt8
-    from .dense.padded import CudaPadded
-    from .dense.scaled_half import CudaScaledHalf
-    from .dense.split import CudaSplit
-    from .exact.cuda import CudaExact
-    from .structured.block_schemes import CudaBlockSchemes
-    from .structured.cuda import CudaStructured
+    from ..causal.cuda import CudaTriangular
+    from ..dense.cuda import CudaScheme, CudaVendor
+    from ..dense.fp8 import NAMES, CudaFp8
+    from ..dense.int8 import CudaInt8
+    from ..dense.padded import CudaPadded
+    from ..dense.scaled_half import CudaScaledHalf
+    from ..dense.split import CudaSplit
+    from ..exact.cuda import CudaExact
+    from ..structured.block_schemes import CudaBlockSchemes
+    from ..structured.cuda import CudaStructured
 
     names = ("vendor", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..factored import BATCH_FIRST, check_order, layout_of_order, product_dtype, request_of
+from ..factored import BATCH_FIRST, check_order, factored_request, layout_of_order, product_dtype
 from ..out import check_out
-from ..plans import AUTO, PREDICT, planned
+from ..plans.decisions import PREDICT, executor_for
 from ..request import Layout, layout_of
-from .matrix import FactoredMatrix
+from ..structured.matrix import FactoredMatrix
 
 Matrix = npt.NDArray[Any]
 
@@ -76,7 +76,7 @@ def matmul(
         if not out.flags.c_contiguous:
             raise PlanError("out must be C-ordered; pass np.ascontiguousarray(out), or leave it out")
         target = out.reshape(-1, rows).T if layout == BATCH_FIRST else out
-    request = request_of(
+    request = factored_request(
         matrix.structure,
         columns.shape[1],
         own,
@@ -85,7 +85,7 @@ def matmul(
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
     )
-    executor = planned(request, AUTO, None, strategy, effort)[1]
+    executor = executor_for(request, strategy=strategy, effort=effort)
     product = executor.run(factors, columns, None if widened else target)
     if out is None:
         product = product.astype(x.dtype, copy=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 
-from ..errors import PlanError
+from ...errors import PlanError
+from ..planning.machine import Machine
+from ..planning.tune import TOP, Bench, Tuned, candidates
+from ..planning.tune import tune as tune_on
+from ..request import Request
 from .families import machine_for, strategies
-from .planning.machine import Machine
-from .planning.tune import TOP, Bench, Tuned, candidates
-from .planning.tune import tune as tune_on
-from .request import Request
 
 
 def tune(
@@ -64,21 +64,21 @@ def bench_for(request: Request) -> Bench:
         PlanError: there is no such device.
     """
     if request.ring is not None:
-        from .exact.bench import ExactBench
+        from ..exact.bench import ExactBench
 
         if request.device == "cpu":
             return ExactBench()
-        from .cuda.machine import require_device
-        from .exact.tensor_bench import ExactTensorBench
+        from ..cuda.machine import require_device
+        from ..exact.tensor_bench import ExactTensorBench
 
         require_device()
         return ExactTensorBench()
     if request.device == "cpu":
-        from .cpu.bench import CpuBench
+        from ..cpu.bench import CpuBench
 
         return CpuBench()
-    from .cuda.bench import CudaBench
-    from .cuda.machine import require_device
+    from ..cuda.bench import CudaBench
+    from ..cuda.machine import require_device
 
     require_device()
     return CudaBench()
