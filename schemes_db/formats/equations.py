@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
+from ..factor import Factor
 from ..gaussian import Gaussian, Number
 from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import Target
 from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
-from .formulas import Formulas, read_formulas
+from .formulas import Formulas
 from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
@@ -72,7 +73,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     """
     header = parse_header(text)
     wanted, ring = target or header.target, ring or header.ring
-    found = read_formulas(statements(text), controlled_lines(text))
+    found = Formulas(statements(text), controlled_lines(text))
     return [dataclasses.replace(_reading(found, wanted, ring, header.name), declared=ring)]
 
 
@@ -93,7 +94,7 @@ def agreeing(reading: Reading, text: str) -> Reading:
     if not text or not reading.candidates or max(reading.candidates[0][1].target.shape) > 9:
         return reading  # two digits can't be told apart in the names of larger ones
     try:
-        found = read_formulas(statements(text))
+        found = Formulas(statements(text))
         if found.skipped:
             return reading  # text for people
         target = reading.candidates[0][1].target
@@ -145,11 +146,14 @@ def _schemes(
     """The schemes of the options that fit their targets, and the first failure."""
     found: list[tuple[str, Scheme]] = []
     failure: LcmaError | None = None
+    made: dict[tuple[int, int, int], Factor] = {}  # most options have the same factors of A and B
     for label, target, factors in options:
         m, k, n = target.shape
-        grids = zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
         try:
-            u, v, w = (factor_of(factor, *grid, letter) for factor, grid, letter in grids)
+            for factor, rows, cols, letter in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True):
+                if (id(factor), rows, cols) not in made:
+                    made[id(factor), rows, cols] = factor_of(factor, rows, cols, letter)
+            u, v, w = (made[id(factor), *grid] for factor, grid in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
             found.append((label, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)))
         except LcmaError as error:
             failure = failure or error

@@ -120,10 +120,11 @@ def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     flat = [term for part in terms for term in part]
     product = np.repeat(np.arange(rank, dtype=np.int64), [len(part) for part in terms])
-    places = np.array(
-        [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
-    )
-    numerators, denominator, width = _numerators([value for _, _, value in flat], label)
+    i, j, given = zip(*flat, strict=True) if flat else ((), (), ())
+    row_of, col_of = np.array(i, dtype=np.int64), np.array(j, dtype=np.int64)
+    inside = (row_of >= 0) & (row_of < rows) & (col_of >= 0) & (col_of < cols)
+    places = np.where(inside, row_of * cols + col_of, -1)
+    numerators, denominator, width = _numerators(given, label)
     values = integer_array(numerators, denominator)
     values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
@@ -139,16 +140,15 @@ def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
     return Factor.from_triplets(rank, rows, cols, product, places, values, denominator)
 
 
-def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, int]:
+def _numerators(given: Sequence[Coefficient], label: str) -> tuple[list[int], int, int]:
     """The numerators over their least common denominator, that denominator, and 2 where real and imaginary parts
     follow each other, else 1.
     """
+    if set(map(type, given)) <= {int}:
+        return list(given), 1, 1  # type: ignore[arg-type]
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    integers = [number for number in numbers if isinstance(number, int)]
-    if len(integers) == len(numbers):
-        return integers, 1, 1
     # Every numerator grows to the common denominator.
     pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
     denominator = math.lcm(*{part.denominator for part in pairs})

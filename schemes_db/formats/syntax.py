@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -101,6 +103,8 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
+    names: Mapping[str, Value] = MappingProxyType({})
+    """The values of names that are known, which may be looked up here instead."""
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
@@ -191,19 +195,20 @@ class Parser:
 
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
-        found: dict[Any, Coefficient] = {}
-        named = self.meaning.named
+        found = LinearForm()
+        names, named = self.meaning.names, self.meaning.named
         for sign, size, name in _TERMS.findall(match.group()):
-            value = named(name if " " not in name else name.replace(" ", ""))
-            if type(value) is not LinearForm:
+            value = names.get(name)
+            if type(value) is not LinearForm and type(value := named(re.sub(r"\s", "", name))) is not LinearForm:
                 return None
-            factor = int(size or 1) if sign != "-" else -int(size or 1)
+            factor = int(size) if size else 1
+            factor = -factor if sign == "-" else factor
             for key, old in value.items():
                 new = factor if old == 1 else times(old, factor)
                 found[key] = plus(found[key], new) if key in found else new
         self.position = match.end()
         self.take()
-        return LinearForm({key: value for key, value in found.items() if value})
+        return found if all(found.values()) else LinearForm({key: value for key, value in found.items() if value})
 
     def product(self, in_row: bool) -> Value:
         """Factors joined by a sign of multiplication or side by side, divided by numbers."""
