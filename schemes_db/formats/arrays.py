@@ -20,8 +20,8 @@ from ..inexact import Inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
-from .candidates import any_inexact, approximate, exact, is_exact, shape_of, target_of
-from .reading import C_TRANSPOSED, C, Reading, factor_of, ring_of
+from .candidates import approximate, exact, is_exact, shape_of, target_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
 
 Array = npt.NDArray[Any]
 
@@ -189,7 +189,7 @@ def _grids(arrays: Sequence[Array], lies: str) -> Iterable[_Way]:
 
 def _exact(array: Array) -> bool:
     if array.dtype.kind == "O":
-        return not any_inexact(array.ravel().tolist())
+        return Inexact not in set(map(type, array.ravel().tolist()))
     return is_exact(array)
 
 
@@ -205,8 +205,7 @@ def _factor(array: Array, label: str) -> Factor:
         values, denominator = exact(array)
         return Factor.from_dense(values, denominator)
     _, rows, cols = array.shape
-    terms = [[(*divmod(i, cols), x) for i, x in enumerate(row) if x] for row in array.reshape(len(array), -1).tolist()]
-    return factor_of(terms, rows, cols, label)
+    return factor_of(Entries.of(_rows(array), cols), rows, cols, label)
 
 
 def as_array(rows: Any) -> Array | None:

@@ -26,7 +26,7 @@ from .header import parse_header
 from .lines import controlled_lines, statements
 from .naming import Index, label_of, two_indices
 from .patterns import changes_something, pattern
-from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
+from .reading import C_TRANSPOSED, Entries, Reading, UnknownFormatError
 from .syntax import Parser
 
 NAME = "exp"
@@ -67,7 +67,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
                 places[key] = two_indices(*key)
     letters = "xyz" if places and {key[0] for key in places} <= set("xyz") else "abc"
     base = int(all(map(all, places.values())))
-    rows: tuple[list[list[Term]], list[list[Term]], list[list[Term]]] = ([], [], [])
+    rows: tuple[list[list[Any]], list[list[Any]], list[list[Any]]] = ([], [], [])
     for line, factors, scalar, cyclic in listed:
         terms = []
         for letter, factor in zip(letters, factors, strict=True):
@@ -78,7 +78,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         for turn in range(3 if cyclic and not terms[0] == terms[1] == terms[2] else 1):
             for slot in range(3):
                 rows[slot].append(terms[(slot + turn) % 3])
-    reading = reading_of_terms(NAME, *rows, CONVENTION, target, ring)
+    reading = reading_of_terms(NAME, list(map(Entries.of, rows)), CONVENTION, target, ring)
     rotated = sum(cyclic for *_, cyclic in listed)
     notes = [] if base else ["indices count from 0"]
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []

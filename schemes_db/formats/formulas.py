@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 from typing import Any
 
+import numpy as np
+
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
 from .account import Account, Equation, is_caseless, split_equation
@@ -19,6 +21,7 @@ from .dense import on_line
 from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, two_indices
 from .patterns import pattern
+from .reading import Entries
 from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, rows_of, scaled, words
 from .syntax import joined as matrix_of
 
@@ -90,7 +93,7 @@ class Formulas(Meaning):
             *map(letters_of, (each.name for each in live)),
             *(letters for letters, index in self.places if index),
         }
-        account = Account(families - {""})
+        account = Account(families - {""} | {"c"})
         for line, text, equation in listed:
             if equation is None or equation not in live:
                 account.check(line, text.lower() if lower else text, equation)
@@ -314,20 +317,23 @@ class Formulas(Meaning):
                 raise SchemeFormatError(message, line=each.line)
         self.outputs[index] = form
 
-    def factors(self) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
-        """Of A, B and C the terms of every product: the index from 0, of one number or two, and the coefficient."""
-        a, b, c = self.bases.values()
-        places = [{key: tuple(at - base for at in index) for key, index in self.places.items()} for base in (a, b)]
-        parts = [
-            [[(*place[key], value) for key, value in part[side].items()] for part in self.products.values()]
-            for side, place in enumerate(places)
-        ]
-        third: dict[int, list[Any]] = {number: [] for number in self.products}
+    def factors(self) -> tuple[Entries, Entries, Entries]:
+        """The factors of A, B and C; the row is the index, the column 0, of blocks that have one running index."""
+        sides = [[part[side] for part in self.products.values()] for side in (0, 1)]
+        thirds: dict[int, LinearForm] = {number: LinearForm() for number in self.products}
         for index, form in self.outputs.items():
-            place = tuple(at - c for at in index)
             for number, value in form.items():
-                third[number].append((*place, value))
-        return parts[0], parts[1], list(third.values())
+                thirds[number][index] = value
+        found: list[Entries] = []
+        for forms, base in zip((*sides, list(thirds.values())), self.bases.values(), strict=True):
+            known = self.places if len(found) < 2 else {index: index for index in self.outputs}
+            number = {key: at for at, key in enumerate(known)}
+            table = np.array([(*index, base)[:2] for index in known.values()], dtype=np.int64).reshape(-1, 2) - base
+            places = table[[number[key] for form in forms for key in form]]
+            product = np.repeat(np.arange(len(forms), dtype=np.int64), list(map(len, forms)))
+            values = [value for form in forms for value in form.values()]
+            found.append(Entries(len(forms), product, places[:, 0], places[:, 1], values))
+        return found[0], found[1], found[2]
 
 
 def _is_block(key: Any) -> bool:

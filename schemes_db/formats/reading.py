@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..display import line
-from ..factor import Factor, integer_array
+from ..factor import Factor, IntArray, integer_array
 from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
@@ -23,9 +25,6 @@ from .linear_program import BilinearPrograms
 
 C = "C"
 C_TRANSPOSED = "C^T"
-
-Term = tuple[int, int, Coefficient]
-"""One nonzero of a factor's product: 0-based row and column, and the coefficient."""
 
 
 class UnknownFormatError(SchemeFormatError):
@@ -105,33 +104,72 @@ def refuse_gaussian(scheme: Scheme, format: str) -> None:
         raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
 
 
-Terms = Sequence[Sequence[Term]]
-"""A factor: the terms of every product."""
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The given entries of a factor: of each the product, the row and the column from 0, and the coefficient."""
+
+    rank: int
+    product: IntArray
+    row: IntArray
+    col: IntArray
+    values: Sequence[Coefficient]
+
+    @classmethod
+    def of(cls, products: Sequence[Sequence[tuple[Any, ...]]], width: int = 0) -> Entries:
+        """The entries of products: (row, column, coefficient), or (flat index, coefficient) on a grid of a width."""
+        flat = [term for terms in products for term in terms]
+        *places, values = zip(*flat, strict=True) if flat else ((), (), ())
+        row, *rest = (np.array(part, dtype=np.int64) for part in places)
+        row, col = (row, *rest) if rest else divmod(row, width)
+        product = np.repeat(np.arange(len(products), dtype=np.int64), list(map(len, products)))
+        return cls(len(products), product, row, col, values)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The rows and columns of the smallest grid that holds every entry."""
+        return int(self.row.max(initial=-1)) + 1, int(self.col.max(initial=-1)) + 1
+
+    @property
+    def places(self) -> set[tuple[int, int]]:
+        return set(zip(self.row.tolist(), self.col.tolist(), strict=True))
+
+    @property
+    def inexact(self) -> bool:
+        """True if some coefficient is rounded, or has a power of an infinitesimal."""
+        return Inexact in set(map(type, self.values))
+
+    def transposed(self) -> Entries:
+        return dataclasses.replace(self, row=self.col, col=self.row)
+
+    def flat(self, width: int) -> list[list[tuple[int, Coefficient]]]:
+        """The flat index on a grid of this width and the coefficient of every entry, product by product."""
+        found: list[list[tuple[int, Coefficient]]] = [[] for _ in range(self.rank)]
+        for r, index, value in zip(
+            self.product.tolist(), (self.row * width + self.col).tolist(), self.values, strict=True
+        ):
+            found[r].append((index, value))
+        return found
 
 
-def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
-    """The factor of the terms of every product, over their least common denominator.
+def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
+    """The factor of entries on a grid, over their least common denominator.
 
     Raises:
         SchemeFormatError: a place outside the grid or given twice, a number too large, too many products.
     """
-    rank = len(terms)
+    rank, product = entries.rank, entries.product
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    flat = [term for part in terms for term in part]
-    product = np.repeat(np.arange(rank, dtype=np.int64), [len(part) for part in terms])
-    i, j, given = zip(*flat, strict=True) if flat else ((), (), ())
-    row_of, col_of = np.array(i, dtype=np.int64), np.array(j, dtype=np.int64)
-    inside = (row_of >= 0) & (row_of < rows) & (col_of >= 0) & (col_of < cols)
-    places = np.where(inside, row_of * cols + col_of, -1)
-    numerators, denominator, width = _numerators(given, label)
+    inside = (entries.row >= 0) & (entries.row < rows) & (entries.col >= 0) & (entries.col < cols)
+    places = np.where(inside, entries.row * cols + entries.col, -1)
+    numerators, denominator, width = _numerators(entries.values, label)
     values = integer_array(numerators, denominator)
     values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
         at = int(np.argmin(places))
-        row, col, _ = flat[at]
+        block = f"[{entries.row[at] + 1},{entries.col[at] + 1}]"
         raise SchemeFormatError(
-            f"product {product[at] + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
+            f"product {product[at] + 1}: {label} has block {block}, outside its {rows} x {cols} grid"
         )
     keys = product * (rows * cols) + places
     if not (np.diff(keys) > 0).all() and len(twice := np.flatnonzero(np.diff(np.sort(keys)) == 0)):

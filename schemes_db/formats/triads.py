@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
@@ -23,7 +24,7 @@ from .candidates import reading_of_terms
 from .dense import TextReader
 from .lines import without_block_comments
 from .patterns import pattern
-from .reading import C_TRANSPOSED, Reading, Term
+from .reading import C_TRANSPOSED, Entries, Reading
 from .syntax import Meaning, Parser, Value, described, values
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
@@ -97,9 +98,9 @@ def _reading(format: str, triads: Sequence[Value], target: Target | None, ring: 
     """The reading of products {A, B, C^T}, each of three matrices of the same sizes throughout."""
     if not 0 < len(triads) <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {len(triads)}")
-    a: list[list[Term]] = []
-    b: list[list[Term]] = []
-    c: list[list[Term]] = []
+    a: list[list[Any]] = []
+    b: list[list[Any]] = []
+    c: list[list[Any]] = []
     sizes: tuple[tuple[int, int], ...] = ()
     for r, triad in enumerate(triads):
         matrices = [rows for node in triad if (rows := _matrix(node))] if isinstance(triad, list) else []
@@ -109,7 +110,7 @@ def _reading(format: str, triads: Sequence[Value], target: Target | None, ring: 
         sizes = found
         for factor, rows in zip((a, b, c), matrices, strict=True):
             factor.append([(i, j, value) for i, row in enumerate(rows) for j, value in enumerate(row) if value])
-    return reading_of_terms(format, a, b, c, C_TRANSPOSED, target, ring, sizes)
+    return reading_of_terms(format, list(map(Entries.of, (a, b, c))), C_TRANSPOSED, target, ring, sizes)
 
 
 def _matrix(node: Value) -> list[list[Coefficient]] | None:
