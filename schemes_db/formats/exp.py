@@ -24,7 +24,7 @@ from .dense import on_line
 from .formulas import Formulas
 from .header import parse_header
 from .lines import controlled_lines, statements
-from .naming import Index, label_of, two_indices
+from .naming import Index, letters_of, place_of
 from .patterns import changes_something, pattern
 from .reading import C_TRANSPOSED, Entries, Reading, UnknownFormatError
 from .syntax import Parser
@@ -58,20 +58,20 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     listed = list(_products(text, skipped))
     if not listed:
         raise UnknownFormatError("no products here")
-    places: dict[Any, Index] = {}
+    places: dict[str, Index] = {}
     for line, factors, _, _ in listed:
         with on_line(line):
             for key in (key for factor in factors for key in factor if key not in places):
                 if type(key) is int:
                     raise SchemeFormatError("a product of sums where a sum of blocks belongs")
-                places[key] = two_indices(*key)
-    letters = "xyz" if places and {key[0] for key in places} <= set("xyz") else "abc"
+                places[key] = place_of(key)
+    letters = "xyz" if places and {letters_of(key) for key in places} <= set("xyz") else "abc"
     base = int(all(map(all, places.values())))
     rows: tuple[list[list[Any]], list[list[Any]], list[list[Any]]] = ([], [], [])
     for line, factors, scalar, cyclic in listed:
         terms = []
         for letter, factor in zip(letters, factors, strict=True):
-            if wrong := [label_of(*key) for key in factor if key[0] != letter]:
+            if wrong := [key for key in factor if letters_of(key) != letter]:
                 raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
             scale = scalar if letter in "cz" else 1
             terms.append([(places[key][0] - base, places[key][1] - base, times(x, scale)) for key, x in factor.items()])
@@ -105,8 +105,8 @@ def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearF
             if sign and not _NAMED.fullmatch(name):
                 raise SchemeFormatError(f"{name[:30]!r} before a product is not understood")
             value = Parser(value if sign else shorter, found).whole()
-            for key, scalar in value.items() if isinstance(value, LinearForm) else [((), 1)]:
-                if type(key) is not tuple or not key or key[0] not in found.products:
+            for key, scalar in value.items() if isinstance(value, LinearForm) else [("", 1)]:
+                if type(key) is not tuple:
                     raise SchemeFormatError("expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)")
                 three = [*found.products[key[0]], found.thirds[key[1]]]
                 yield line, three, scalar, symmetric or shorter != statement

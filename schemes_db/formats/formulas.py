@@ -19,10 +19,10 @@ from .account import Account, Equation, is_caseless, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
-from .naming import LETTERS, Index, family, joined, label_of, letters_of, two_indices
+from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of
 from .patterns import pattern
 from .reading import Entries
-from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, rows_of, scaled, words
+from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
 from .syntax import joined as matrix_of
 
 _CALLED = pattern(
@@ -40,7 +40,8 @@ MAX_CHAIN = 60
 class Formulas(Meaning):
     """Products as pairs of forms over blocks, outputs as forms over products, and what was noticed on the way.
 
-    The keys of forms are blocks (letters, index), products (numbers), and products with a third factor (two numbers).
+    The keys of forms are blocks (names in one spelling), products (numbers), and products with a third factor (two
+    numbers).
     """
 
     zero = LinearForm()
@@ -52,6 +53,7 @@ class Formulas(Meaning):
             SchemeFormatError: with the line, where an equation means nothing or a name has no value.
         """
         self.names: dict[str, Value] = {}
+        self.keys: dict[str, Any] = {}
         self.words: dict[str, Value] = {}
         """The values of names without an index: they are looked up by `named` alone, which notes their use."""
 
@@ -89,10 +91,7 @@ class Formulas(Meaning):
         live = self.needed()
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
-        families = {
-            *map(letters_of, (each.name for each in live)),
-            *(letters for letters, index in self.places if index),
-        }
+        families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
         account = Account(families - {""} | {"c"})
         for line, text, equation in listed:
             if equation is None or equation not in live:
@@ -132,13 +131,15 @@ class Formulas(Meaning):
                     return
                 if (value and is_number(value)) or each.name[:1] in ("", "["):
                     raise SchemeFormatError("a bare number where a sum of blocks belongs")
-                form = value or LinearForm()
+                form = value if isinstance(value, LinearForm) else LinearForm()
                 known = self.names if letters_of(each.name) else self.words
                 if each.sign:
                     form = total([known.get(each.name, LinearForm()), scaled(form, each.sign)])
                 elif each.name in known and each.name not in words(text):
                     raise SchemeFormatError(f"{each.name} is set twice")
                 each.value = known[each.name] = form
+                if known is self.names and list(form.values()) == [1] and self.set_by[each.name] == 1:
+                    (self.keys[each.name],) = form
         except SchemeFormatError as error:
             each.fault, each.value = error, None
         finally:
@@ -158,10 +159,10 @@ class Formulas(Meaning):
         if name not in self.names:
             if (unit := unit_in_formulas(name)) is not None:
                 return unit
-            letters, index = family(name)
-            if not letters and name not in LETTERS:
+            if not letters_of(name) and name not in LETTERS:
                 raise SchemeFormatError(f"{name} has no value yet")
-            self.names[name] = LinearForm({(letters or name, index): 1})
+            self.keys[name] = label_of(*family(name)) or name
+            self.names[name] = LinearForm({self.keys[name]: 1})
         return self.names[name]
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
@@ -185,11 +186,11 @@ class Formulas(Meaning):
                 return scaled(value, scalar)
         if not isinstance(left, LinearForm) or not isinstance(right, LinearForm):
             raise NotUnderstoodError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
-        first, second = (next(iter(form), ("", ())) for form in (left, right))
-        if type(first) is int and len(left) == 1 and not self.set_by and _is_block(second):
+        first, second = (next(iter(form), "") for form in (left, right))
+        if type(first) is int and len(left) == 1 and not self.set_by and type(second) is str:
             self.thirds.append(right)
             return LinearForm({(first, len(self.thirds) - 1): left[first]})
-        if not _is_block(first) or not _is_block(second):
+        if type(first) is not str or type(second) is not str:
             raise SchemeFormatError(_NO_PRODUCT if self.set_by else "a product must have three factors, sums of blocks")
         if len(self.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
@@ -221,11 +222,12 @@ class Formulas(Meaning):
     def place_blocks(self) -> None:
         """Find out which blocks are of A and of B, whether they have one running index, and whether from 0."""
         sides = [dict.fromkeys(key for part in self.products.values() for key in part[side]) for side in (0, 1)]
-        if {*sides[0], *sides[1]} == {(letter, ()) for letter in LETTERS}:
-            self.places = {(name, ()): (at % 4 // 2 + 1, at % 2 + 1) for at, name in enumerate(LETTERS)}
+        if {*sides[0], *sides[1]} == set(LETTERS):
+            self.places = {name: (at % 4 // 2 + 1, at % 2 + 1) for at, name in enumerate(LETTERS)}
             return
-        self.flat = any(_is_block(key) and len(key[1]) == 1 for keys in sides for key in keys)
-        operands = self.operands(*({key[0] for key in keys if _is_block(key)} for keys in sides))
+        found = [[family(key) for key in keys if type(key) is str] for keys in sides]
+        self.flat = any(len(index) == 1 for part in found for _, index in part)
+        operands = self.operands(*({letters for letters, _ in part} for part in found))
         for each in self.equations:
             own = letters_of(each.name)
             if own in operands and (letters_of(each.texts[0]) != own or each.texts[0] in self.set_by):
@@ -233,13 +235,13 @@ class Formulas(Meaning):
         for side, keys in enumerate(sides):
             for key in keys:
                 try:
-                    if not _is_block(key):
+                    if type(key) is not str:
                         raise SchemeFormatError(_NO_PRODUCT)
-                    if not key[1] or key[0] not in operands:
-                        raise SchemeFormatError(f"{label_of(*key)} has no value yet")
-                    if key[0] != operands[side]:
+                    if letters_of(key) not in operands:
+                        raise SchemeFormatError(f"{key} has no value yet")
+                    if letters_of(key) != operands[side]:
                         raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
-                    self.places[key] = self.index(*key)
+                    self.places[key] = self.index(key)
                 except SchemeFormatError as error:
                     line = next(self.owners[r].line for r, part in self.products.items() if key in part[side])
                     raise SchemeFormatError(error.message, line=line) from None
@@ -253,18 +255,17 @@ class Formulas(Meaning):
         self.notes.append(f"{found[0]} is read as A, {found[1]} as B")
         return found[0], found[1]
 
-    def index(self, letters: str, index: Index) -> Index:
+    def index(self, name: str) -> Index:
         """An index of one number or two, as all blocks of the file have it."""
-        return joined(index) if self.flat else two_indices(letters, index)
+        return joined(family(name)[1]) if self.flat else place_of(name)
 
     def take_outputs(self, live: list[Equation]) -> None:
         """The outputs: names of the letter c, else a matrix, else names of the only letters that no equation uses."""
-        groups: dict[str, dict[Index, Equation]] = defaultdict(dict)
+        groups: dict[str, dict[str, Equation]] = defaultdict(dict)
         matrices: list[Equation] = []
         for each in live:
             if not isinstance(each.value, list):
-                letters, index = family(each.name)
-                groups[letters][index] = each
+                groups[letters_of(each.name)][each.name] = each
             elif each.name[:1] != "[":
                 matrices.append(each)
             else:
@@ -273,17 +274,20 @@ class Formulas(Meaning):
                     if list(map(len, names)) != list(map(len, each.value)):
                         raise SchemeFormatError("two matrices of unlike sizes are set equal")
                 for named, values in zip(names, each.value, strict=True):
-                    for ((letters, index),), value in zip(named, values, strict=True):
-                        groups[letters][index] = Equation(each.line, label_of(letters, index), [], value=value)
-        fitting = [one for one, members in groups.items() if one and (self.flat or {*map(len, members)} == {2})]
+                    for (name,), value in zip(named, values, strict=True):
+                        groups[letters_of(name)][name] = Equation(each.line, name, [], value=value)
+        indices = {
+            letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters
+        }
+        fitting = [letters for letters, lengths in indices.items() if self.flat or lengths == {2}]
         chosen = sorted({"c", "z"}.intersection(fitting))[:1]
         if not chosen and not any(map(_has_products, matrices)):
             used = {name for each in live for text in each.texts for name in words(text) if name != each.name}
-            chosen = [one for one in fitting if used.isdisjoint(each.name for each in groups[one].values())]
+            chosen = [one for one in fitting if used.isdisjoint(groups[one])]
         if len(chosen) > 1:
             raise SchemeFormatError(f"{' and '.join(chosen)} could all be the outputs; name those c11, c12, ...")
-        for index, each in groups[chosen[0]].items() if chosen else ():
-            self.set_output(self.index(chosen[0], index), each, each.value)
+        for name, each in groups[chosen[0]].items() if chosen else ():
+            self.set_output(self.index(name), each, each.value)
         self.bases["c"] = min((1, *(at for index in self.outputs for at in index)))
         for each in matrices:
             self.take_matrix(each, bool(chosen))
@@ -296,11 +300,10 @@ class Formulas(Meaning):
         width, base = len(each.value[0]), self.bases["c"]
         cells = [cell for row in each.value for cell in row]
         if not _has_products(each):
-            keys = [next(iter(cell)) if list(cell.values()) == [1] else ("", ()) for cell in cells]
-            letters = [key[0] for key in keys]
-            offsets = {tuple(map(int.__sub__, key[1], divmod(at, width))) for at, key in enumerate(keys)}
-            in_place = len(set(letters)) == 1 and (offsets <= {(0, 0)} or offsets <= {(1, 1)} or self.flat)
-            if not in_place and "".join(letters) not in (LETTERS[:4], LETTERS[4:]):
+            names = list(map(name_of, cells))
+            offsets = {tuple(map(int.__sub__, family(name)[1], divmod(at, width))) for at, name in enumerate(names)}
+            in_place = len(set(map(letters_of, names))) == 1 and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
+            if not in_place and "".join(names) not in (LETTERS[:4], LETTERS[4:]):
                 raise SchemeFormatError("a matrix of blocks that stand elsewhere than their names say", line=each.line)
             return
         for at, cell in enumerate(cells):
@@ -312,8 +315,8 @@ class Formulas(Meaning):
     def set_output(self, index: Index, each: Equation, form: LinearForm) -> None:
         for key in form:
             if type(key) is not int:
-                known = not _is_block(key) or key in self.places
-                message = f"{each.name} must be a sum of products" if known else f"{label_of(*key)} has no value yet"
+                known = type(key) is not str or key in self.places
+                message = f"{each.name} must be a sum of products" if known else f"{key} has no value yet"
                 raise SchemeFormatError(message, line=each.line)
         self.outputs[index] = form
 
@@ -334,10 +337,6 @@ class Formulas(Meaning):
             values = [value for form in forms for value in form.values()]
             found.append(Entries(len(forms), product, places[:, 0], places[:, 1], values))
         return found[0], found[1], found[2]
-
-
-def _is_block(key: Any) -> bool:
-    return type(key) is tuple and type(key[0]) is str
 
 
 def _has_products(each: Equation) -> bool:

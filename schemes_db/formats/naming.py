@@ -41,31 +41,24 @@ def letters_of(name: str) -> str:
 
 
 def label_of(letters: str, index: Index) -> str:
-    """A name with this index."""
+    """The one spelling of a name with this index."""
     if len(index) == 2 and max(index) > 9:
         return f"{letters}[{index[0]},{index[1]}]"
     return letters + "".join(map(str, index[:1] if len(index) == 3 else index))
 
 
-def two_indices(letters: str, index: Index) -> Index:
+def place_of(name: str) -> Index:
     """The row and the column of a block.
 
     Raises:
         SchemeFormatError: it has not two indices, or may have.
     """
-    if not letters or len(index) != 2:
-        what = f"is ambiguous; write {letters}[i,j]" if index else "is no name of a block"
-        raise SchemeFormatError(f"block {label_of(letters, index)} {what}")
+    letters, index = family(name)
+    if not letters:
+        raise SchemeFormatError(f"{name[:20]} is not a block")
+    if len(index) != 2:
+        raise SchemeFormatError(f"block {name} is ambiguous; write {letters}[i,j]")
     return index
-
-
-def place_of(name: str) -> Index:
-    """The row and the column of the block of a name.
-
-    Raises:
-        SchemeFormatError: it has not two indices, or may have.
-    """
-    return two_indices(*family(name))
 
 
 def placed(index: str) -> tuple[int, int] | None:

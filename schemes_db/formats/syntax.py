@@ -103,8 +103,8 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
-    names: Mapping[str, Value] = MappingProxyType({})
-    """The values of names that are known, which may be looked up here instead."""
+    keys: Mapping[str, Any] = MappingProxyType({})
+    """The keys of names that stand for one thing, which may be looked up here instead."""
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
@@ -195,17 +195,17 @@ class Parser:
 
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
+        signs, sizes, names = zip(*_TERMS.findall(match.group()), strict=True)
+        keys = list(map(self.meaning.keys.get, names))
         found = LinearForm()
-        names, named = self.meaning.names, self.meaning.named
-        for sign, size, name in _TERMS.findall(match.group()):
-            value = names.get(name)
-            if type(value) is not LinearForm and type(value := named(re.sub(r"\s", "", name))) is not LinearForm:
+        if None not in keys and not any(sizes) and len(set(keys)) == len(keys):
+            found.update(zip(keys, [-1 if sign == "-" else 1 for sign in signs], strict=True))
+        for sign, size, name in zip(signs, sizes, names, strict=True) if not found else ():
+            if type(value := self.meaning.named(re.sub(r"\s", "", name))) is not LinearForm:
                 return None
-            factor = int(size) if size else 1
-            factor = -factor if sign == "-" else factor
+            factor = int(f"{sign}{size or 1}")
             for key, old in value.items():
-                new = factor if old == 1 else times(old, factor)
-                found[key] = plus(found[key], new) if key in found else new
+                found[key] = plus(found.get(key, 0), times(old, factor))
         self.position = match.end()
         self.take()
         return found if all(found.values()) else LinearForm({key: value for key, value in found.items() if value})
