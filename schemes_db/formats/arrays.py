@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -100,13 +100,21 @@ def reading_of_unlabelled(
     target: Target | None = None,
     ring: Ring | None = None,
     notes: tuple[str, ...] = (),
+    documented: tuple[str, str] | None = None,
 ) -> Reading:
     """The reading of three arrays of numbers, by every way that their shapes allow.
+
+    A format that says how they lie has a `documented` convention and, if they are not rows, what products are; the
+    other convention becomes a candidate, too.
 
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
     """
     ways = list(_ways(arrays))
+    if documented is not None:
+        known, lies = documented
+        ways = [way for way in ways if way.label == (f"{way.convention}, {lies}" if lies else way.convention)]
+        ways = [replace(way, label=way.convention) for way in sorted(ways, key=lambda way: way.convention != known)]
     shapes = ", ".join(" x ".join(map(str, array.shape)) for array in arrays)
     if target is not None:
         ways = [way for way in ways if way.shape == target.shape]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...errors import SchemeFormatError
 from ..factor import Factor, IntArray, integer_array
-from ..inexact import Approximation, Coefficient, Inexact, inexact
+from ..inexact import Approximation, Coefficient, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
@@ -106,40 +106,6 @@ def reading_of_rows(
         return approximate(format, listed, _by(documented), chosen, ring, notes)
     sizes = zip(found, (m, k, m), (k, n, n), "UVW", strict=True)
     u, v, w = (factor_of(entries, height, width, label) for entries, height, width, label in sizes)
-    return reading_of_factors(format, u, v, w, documented, chosen, ring, notes)
-
-
-def reading_of_arrays(
-    format: str,
-    arrays: Sequence[npt.NDArray[np.generic]],
-    documented: str,
-    target: Target | None = None,
-    ring: Ring | None = None,
-    notes: tuple[str, ...] = (),
-) -> Reading:
-    """The reading of three arrays (entries, R) of numbers, whose columns are products.
-
-    Raises:
-        SchemeFormatError: shapes that do not fit together, or numbers that are not exact.
-    """
-    if any(array.ndim != 2 for array in arrays) or len({array.shape[1] for array in arrays}) != 1:
-        raise SchemeFormatError("expected three 2-d arrays of one number of columns, one column a product")
-    rank = arrays[0].shape[1]
-    if not 1 <= rank <= MAX_RANK:
-        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    m, k, n = shape_of(*(array.shape[0] for array in arrays))
-    chosen = target_of((m, k, n), target)
-    if not all(is_exact(array) for array in arrays):
-        columns = [
-            [[(i, Inexact.of(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
-            for array in arrays
-        ]
-        return approximate(format, columns, _by(documented), chosen, ring, notes)
-    factors = []
-    for array, grid in zip(arrays, ((m, k), (k, n), (m, n)), strict=True):
-        values, denominator = exact(array.T)
-        factors.append(Factor.from_dense(values.reshape(rank, *grid, *values.shape[2:]), denominator))
-    u, v, w = factors
     return reading_of_factors(format, u, v, w, documented, chosen, ring, notes)
 
 

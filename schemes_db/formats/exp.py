@@ -18,6 +18,7 @@ from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
+from .account import Account
 from .arithmetic import LinearForm, times
 from .candidates import reading_of_terms
 from .dense import on_line
@@ -25,7 +26,7 @@ from .formulas import Formulas
 from .header import parse_header
 from .lines import controlled_lines, statements
 from .naming import Index, letters_of, place_of
-from .patterns import changes_something, pattern
+from .patterns import pattern
 from .reading import C_TRANSPOSED, Entries, Reading, UnknownFormatError
 from .syntax import Parser
 
@@ -91,11 +92,13 @@ def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearF
     rotations; lines of prose are added to `skipped`.
     """
     symmetric, controlled, found = _is_symmetric(text), controlled_lines(text), Formulas()
+    account = Account(set("abcxyz"))
     for line, statement in statements(text):
         with on_line(line):
             if _is_prose(statement):
-                if changes_something(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
+                if not re.search(r"\w", statement):
                     raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose")
+                account.check(line, statement, None)
                 skipped.append(line)
                 continue
             if line in controlled:
@@ -139,8 +142,3 @@ def _is_prose(statement: str) -> bool:
     """Return whether a statement says something in words."""
     words = re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement)))
     return words is not None or not re.search(r"\d", statement)
-
-
-def _mentions(statement: str) -> bool:
-    """Return whether a statement names a block."""
-    return any(block.search(statement) for blocks in _BLOCKS for block in blocks)

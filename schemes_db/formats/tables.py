@@ -12,6 +12,7 @@ from ...errors import SchemeFormatError
 from .arrays import ROLES
 from .candidates import shape_of
 from .dense import on_line
+from .lines import numbered
 from .patterns import CHANGES, pattern
 from .syntax import number
 
@@ -50,7 +51,7 @@ def has_tables(text: str) -> bool:
     if _FORMULA.search(re.sub(r"#[^\n]*", "", text)):
         return False
     try:
-        rows = sum(1 for line in text.splitlines() if _ROW.fullmatch(line))
+        rows = sum(1 for _, line in numbered(text) if _ROW.fullmatch(line))
         groups = _groups(text) if rows >= 3 else []
         lengths = {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines}
         return len(groups) == 3 or len(groups) == len(lengths) == 1 or (rows >= 3 and masks_of(text) is not None)
@@ -73,7 +74,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     found: list[tuple[int | None, list[tuple[int, str]]]] = []
     role: int | None = None
     fresh = True
-    for at, line in enumerate(text.splitlines(), start=1):
+    for at, line in numbered(text):
         plain = line.partition("#")[0] if not _role(line) else line
         if _ROW.fullmatch(plain):
             if fresh:
