@@ -34,18 +34,18 @@ _COMMANDS = tuple(
         (r"\\(?:tag|label|q?quad|[hv]space|ref|eqref|text|mbox|intertext|pagecolor|color|textcolor)\*?\{[^{}]*\}", " "),
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
-        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
         (
             r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?",
             "\u1d40",
         ),
-        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|q?quad|nonumber|notag|limits)\b", " "),
+        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
+        (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-        (r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b", ""),
-        (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
+        (
+            r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox|(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b",
+            "",
+        ),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
-        (r"\\[,;:!> ]", " "),
-        (r"\\[\[\]()]", " "),
     )
 )
 _SIGNS = str.maketrans(
@@ -70,15 +70,11 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Z]) (\d{1,3})(?=\s*[-+*()=A-Z,.;]|\s*$)", r"\1\2"),  # A 11, as PDFs give it
         (r"\(?([A-Za-z])\s?\u1d40\s*\)?_(?:\{\s*)?(\d)\s*,?\s*(\d)(?:\s*\})?", r"\1[\3,\2]"),  # C^T_{12}
         ("\u1d40", "'"),
-        (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
-        (rf"{_LETTERS}\^\{{\(\s*(\d+)\s*\)\}}", r"\1_\2"),  # M^{(1)}
-        (rf"{_LETTERS}\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)(?:\s*[,;]\s*|\s+)(\d+)\s*\}}", r"\1[\2,\3]"),
+        (rf"{_LETTERS}(?:\s*_\s*\{{\s*(\d+)\s*\}}|\^\{{\(\s*(\d+)\s*\)\}})", r"\1_\2\3"),  # M_{1}, M^{(1)}
+        (rf"{_LETTERS}(?:\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]|_(\d+)\s*,\s*(\d+))", r"\1[\2\4,\3\5]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
-        (rf"{_LETTERS}_(\d+)\s*,\s*(\d+)", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\[\s*(\d+)\s*\]", r"\1_\2"),
+        (rf"{_LETTERS}(?:\(\s*(\d+)\s*\)(?=\s*:?=)|\[\s*(\d+)\s*\])", r"\1_\2\3"),
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
@@ -108,9 +104,6 @@ _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
-_FACTORS_ROW = pattern(
-    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
-)
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>[pbvB]?matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
@@ -301,11 +294,6 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
-    if plain.lstrip()[:1] == "|" and "=" in plain:
-        plain = _only_cell(plain)
-    if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
-        name, left, right = row.group(1), row.group(3), row.group(4)
-        plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part
@@ -315,12 +303,6 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         if part:
             found.append(part)
     return tuple(found)
-
-
-def _only_cell(line: str) -> str:
-    """The one cell of a table's row that is an equation, if no other names a block."""
-    cells = [cell for cell in line.strip().strip("|").split("|") if "=" in cell or re.search(r"[A-Za-z]_?\d", cell)]
-    return cells[0] if len(cells) == 1 else line
 
 
 def _without_echo(match: re.Match[str]) -> str:

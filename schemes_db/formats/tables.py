@@ -19,6 +19,7 @@ from .syntax import number
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
 _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
+_INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
@@ -51,10 +52,11 @@ def has_tables(text: str) -> bool:
     if _FORMULA.search(re.sub(r"#[^\n]*", "", text)):
         return False
     try:
-        rows = sum(1 for _, line in numbered(text) if _ROW.fullmatch(line))
-        groups = _groups(text) if rows >= 3 else []
-        lengths = {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines}
-        return len(groups) == 3 or len(groups) == len(lengths) == 1 or (rows >= 3 and masks_of(text) is not None)
+        groups = _groups(text)
+        lengths = (
+            {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
+        )
+        return len(groups) == 3 or len(lengths) == 1 or (bool(groups) and masks_of(text) is not None)
     except SchemeFormatError:
         return True
 
@@ -76,7 +78,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     fresh = True
     for at, line in numbered(text):
         plain = line.partition("#")[0] if not _role(line) else line
-        if _ROW.fullmatch(plain):
+        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain):
             if fresh:
                 found.append((role, []))
                 fresh = False
@@ -97,6 +99,8 @@ def table_count(text: str) -> int:
 
 
 def _numbers(at: int, line: str) -> list[Any]:
+    if _INTEGERS.fullmatch(line):
+        return list(map(int, line.split()))
     with on_line(at):
         return [number(word) for word in _NUMBER.findall(line)]
 
@@ -118,11 +122,11 @@ def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
     Raises:
         SchemeFormatError: the sizes can't be told.
     """
+    if not _GF2.search(text):
+        return None
     lines = [line.split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
-    if (
-        not _GF2.search(text)
-        or len(lines) < 2
-        or not all(word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line)
+    if len(lines) < 2 or not all(
+        word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line
     ):
         return None
     count = int(lines.pop(0)[0]) if len(lines[0]) == 1 else len(lines)
