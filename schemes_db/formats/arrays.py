@@ -234,9 +234,10 @@ def as_array(rows: Any) -> Array | None:
         flat = [item for part in flat for item in part]
         if len(flat) > MAX_ENTRIES:
             raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
-    if any(isinstance(item, list | dict | str) or item is None for item in flat):
+    kinds = set(map(type, flat))
+    if any(kind is type(None) or issubclass(kind, list | dict | str) for kind in kinds):
         return None
-    if all(type(item) is int and abs(item) < 1 << 62 for item in flat):
+    if kinds == {int} and min(flat) > -(1 << 62) and max(flat) < 1 << 62:
         return np.array(flat, dtype=np.int64).reshape(shape)
     array = np.empty(len(flat), dtype=object)
     array[:] = flat

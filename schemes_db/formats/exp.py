@@ -12,14 +12,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
 from .account import Account
-from .arithmetic import LinearForm, times
+from .arithmetic import LinearForm
 from .candidates import reading_of_terms
 from .dense import on_line
 from .formulas import Formulas
@@ -28,7 +26,7 @@ from .lines import controlled_lines, statements
 from .naming import Index, letters_of, place_of
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Entries, Reading, UnknownFormatError
-from .syntax import Parser
+from .syntax import Parser, scaled
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -37,6 +35,7 @@ CONVENTION = C_TRANSPOSED
 _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
+_WORD = pattern(r"[A-Za-z]{3}")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
@@ -60,7 +59,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if not listed:
         raise UnknownFormatError("no products here")
     places: dict[str, Index] = {}
-    for line, factors, _, _ in listed:
+    for line, factors, _ in listed:
         with on_line(line):
             for key in (key for factor in factors for key in factor if key not in places):
                 if type(key) is int:
@@ -68,18 +67,18 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
                 places[key] = place_of(key)
     letters = "xyz" if places and {letters_of(key) for key in places} <= set("xyz") else "abc"
     base = int(all(map(all, places.values())))
-    rows: tuple[list[list[Any]], list[list[Any]], list[list[Any]]] = ([], [], [])
-    for line, factors, scalar, cyclic in listed:
-        terms = []
-        for letter, factor in zip(letters, factors, strict=True):
-            if wrong := [key for key in factor if letters_of(key) != letter]:
-                raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
-            scale = scalar if letter in "cz" else 1
-            terms.append([(places[key][0] - base, places[key][1] - base, times(x, scale)) for key, x in factor.items()])
-        for turn in range(3 if cyclic and not terms[0] == terms[1] == terms[2] else 1):
+    own = [{key for key in places if letters_of(key) == letter} for letter in letters]
+    forms: list[list[LinearForm]] = [[], [], []]
+    for line, factors, cyclic in listed:
+        for letter, keys, factor in zip(letters, own, factors, strict=True):
+            if wrong := factor.keys() - keys:
+                raise SchemeFormatError(f"{min(wrong)} is not a block of {letter.upper()}", line=line)
+        alike = cyclic and [{places[key]: x for key, x in factor.items()} for factor in factors]
+        for turn in range(3 if alike and not alike[0] == alike[1] == alike[2] else 1):
             for slot in range(3):
-                rows[slot].append(terms[(slot + turn) % 3])
-    reading = reading_of_terms(NAME, list(map(Entries.of, rows)), CONVENTION, target, ring)
+                forms[slot].append(factors[(slot + turn) % 3])
+    entries = [Entries.of_forms(part, places, base) for part in forms]
+    reading = reading_of_terms(NAME, entries, CONVENTION, target, ring)
     rotated = sum(cyclic for *_, cyclic in listed)
     notes = [] if base else ["indices count from 0"]
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
@@ -87,9 +86,10 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
 
 
-def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearForm], Coefficient, bool]]:
-    """Every product of a text: its line, its three factors, the number before it, and whether it stands for its
-    rotations; lines of prose are added to `skipped`.
+def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearForm], bool]]:
+    """Every product of a text: its line, its three factors, and whether it stands for its rotations.
+
+    Lines of prose are added to `skipped`.
     """
     symmetric, controlled, found = _is_symmetric(text), controlled_lines(text), Formulas()
     account = Account(set("abcxyz"))
@@ -111,8 +111,8 @@ def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearF
             for key, scalar in value.items() if isinstance(value, LinearForm) else [("", 1)]:
                 if type(key) is not tuple:
                     raise SchemeFormatError("expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)")
-                three = [*found.products[key[0]], found.thirds[key[1]]]
-                yield line, three, scalar, symmetric or shorter != statement
+                three = [*found.products[key[0]], scaled(found.thirds[key[1]], scalar)]
+                yield line, three, symmetric or shorter != statement
 
 
 def _is_symmetric(text: str) -> bool:
@@ -140,5 +140,5 @@ def _shortened(statement: str) -> str:
 
 def _is_prose(statement: str) -> bool:
     """Return whether a statement says something in words."""
-    words = re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement)))
+    words = _WORD.search(statement) and _WORD.search(_EPSILON.sub("", _shortened(statement)))
     return words is not None or not re.search(r"\d", statement)

@@ -11,8 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 from typing import Any
 
-import numpy as np
-
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
 from .account import Account, Equation, is_caseless, split_equation
@@ -327,16 +325,10 @@ class Formulas(Meaning):
         for index, form in self.outputs.items():
             for number, value in form.items():
                 thirds[number][index] = value
-        found: list[Entries] = []
-        for forms, base in zip((*sides, list(thirds.values())), self.bases.values(), strict=True):
-            known = self.places if len(found) < 2 else {index: index for index in self.outputs}
-            number = {key: at for at, key in enumerate(known)}
-            table = np.array([(*index, base)[:2] for index in known.values()], dtype=np.int64).reshape(-1, 2) - base
-            places = table[[number[key] for form in forms for key in form]]
-            product = np.repeat(np.arange(len(forms), dtype=np.int64), list(map(len, forms)))
-            values = [value for form in forms for value in form.values()]
-            found.append(Entries(len(forms), product, places[:, 0], places[:, 1], values))
-        return found[0], found[1], found[2]
+        a, b, c = self.bases.values()
+        own = {index: index for index in self.outputs}
+        left, right = Entries.of_forms(sides[0], self.places, a), Entries.of_forms(sides[1], self.places, b)
+        return left, right, Entries.of_forms(list(thirds.values()), own, c)
 
 
 def _has_products(each: Equation) -> bool:

@@ -58,10 +58,8 @@ def _parse(text: str, target: Target | None = None, ring: Ring | None = None) ->
         return [_modulo_2(*masks, target, ring)]
     value = _whole(body)
     found: Bindings | None = None
-    if value is None and (factors := three_tables(body)) is not None:
-        tables = [array for part in factors if (array := as_array(part)) is not None]
-        if len(tables) != 3:
-            raise SchemeFormatError("tables with rows of unlike lengths")
+    bare = value is None and not re.search(r"[\[({]", body)
+    if bare and (tables := three_tables(body)):
         return [reading_of_unlabelled("arrays", tables, target, ring)]
     if value is None:
         found = read_bindings(body)
@@ -75,6 +73,8 @@ def _parse(text: str, target: Target | None = None, ring: Ring | None = None) ->
         if written:
             readings = equations.parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
+    if not bare and (tables := three_tables(body)):
+        return [reading_of_unlabelled("arrays", tables, target, ring)]
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,17 @@ class Entries:
         row, col = (row, *rest) if rest else divmod(row, width)
         product = np.repeat(np.arange(len(products), dtype=np.int64), list(map(len, products)))
         return cls(len(products), product, row, col, values)
+
+    @classmethod
+    def of_forms(
+        cls, forms: Sequence[Mapping[Any, Coefficient]], places: Mapping[Any, tuple[int, ...]], base: int
+    ) -> Entries:
+        """The entries of forms, by the place of each key, counted from a base; the column of a running index is 0."""
+        number = {key: at for at, key in enumerate(places)}
+        table = np.array([(*index, base)[:2] for index in places.values()], dtype=np.int64).reshape(-1, 2) - base
+        found = table[[number[key] for form in forms for key in form]]
+        product = np.repeat(np.arange(len(forms), dtype=np.int64), list(map(len, forms)))
+        return cls(len(forms), product, found[:, 0], found[:, 1], [value for form in forms for value in form.values()])
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -195,13 +195,13 @@ class Parser:
 
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
-        signs, sizes, names = zip(*_TERMS.findall(match.group()), strict=True)
-        keys = list(map(self.meaning.keys.get, names))
-        found = LinearForm()
-        if None not in keys and not any(sizes) and len(set(keys)) == len(keys):
-            found.update(zip(keys, [-1 if sign == "-" else 1 for sign in signs], strict=True))
-        for sign, size, name in zip(signs, sizes, names, strict=True) if not found else ():
-            if type(value := self.meaning.named(re.sub(r"\s", "", name))) is not LinearForm:
+        found, text = LinearForm(), "".join(match.group().split())
+        terms = text.replace("-", " -").replace("+", " ").split() if "*" not in text else ["*"]
+        keys = [self.meaning.keys.get(term.removeprefix("-")) for term in terms]
+        if None not in keys and len(set(keys)) == len(keys):
+            found.update(zip(keys, [-1 if term[0] == "-" else 1 for term in terms], strict=True))
+        for sign, size, name in _TERMS.findall(text) if not found else ():
+            if type(value := self.meaning.named(name)) is not LinearForm:
                 return None
             factor = int(f"{sign}{size or 1}")
             for key, old in value.items():

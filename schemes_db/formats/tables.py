@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from ...errors import SchemeFormatError
-from .arrays import ROLES
+from .arrays import ROLES, Array, as_array
 from .candidates import shape_of
 from .dense import on_line
 from .lines import numbered
@@ -105,15 +105,23 @@ def _numbers(at: int, line: str) -> list[Any]:
         return [number(word) for word in _NUMBER.findall(line)]
 
 
-def three_tables(text: str) -> list[Any] | None:
-    """Three tables of numbers, each below a heading that names its factor, or in the order U, V, W."""
+def three_tables(text: str) -> list[Array] | None:
+    """Three tables of numbers, each below a heading that names its factor, or in the order U, V, W.
+
+    Raises:
+        SchemeFormatError: rows of one have unlike lengths.
+    """
     groups = _groups(text)
     if len(groups) != 3:
         return None
     roles = [role for role, _ in groups]
     if sorted(role for role in roles if role is not None) == [0, 1, 2]:
         groups = sorted(groups, key=lambda group: group[0] or 0)
-    return [[_numbers(at, line) for at, line in lines] for _, lines in groups]
+    tables = [as_array([_numbers(at, line) for at, line in lines]) for _, lines in groups]
+    found = [table for table in tables if table is not None]
+    if len(found) != 3:
+        raise SchemeFormatError("tables with rows of unlike lengths")
+    return found
 
 
 def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
