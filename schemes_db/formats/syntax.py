@@ -278,6 +278,10 @@ class Parser:
             self.position = rows.end()
             self.take()
             return (Braces if token == "{" else list)(json.loads(rows.group().translate(_AS_JSON)))
+        plain = _SUM.match(self.text, self.position) if token == "(" else None
+        if plain and self.text.startswith(")", plain.end()) and (form := self.sum(plain)) is not None:
+            self.take()
+            return form
         if kind == "symbol" and token in _CLOSERS:
             return self.bracketed()
         raise self.unexpected("a block, a number or '('")
