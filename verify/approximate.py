@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..errors import LcmaError, SchemeFormatError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.display import line
-from ..schemes_db.formats.reading import factor_of, ring_of
+from ..schemes_db.formats.reading import Entries, factor_of, ring_of
 from ..schemes_db.gaussian import Gaussian, Number
 from ..schemes_db.inexact import Approximation, Inexact, Row
 from .exact import check_exact
@@ -209,7 +209,7 @@ def _rounded(one: Approximation, grid: int) -> Scheme | None:
     m, k, n = one.target.shape
     try:
         u, v, w = (
-            factor_of([_terms(row, cols, grid) for row in factor], rows, cols, label)
+            factor_of(Entries.of([_terms(row, cols, grid) for row in factor]), rows, cols, label)
             for factor, rows, cols, label in zip(one.factors, (m, k, m), (k, n, n), "UVW", strict=True)
         )
         return Scheme(one.target, u, v, w, one.ring or ring_of((u, v, w)))

@@ -13,7 +13,7 @@ import time
 from ..arguments import need
 from ..errors import SchemeFormatError, VerificationError
 from ..schemes_db import Kind, Program, Proof, Scheme
-from ..schemes_db.formats.reading import factor_of
+from ..schemes_db.formats.reading import Entries, factor_of
 from ..schemes_db.gaussian import MAX_BITS, bits
 from ..schemes_db.program import Coefficient, Load, Product, Store, Terms
 from .exact import check_exact
@@ -80,9 +80,7 @@ def scheme_of(program: Program) -> Scheme:
     m, k, n = target.shape
     columns = [left for left, _ in sides], [right for _, right in sides], by_product
     u, v, w = (
-        factor_of(
-            [[(*divmod(block, cols), value) for block, value in form.items()] for form in forms], rows, cols, name
-        )
+        factor_of(Entries.of([list(form.items()) for form in forms], cols), rows, cols, name)
         for forms, (rows, cols), name in zip(columns, ((m, k), (k, n), (m, n)), "UVW", strict=True)
     )
     return Scheme(target, u, v, w, program.ring)

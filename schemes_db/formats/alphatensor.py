@@ -14,7 +14,8 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from .archive import ZIP_MAGIC, Archive
-from .candidates import reading_of_arrays, shape_of, target_of
+from .arrays import reading_of_unlabelled
+from .candidates import shape_of, target_of
 from .reading import C_TRANSPOSED, Reading
 
 NAME = "alphatensor"
@@ -55,7 +56,8 @@ def parse(
         if shape_of(*(part.shape[0] for part in arrays)) != (m, k, n):
             raise SchemeFormatError(f"array {key!r} does not have the entries of its sizes")
         chosen = target_of((m, k, n), target)
-        readings.append(reading_of_arrays(NAME, arrays, CONVENTION, chosen, ring, (f"key {key}",)))
+        documented = CONVENTION, "products as columns"
+        readings.append(reading_of_unlabelled(NAME, arrays, chosen, ring, (f"key {key}",), documented))
     if not readings:
         raise SchemeFormatError("no scheme of that target in the archive" if target else "an empty archive")
     return readings

@@ -20,6 +20,7 @@ FAST = 1 << 62
 MAX_DIGITS = 1_000
 """Digits of one number: few enough to be cheap."""
 
+_NUMBERS = frozenset((int, Fraction, Gaussian, Inexact))
 IMAGINARY_UNIT = Gaussian(Fraction(0), Fraction(1))
 
 
@@ -32,7 +33,7 @@ class Products(LinearForm):
 
 
 def is_number(value: object) -> TypeGuard[Coefficient]:
-    return isinstance(value, int | Fraction | Gaussian | Inexact)
+    return type(value) in _NUMBERS
 
 
 def total(parts: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -20,8 +20,8 @@ from ..inexact import Inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
-from .candidates import any_inexact, approximate, exact, is_exact, shape_of, target_of
-from .reading import C_TRANSPOSED, C, Reading, factor_of, ring_of
+from .candidates import approximate, exact, is_exact, shape_of, target_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
 
 Array = npt.NDArray[Any]
 
@@ -100,13 +100,21 @@ def reading_of_unlabelled(
     target: Target | None = None,
     ring: Ring | None = None,
     notes: tuple[str, ...] = (),
+    documented: tuple[str, str] | None = None,
 ) -> Reading:
     """The reading of three arrays of numbers, by every way that their shapes allow.
+
+    A format that says how they lie has a `documented` convention and, if they are not rows, what products are; the
+    other convention becomes a candidate, too.
 
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
     """
     ways = list(_ways(arrays))
+    if documented is not None:
+        known, lies = documented
+        ways = [way for way in ways if way.label == (f"{way.convention}, {lies}" if lies else way.convention)]
+        ways = [replace(way, label=way.convention) for way in sorted(ways, key=lambda way: way.convention != known)]
     shapes = ", ".join(" x ".join(map(str, array.shape)) for array in arrays)
     if target is not None:
         ways = [way for way in ways if way.shape == target.shape]
@@ -189,7 +197,7 @@ def _grids(arrays: Sequence[Array], lies: str) -> Iterable[_Way]:
 
 def _exact(array: Array) -> bool:
     if array.dtype.kind == "O":
-        return not any_inexact(array.ravel().tolist())
+        return Inexact not in set(map(type, array.ravel().tolist()))
     return is_exact(array)
 
 
@@ -205,8 +213,7 @@ def _factor(array: Array, label: str) -> Factor:
         values, denominator = exact(array)
         return Factor.from_dense(values, denominator)
     _, rows, cols = array.shape
-    terms = [[(*divmod(i, cols), x) for i, x in enumerate(row) if x] for row in array.reshape(len(array), -1).tolist()]
-    return factor_of(terms, rows, cols, label)
+    return factor_of(Entries.of(_rows(array), cols), rows, cols, label)
 
 
 def as_array(rows: Any) -> Array | None:
@@ -227,9 +234,10 @@ def as_array(rows: Any) -> Array | None:
         flat = [item for part in flat for item in part]
         if len(flat) > MAX_ENTRIES:
             raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
-    if any(isinstance(item, list | dict | str) or item is None for item in flat):
+    kinds = set(map(type, flat))
+    if any(kind is type(None) or issubclass(kind, list | dict | str) for kind in kinds):
         return None
-    if all(type(item) is int and abs(item) < 1 << 62 for item in flat):
+    if kinds == {int} and min(flat) > -(1 << 62) and max(flat) < 1 << 62:
         return np.array(flat, dtype=np.int64).reshape(shape)
     array = np.empty(len(flat), dtype=object)
     array[:] = flat

@@ -85,8 +85,6 @@ class Bindings(Meaning):
             return _number(name, [number_in(one, name) for one in arguments])
         if name == ".astype" and len(arguments) == 2:
             dtype = name_of(arguments.pop()) or "?"
-        elif isinstance(arguments[0], str):
-            return _joined_text(arguments[0])
         sizes = [one for one in arguments if isinstance(one, int)]
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         if name.endswith("transpose") and len(arguments) == 1:
@@ -200,14 +198,6 @@ def _number(name: str, numbers: list[Coefficient]) -> Coefficient:
         raise NotUnderstoodError(f"{name}(...) is not understood")
     first, second = (*numbers, 0 if name == "complex" else 1)[:2]
     return plus(first, times(second, IMAGINARY_UNIT)) if name == "complex" else times(first, inverse(second))
-
-
-def _joined_text(text: str) -> Value:
-    """The matrix of a text such as '1 0; 0 1'."""
-    value = Parser(f"[{text}]").whole() if re.fullmatch(r"[-+\d\s.,;/]*", text) else None
-    if not isinstance(value, np.ndarray):
-        raise NotUnderstoodError("a text that is no matrix")
-    return value
 
 
 def _reshaped(value: Value, sizes: list[Any]) -> Array:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from ...errors import SchemeFormatError
 from ..factor import Factor, IntArray, integer_array
-from ..inexact import Approximation, Coefficient, Inexact, inexact
+from ..inexact import Approximation, Coefficient, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .arithmetic import MAX_BINARY_PLACES
-from .reading import C_TRANSPOSED, C, Reading, Terms, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
 
 Shape = tuple[int, int, int]
 Row = Iterable[tuple[int, Coefficient]]
@@ -100,55 +100,18 @@ def reading_of_rows(
     """
     chosen = target_of(shape, target)
     m, k, n = chosen.shape
-    listed = tuple([list(row) for row in part] for part in rows)
-    if any_inexact(value for part in listed for row in part for _, value in row):
+    found = [Entries.of([list(row) for row in part], width) for part, width in zip(rows, (k, n, n), strict=True)]
+    if any(entries.inexact for entries in found):
+        listed = [entries.flat(width) for entries, width in zip(found, (k, n, n), strict=True)]
         return approximate(format, listed, _by(documented), chosen, ring, notes)
-    u, v, w = (
-        factor_of([[(*divmod(index, width), value) for index, value in row] for row in part], height, width, label)
-        for part, height, width, label in zip(listed, (m, k, m), (k, n, n), "UVW", strict=True)
-    )
-    return reading_of_factors(format, u, v, w, documented, chosen, ring, notes)
-
-
-def reading_of_arrays(
-    format: str,
-    arrays: Sequence[npt.NDArray[np.generic]],
-    documented: str,
-    target: Target | None = None,
-    ring: Ring | None = None,
-    notes: tuple[str, ...] = (),
-) -> Reading:
-    """The reading of three arrays (entries, R) of numbers, whose columns are products.
-
-    Raises:
-        SchemeFormatError: shapes that do not fit together, or numbers that are not exact.
-    """
-    if any(array.ndim != 2 for array in arrays) or len({array.shape[1] for array in arrays}) != 1:
-        raise SchemeFormatError("expected three 2-d arrays of one number of columns, one column a product")
-    rank = arrays[0].shape[1]
-    if not 1 <= rank <= MAX_RANK:
-        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    m, k, n = shape_of(*(array.shape[0] for array in arrays))
-    chosen = target_of((m, k, n), target)
-    if not all(is_exact(array) for array in arrays):
-        columns = [
-            [[(i, Inexact.of(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
-            for array in arrays
-        ]
-        return approximate(format, columns, _by(documented), chosen, ring, notes)
-    factors = []
-    for array, grid in zip(arrays, ((m, k), (k, n), (m, n)), strict=True):
-        values, denominator = exact(array.T)
-        factors.append(Factor.from_dense(values.reshape(rank, *grid, *values.shape[2:]), denominator))
-    u, v, w = factors
+    sizes = zip(found, (m, k, m), (k, n, n), "UVW", strict=True)
+    u, v, w = (factor_of(entries, height, width, label) for entries, height, width, label in sizes)
     return reading_of_factors(format, u, v, w, documented, chosen, ring, notes)
 
 
 def reading_of_terms(
     format: str,
-    a: Terms,
-    b: Terms,
-    c: Terms,
+    factors: Sequence[Entries],
     documented: str,
     target: Target | None = None,
     ring: Ring | None = None,
@@ -162,8 +125,8 @@ def reading_of_terms(
     Raises:
         SchemeFormatError: by no convention do the sizes fit together, or fit the target.
     """
-    found = sizes or tuple(extent_of(factor) for factor in (a, b, c))
-    (m, inner), (other, n), third = found
+    a, b, c = factors
+    (m, inner), (other, n), third = sizes or (a.extent, b.extent, c.extent)
     k = max(inner, other)
     if sizes and inner != other:
         raise SchemeFormatError(f"A is {m} x {inner} but B is {other} x {n}")
@@ -171,7 +134,7 @@ def reading_of_terms(
         target_of((m, k, n), target)
     candidates: list[tuple[str, Scheme]] = []
     approximations: tuple[tuple[str, Approximation], ...] = ()
-    rounded = has_inexact((a, b, c))
+    rounded = a.inexact or b.inexact or c.inexact
     failure = SchemeFormatError(
         f"A is {m} x {k} and B is {k} x {n}, but the third factor has {third[0]} x {third[1]} blocks"
     )
@@ -186,7 +149,8 @@ def reading_of_terms(
             continue
         if rounded:
             widths = (shape.k, shape.n, shape.m if flipped else shape.n)
-            found_here = approximate(format, flat_rows((a, b, c), widths), (convention,), shape, ring)
+            rows = [entries.flat(width) for entries, width in zip((a, b, c), widths, strict=True)]
+            found_here = approximate(format, rows, (convention,), shape, ring)
             approximations += found_here.approximations
             continue
         try:
@@ -206,28 +170,6 @@ def reading_of_terms(
 def _by(documented: str) -> list[str]:
     """Both conventions, the documented one first."""
     return sorted((C, C_TRANSPOSED), key=lambda name: name != documented)
-
-
-def any_inexact(values: Iterable[Coefficient]) -> bool:
-    return Inexact in set(map(type, values))
-
-
-def has_inexact(factors: Iterable[Terms]) -> bool:
-    """Return whether some coefficient is rounded, or has a power of an infinitesimal."""
-    return any_inexact(value for factor in factors for terms in factor for _, _, value in terms)
-
-
-def transposed(factor: Terms) -> Terms:
-    """A factor with rows and columns exchanged."""
-    return [[(col, row, value) for row, col, value in terms] for terms in factor]
-
-
-def flat_rows(factors: Sequence[Terms], widths: Sequence[int]) -> list[list[list[tuple[int, Coefficient]]]]:
-    """Factors given by row and column, product by product with flat indices on grids of these widths."""
-    return [
-        [[(row * width + col, value) for row, col, value in terms] for terms in factor]
-        for factor, width in zip(factors, widths, strict=True)
-    ]
 
 
 def approximate(
@@ -258,12 +200,6 @@ def approximate(
             factors[2] = tuple(tuple((i % m * n + i // m, x) for i, x in row) for row in factors[2])
         found.append((convention, Approximation(target, (factors[0], factors[1], factors[2]), ring)))
     return Reading(format, (), None, notes, approximations=tuple(found))
-
-
-def extent_of(factor: Terms) -> tuple[int, int]:
-    """The rows and columns of the smallest grid that holds every block of a factor."""
-    places = {(row, col) for terms in factor for row, col, _ in terms}
-    return max((row + 1 for row, _ in places), default=0), max((col + 1 for _, col in places), default=0)
 
 
 def is_exact(array: npt.NDArray[np.generic]) -> bool:

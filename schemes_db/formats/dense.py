@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
@@ -14,6 +17,7 @@ from ..inexact import Coefficient
 from ..ring import Z2, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
+from .arrays import Array, as_array, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
 from .patterns import pattern
 from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
@@ -21,9 +25,6 @@ from .syntax import number
 
 Line = tuple[int, list[str]]
 """The number of a line and its words."""
-
-Rows = list[list[tuple[int, Coefficient]]]
-"""The nonzero entries of every product of a factor."""
 
 _COUNT = pattern(r"(?a)\d{1,7}")
 _INTEGER = pattern(r"(?a)-?\d{1,20}")
@@ -60,20 +61,12 @@ def _words(text: str) -> list[Line]:
     return [(at, words) for at, words in lines if words]
 
 
-def _row(words: Sequence[str], size: int, line: int) -> list[tuple[int, Coefficient]]:
-    """The nonzero entries of a line of so many numbers."""
+def _row(words: Sequence[str], size: int, line: int) -> list[Coefficient]:
+    """A line of so many numbers."""
     with on_line(line):
         if len(words) != size:
             raise SchemeFormatError(f"{len(words)} numbers, where {size} entries belong")
-        return [(index, number(word)) for index, word in enumerate(words) if word != "0"]
-
-
-def _by_products(rank: int, entries: Iterable[tuple[int, int, Coefficient]]) -> Rows:
-    """A factor of so many products, of (index, product, value) entries."""
-    products: Rows = [[] for _ in range(rank)]
-    for index, r, value in entries:
-        products[r].append((index, value))
-    return products
+        return list(map(number, words))
 
 
 def _blocks(text: str) -> list[list[Line]]:
@@ -93,11 +86,8 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
     if len(blocks) != 3:
         raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
     rank = len(blocks[0][0][1])
-    u, v, w = (
-        _by_products(rank, ((at, r, x) for at, (line, words) in enumerate(block) for r, x in _row(words, rank, line)))
-        for block in blocks
-    )
-    return [reading_of_rows("fast-matmul", (u, v, w), shape_of(*map(len, blocks)), C, target, ring)]
+    arrays = [_array([_row(words, rank, line) for line, words in block]) for block in blocks]
+    return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), (C, "products as columns"))]
 
 
 def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -109,7 +99,7 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if header is None:
         raise SchemeFormatError("expected a header such as Bini 2 2 2 7")
     m, k, n, rank = map(int, header.groups())
-    if rank > MAX_RANK:
+    if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     if ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
         ring = Z2
@@ -124,8 +114,8 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     ]
     if len(rows) != rank:
         raise SchemeFormatError(f"{len(rows)} products, where the header says {rank}")
-    w, u, v = map(list, zip(*rows, strict=True))
-    return [reading_of_rows("bini", (u, v, w), (m, k, n), C, target, ring)]
+    w, u, v = (_array(list(part)) for part in zip(*rows, strict=True))
+    return [reading_of_unlabelled("bini", [u, v, w], target, ring, (), (C, ""))]
 
 
 def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -143,24 +133,29 @@ def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None)
             raise SchemeFormatError(f"expected four sizes: n1 n2 n3 m, with m from 1 to {MAX_RANK}", line=line)
         m, k, n, rank = head
         rest += [(line, [])] * (3 - len(rest))
-        u, v, w = (_factor(*part, rank, size) for part, size in zip(rest, (m * k, k * n, m * n), strict=True))
-        readings.append(reading_of_rows("fmm-text", (u, v, w), (m, k, n), C_TRANSPOSED, target, ring))
+        arrays = [_rows(*part, rank, size) for part, size in zip(rest, (m * k, k * n, m * n), strict=True)]
+        readings.append(reading_of_unlabelled("fmm-text", arrays, target, ring, (), (C_TRANSPOSED, "")))
     if not readings or (count is not None and count != len(readings)):
         raise SchemeFormatError(f"{len(readings)} schemes, where the first line says {count or 'n1 n2 n3 m'}")
     return readings
 
 
-def _factor(line: int, words: list[int], rank: int, entries: int) -> Rows:
+def _rows(line: int, words: list[int], rank: int, entries: int) -> Array:
     numbers: Sequence[Number] = words
     with on_line(line):
-        if len(words) == 2 * rank * entries and entries:
+        if len(words) == 2 * rank * entries:
             if 0 in words[1::2]:
                 raise SchemeFormatError("a denominator is 0")
             numbers = [Fraction(p, q) for p, q in zip(words[::2], words[1::2], strict=True)]
-        if len(numbers) != rank * entries or not entries:
+        if len(numbers) != rank * entries:
             wanted = f"{rank} rows of {entries} entries make {rank * entries}"
             raise SchemeFormatError(f"a line of {len(words)} numbers, where {wanted}")
-    return _by_products(rank, ((at % entries, at // entries, value) for at, value in enumerate(numbers) if value))
+    return _array([numbers[at : at + entries] for at in range(0, len(numbers), entries or 1)])
+
+
+def _array(rows: list[Any]) -> Array:
+    found = as_array(rows)
+    return np.empty((0, 0)) if found is None else found
 
 
 def _integer(word: str, line: int) -> int:
@@ -218,8 +213,11 @@ def _sparse_reading(
         )
     if rank > len(left):
         raise SchemeFormatError(f"{rank} products, but only {len(left)} entries in L")
-    u, v = (_by_products(rank, ((col, row, value) for row, col, value in part)) for part in (left, right))
-    return reading_of_rows("sms", (u, v, _by_products(rank, outputs)), shape_of(a, b, c), C, target, ring)
+    rows: list[list[list[tuple[int, Number]]]] = [[[] for _ in range(rank)] for _ in range(3)]
+    for part, products in zip((left, right, [(r, index, value) for index, r, value in outputs]), rows, strict=True):
+        for r, index, value in part:
+            products[r].append((index, value))
+    return reading_of_rows("sms", (rows[0], rows[1], rows[2]), shape_of(a, b, c), C, target, ring)
 
 
 def _sniff_fast_matmul(text: str) -> bool:

@@ -17,28 +17,26 @@ from typing import Any
 import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
-from ..gaussian import Gaussian, Number
+from ..factor import Factor
+from ..gaussian import Gaussian
 from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import Target
-from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, transposed
-from .formulas import Formulas, read_formulas
+from .candidates import Shape, approximate
+from .formulas import Formulas
 from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .reading import C_TRANSPOSED, C, Reading, Terms, UnknownFormatError, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, UnknownFormatError, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-Factors = tuple[Terms, Terms, Terms]
+Factors = tuple[Entries, Entries, Entries]
 Option = tuple[str, Target, Factors]
 """What a file may be: a label, the target, and the factors by row and column."""
-
-FlatRows = tuple[list[list[Any]], list[list[Any]], list[list[Any]]]
-"""Of A, B and C the terms of every product: a running index from 0 and the coefficient."""
 
 MAX_TRIED = 32
 """Numberings of blocks with a running index that are tried where none agrees with its target."""
@@ -72,7 +70,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     """
     header = parse_header(text)
     wanted, ring = target or header.target, ring or header.ring
-    found = read_formulas(statements(text), controlled_lines(text))
+    found = Formulas(statements(text), controlled_lines(text))
     return [dataclasses.replace(_reading(found, wanted, ring, header.name), declared=ring)]
 
 
@@ -93,7 +91,7 @@ def agreeing(reading: Reading, text: str) -> Reading:
     if not text or not reading.candidates or max(reading.candidates[0][1].target.shape) > 9:
         return reading  # two digits can't be told apart in the names of larger ones
     try:
-        found = read_formulas(statements(text))
+        found = Formulas(statements(text))
         if found.skipped:
             return reading  # text for people
         target = reading.candidates[0][1].target
@@ -116,17 +114,19 @@ def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: st
         raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
     factors, notes = found.factors(), tuple(found.notes)
-    outputs = {tuple(at - found.bases["c"] for at in index) for index in found.outputs}
+    base = found.bases["c"]
     if found.flat:
-        wanted, others = _by_running_index(factors, 1 + max((index for (index,) in outputs), default=-1), target)
+        count = 1 + max((index - base for (index,) in found.outputs), default=-1)
+        wanted, others = _by_running_index(factors, count, target)
         notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
     else:
-        shapes = _shapes(factors, {(i, j) for i, j in outputs}, target)
-        if has_inexact(factors):
+        outputs = {(i - base, j - base) for i, j in found.outputs}
+        shapes = _shapes(factors, outputs, target)
+        if any(part.inexact for part in factors):
             chosen = target or Target.general(*next(iter(shapes.values())))
-            rows = flat_rows(factors, (chosen.k, chosen.n, chosen.n))
+            rows = [part.flat(width) for part, width in zip(factors, (chosen.k, chosen.n, chosen.n), strict=True)]
             return approximate(NAME, rows, list(shapes), chosen, ring, notes)
-        wanted, others = _by_place(factors, shapes, {(i, j) for i, j in outputs}, target)
+        wanted, others = _by_place(factors, shapes, outputs, target)
     candidates, failure = _schemes(wanted, ring, name)
     alternatives, _ = _schemes(others, ring, name)
     if failure is not None and not candidates:
@@ -145,11 +145,14 @@ def _schemes(
     """The schemes of the options that fit their targets, and the first failure."""
     found: list[tuple[str, Scheme]] = []
     failure: LcmaError | None = None
+    made: dict[tuple[int, int, int], Factor] = {}  # most options have the same factors of A and B
     for label, target, factors in options:
         m, k, n = target.shape
-        grids = zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
         try:
-            u, v, w = (factor_of(factor, *grid, letter) for factor, grid, letter in grids)
+            for factor, rows, cols, letter in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True):
+                if (id(factor), rows, cols) not in made:
+                    made[id(factor), rows, cols] = factor_of(factor, rows, cols, letter)
+            u, v, w = (made[id(factor), *grid] for factor, grid in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
             found.append((label, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)))
         except LcmaError as error:
             failure = failure or error
@@ -158,7 +161,7 @@ def _schemes(
 
 def _shapes(factors: Factors, outputs: Set[tuple[int, int]], target: Target | None) -> dict[str, Shape]:
     """The smallest sizes whose grids hold every block that is named, by the conventions that are meant."""
-    (m, k), (inner, n), (rows, cols) = map(extent_of, factors)
+    (m, k), (inner, n), (rows, cols) = (part.extent for part in factors)
     rows, cols = max(rows, *(i + 1 for i, _ in outputs), 0), max(cols, *(j + 1 for _, j in outputs), 0)
     k = max(k, inner)
     shapes = {C: (max(m, rows), k, max(n, cols)), C_TRANSPOSED: (max(m, cols), k, max(n, rows))}
@@ -178,33 +181,32 @@ def _by_place(
     others: list[Option] = []
     for convention, shape in shapes.items():
         a, b, c = factors
-        three = a, b, c if convention == C else transposed(c)
+        three = a, b, c if convention == C else c.transposed()
         turned = {(j, i) for i, j in outputs} if convention == C_TRANSPOSED else outputs
-        left, right, out = ({(row, col) for terms in factor for row, col, _ in terms} for factor in three)
         found: list[Option] = [(convention, Target.general(*shape), three)] if all(shape) or not target else []
-        for one in triangular_targets(shape, (left, right, out | turned)):
-            if len(a) < len(one.terms) + ("tri-out" not in one.name):
+        for one in triangular_targets(shape, (a.places, b.places, three[2].places | turned)):
+            if a.rank < len(one.terms) + ("tri-out" not in one.name):
                 found.append((f"{convention}, {one}", one, three))
         wanted += [(convention, target, three)] if target else found
         others += found if target else []
     return wanted, others
 
 
-def _by_running_index(rows: FlatRows, outputs: int, target: Target | None) -> tuple[list[Option], list[Option]]:
+def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> tuple[list[Option], list[Option]]:
     """The same of blocks with one running index, by every numbering that may be meant."""
-    left, right, _ = (max((index + 1 for row in part for index, _ in row), default=0) for part in rows)
-    chosen, others = _layouts(rows, (left, right, outputs), target)
-    return [_option(rows, one) for one in chosen], [_option(rows, one) for one in others]
+    chosen, others = _layouts(factors, (factors[0].extent[0], factors[1].extent[0], outputs), target)
+    return [_option(factors, one) for one in chosen], [_option(factors, one) for one in others]
 
 
-def _option(rows: FlatRows, layout: GridNumbering) -> Option:
+def _option(factors: Factors, layout: GridNumbering) -> Option:
     _, k, n = layout.target.shape
-    factors = []
-    for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
-        if max((index for row in part for index, _ in row), default=0) >= len(places):
+    found = []
+    for part, places, width in zip(factors, layout.places, (k, n, n), strict=True):
+        if part.extent[0] > len(places):
             raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
-        factors.append([[(*divmod(places[index], width), value) for index, value in row] for row in part])
-    return _label(layout), layout.target, (factors[0], factors[1], factors[2])
+        row, col = divmod(np.array(places)[part.row], width)
+        found.append(dataclasses.replace(part, row=row, col=col))
+    return _label(layout), layout.target, (found[0], found[1], found[2])
 
 
 def _label(layout: GridNumbering) -> str:
@@ -212,19 +214,31 @@ def _label(layout: GridNumbering) -> str:
 
 
 def _layouts(
-    rows: FlatRows, sizes: tuple[int, int, int], target: Target | None
+    factors: Factors, sizes: tuple[int, int, int], target: Target | None
 ) -> tuple[list[GridNumbering], list[GridNumbering]]:
     """The layouts to be tried, and those that hold as another target than the one asked for.
 
     Where one agrees with its target at a random point, it is the only one.
     """
+    exact = not any(part.inexact for part in factors)
+    residues = [np.array(list(map(_residue, part.values)) if exact else [], dtype=np.int64) for part in factors]
+
+    def fits(layout: GridNumbering) -> bool:
+        """Return whether the equations agree with the target of a layout at a random point."""
+        if not exact or any(part.extent[0] > size for part, size in zip(factors, layout.sizes, strict=True)):
+            return False
+        dense = [np.zeros((part.rank, size), dtype=np.int64) for part, size in zip(factors, layout.sizes, strict=True)]
+        for array, part, values in zip(dense, factors, residues, strict=True):
+            array[part.product, part.row] = values
+        return agrees(np.concatenate([array.ravel() for array in dense]), layout, factors[0].rank)
+
     possible = [*layouts_of(target)] if target is not None else []
     everywhere = [*numbered_layouts(sizes), *layouts_for(sizes)]
     possible += [one for one in everywhere if target in (None, one.target)]
     possible = list({(one.target, one.places): one for one in possible}.values())
-    if agreeing := next((one for one in possible if _agrees(rows, one)), None):
-        return [agreeing], []
-    others = [one for one in everywhere if target not in (None, one.target) and _agrees(rows, one)]
+    if found := next((one for one in possible if fits(one)), None):
+        return [found], []
+    others = [one for one in everywhere if target not in (None, one.target) and fits(one)]
     fitting = [one for one in possible if all(map(int.__le__, sizes, one.sizes))] or possible[:1]
     if not fitting:
         raise SchemeFormatError(
@@ -234,19 +248,6 @@ def _layouts(
     return list({_label(one): one for one in reversed(fitting)}.values())[::-1][:MAX_TRIED], others[:1]
 
 
-def _agrees(rows: FlatRows, layout: GridNumbering) -> bool:
-    parts = []
-    for part, size in zip(rows, layout.sizes, strict=True):
-        dense = np.zeros((len(part), size), dtype=np.int64)
-        for r, row in enumerate(part):
-            for index, value in row:
-                if index >= size or not isinstance(value, int | Fraction | Gaussian):
-                    return False
-                dense[r, index] = _residue(value)
-        parts.append(dense.ravel())
-    return agrees(np.concatenate(parts), layout, len(rows[0]))
-
-
-def _residue(value: Number) -> int:
+def _residue(value: Any) -> int:
     real = value.real if isinstance(value, Gaussian) else Fraction(value)
     return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0

@@ -12,27 +12,21 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK
 from ..target import Target
-from .arithmetic import LinearForm, Products, times, unit_in_formulas
+from .account import Account
+from .arithmetic import LinearForm
 from .candidates import reading_of_terms
 from .dense import on_line
+from .formulas import Formulas
 from .header import parse_header
 from .lines import controlled_lines, statements
-from .naming import letters_of, place_of
-from .patterns import changes_something, pattern
-from .reading import C_TRANSPOSED, Reading, Term, UnknownFormatError
-from .syntax import Meaning, Parser, Value, described
-
-Factor = tuple[tuple[tuple[str, int, int], Coefficient], ...]
-"""The blocks, by letter, row and column, and their coefficients."""
-
-Factors = tuple[Factor, ...]
+from .naming import Index, letters_of, place_of
+from .patterns import pattern
+from .reading import C_TRANSPOSED, Entries, Reading, UnknownFormatError
+from .syntax import Parser, scaled
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -41,44 +35,10 @@ CONVENTION = C_TRANSPOSED
 _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
+_WORD = pattern(r"[A-Za-z]{3}")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
-_THREE = "expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)"
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
-
-
-class _Trilinear(Meaning):
-    """Names are blocks by letter, row and column; products of linear forms are not expanded."""
-
-    zero = LinearForm()
-
-    def named(self, name: str) -> Value:
-        return _block(name)
-
-    def multiplied(self, left: Value, right: Value) -> Products:
-        pair = [*_factors(left), *_factors(right)]
-        if len(pair) != 2:
-            raise SchemeFormatError("a product of sums where a sum of blocks belongs")
-        (x, c), (y, d) = pair
-        return Products({_at_most_three(*x, *y): times(c, d)})
-
-
-@lru_cache(maxsize=1 << 12)
-def _block(name: str) -> Value:
-    unit = unit_in_formulas(name)
-    return LinearForm({(letters_of(name), *place_of(name)): 1}) if unit is None else unit
-
-
-def _at_most_three(*factors: Factor) -> Factors:
-    if len(factors) > 3:
-        raise SchemeFormatError(_THREE)
-    return factors
-
-
-def _factors(value: Value) -> list[tuple[Factors, Coefficient]]:
-    if not isinstance(value, LinearForm):
-        raise SchemeFormatError(f"a sum of blocks expected, not {described(value)}")
-    return list(value.items()) if isinstance(value, Products) else [((tuple(value.items()),), 1)]
 
 
 def sniff(text: str) -> bool:
@@ -98,21 +58,27 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     listed = list(_products(text, skipped))
     if not listed:
         raise UnknownFormatError("no products here")
-    blocks = {block for _, factors, _, _ in listed for factor in factors for block, _ in factor}
-    letters = "xyz" if blocks and {letter for letter, *_ in blocks} <= set("xyz") else "abc"
-    base = int(all(row and col for _, row, col in blocks))
-    rows: tuple[list[list[Term]], list[list[Term]], list[list[Term]]] = ([], [], [])
-    for line, factors, scalar, cyclic in listed:
-        terms = []
-        for letter, factor in zip(letters, factors, strict=True):
-            if wrong := [f"{block[0]}{block[1]}{block[2]}" for block, _ in factor if block[0] != letter]:
-                raise SchemeFormatError(f"{wrong[0]} is not a block of {letter.upper()}", line=line)
-            scale = scalar if letter in "cz" else 1
-            terms.append([(row - base, col - base, times(value, scale)) for (_, row, col), value in factor])
-        for turn in range(3 if cyclic and not terms[0] == terms[1] == terms[2] else 1):
+    places: dict[str, Index] = {}
+    for line, factors, _ in listed:
+        with on_line(line):
+            for key in (key for factor in factors for key in factor if key not in places):
+                if type(key) is int:
+                    raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+                places[key] = place_of(key)
+    letters = "xyz" if places and {letters_of(key) for key in places} <= set("xyz") else "abc"
+    base = int(all(map(all, places.values())))
+    own = [{key for key in places if letters_of(key) == letter} for letter in letters]
+    forms: list[list[LinearForm]] = [[], [], []]
+    for line, factors, cyclic in listed:
+        for letter, keys, factor in zip(letters, own, factors, strict=True):
+            if wrong := factor.keys() - keys:
+                raise SchemeFormatError(f"{min(wrong)} is not a block of {letter.upper()}", line=line)
+        alike = cyclic and [{places[key]: x for key, x in factor.items()} for factor in factors]
+        for turn in range(3 if alike and not alike[0] == alike[1] == alike[2] else 1):
             for slot in range(3):
-                rows[slot].append(terms[(slot + turn) % 3])
-    reading = reading_of_terms(NAME, *rows, CONVENTION, target, ring)
+                forms[slot].append(factors[(slot + turn) % 3])
+    entries = [Entries.of_forms(part, places, base) for part in forms]
+    reading = reading_of_terms(NAME, entries, CONVENTION, target, ring)
     rotated = sum(cyclic for *_, cyclic in listed)
     notes = [] if base else ["indices count from 0"]
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
@@ -120,32 +86,33 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
 
 
-def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, Factors, Coefficient, bool]]:
-    """Every product of a text: its line, its three factors, the number before it, and whether it stands for its
-    rotations; lines of prose are added to `skipped`.
+def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearForm], bool]]:
+    """Every product of a text: its line, its three factors, and whether it stands for its rotations.
+
+    Lines of prose are added to `skipped`.
     """
-    symmetric, controlled, count = _is_symmetric(text), controlled_lines(text), 0
+    symmetric, controlled, found = _is_symmetric(text), controlled_lines(text), Formulas()
+    account = Account(set("abcxyz"))
     for line, statement in statements(text):
         with on_line(line):
             if _is_prose(statement):
-                if changes_something(statement) and (_mentions(statement) or not re.search(r"\w", statement)):
+                if not re.search(r"\w", statement):
                     raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose")
+                account.check(line, statement, None)
                 skipped.append(line)
                 continue
             if line in controlled:
                 raise SchemeFormatError("a product in a loop or under a condition")
             shorter = _shortened(statement)
-            name, sign, right = shorter.partition("=")
+            name, sign, value = shorter.partition("=")
             if sign and not _NAMED.fullmatch(name):
                 raise SchemeFormatError(f"{name[:30]!r} before a product is not understood")
-            value = Parser(right if sign else shorter, _Trilinear()).whole()
-            for factors, scalar in _factors(value):
-                if len(factors) < 3:
-                    raise SchemeFormatError(_THREE)
-                yield line, factors, scalar, symmetric or shorter != statement
-                count += 1
-            if count > MAX_RANK:
-                raise SchemeFormatError(f"more than {MAX_RANK} products")
+            value = Parser(value if sign else shorter, found).whole()
+            for key, scalar in value.items() if isinstance(value, LinearForm) else [("", 1)]:
+                if type(key) is not tuple:
+                    raise SchemeFormatError("expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)")
+                three = [*found.products[key[0]], scaled(found.thirds[key[1]], scalar)]
+                yield line, three, symmetric or shorter != statement
 
 
 def _is_symmetric(text: str) -> bool:
@@ -173,10 +140,5 @@ def _shortened(statement: str) -> str:
 
 def _is_prose(statement: str) -> bool:
     """Return whether a statement says something in words."""
-    words = re.search(r"[A-Za-z]{3}", _EPSILON.sub("", _shortened(statement)))
+    words = _WORD.search(statement) and _WORD.search(_EPSILON.sub("", _shortened(statement)))
     return words is not None or not re.search(r"\d", statement)
-
-
-def _mentions(statement: str) -> bool:
-    """Return whether a statement names a block."""
-    return any(block.search(statement) for blocks in _BLOCKS for block in blocks)

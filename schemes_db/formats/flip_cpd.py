@@ -24,7 +24,7 @@ from ..target import Target
 from .archive import NPY_MAGIC, array_of
 from .candidates import Row, likely_shapes, reading_of_rows
 from .layouts import PRIME, GridNumbering, IntArray, agrees, layouts_of, structured_layouts
-from .reading import C, Reading, factor_of, ring_of
+from .reading import C, Entries, Reading, factor_of, ring_of
 
 NAME = "flip-cpd"
 SUFFIX = ".npy"
@@ -112,7 +112,7 @@ def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: 
         return reading_of_rows(NAME, factors, target.shape, CONVENTION, target, ring, notes)
     m, k, n = target.shape
     u, v, w = (
-        factor_of([[(*divmod(place, cols), value) for place, value in row] for row in part], rows, cols, label)
+        factor_of(Entries.of([list(row) for row in part], cols), rows, cols, label)
         for part, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "UVW", strict=True)
     )
     return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)))),), None, notes)

@@ -1,7 +1,7 @@
-"""The meaning of equations: which names are blocks of A, B and C, which are sums and products, and their values.
+"""Equations between names, computed as they stand; what their names are is found from the values.
 
-Names without a value are blocks of the operands: letters a and b, or the letter that stands in left
-factors and the one in right factors. Names that get a value and are used by no other are outputs.
+A name that is never set stands for itself. Such names in left factors are blocks of A, those in right factors blocks
+of B. Names that have the letter c, or are set and used by no other, are outputs.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import Account, places_of, stacked
+from .account import Account, Equation, is_caseless, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
-from .equation import Equation, split_equation
 from .lines import Statement
-from .naming import LETTERS, Index, family, joined, letters_of, place_of
+from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of
 from .patterns import pattern
-from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, name_of, scaled
+from .reading import Entries
+from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
+from .syntax import joined as matrix_of
 
-_SIDES = pattern(r"^(?P<left>\[[^=]*\])\s*:?=\s*(?P<right>\[.*\])$")
 _CALLED = pattern(
     r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
     r"|(?P<multiply>dot|matmul|mul|multiply|mult|mm|prod|product|times))(?:_?mat(?:rix|rices)?)?"
@@ -31,241 +30,146 @@ _CALLED = pattern(
 )
 """Names of calls that add, subtract and multiply."""
 
+_NO_PRODUCT = "a product must have two factors, a sum of blocks of A and one of B"
 MAX_CHAIN = 60
 """So many names may need the next one before it is set."""
 
 
-@dataclass
-class Formulas:
+class Formulas(Meaning):
     """Products as pairs of forms over blocks, outputs as forms over products, and what was noticed on the way.
 
-    The keys of forms are blocks ("a" or "b", index), or products ("m", (r,)).
+    The keys of forms are blocks (names in one spelling), products (numbers), and products with a third factor (two
+    numbers).
     """
-
-    products: list[tuple[LinearForm, LinearForm]] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    outputs: dict[Index, LinearForm] = field(default_factory=dict)
-    flat: bool = False
-    bases: dict[str, int] = field(default_factory=lambda: dict.fromkeys("abc", 1))
-    """The first index of rows and columns of A, B and C: 1, or 0."""
-
-    notes: list[str] = field(default_factory=list)
-    code: list[int] = field(default_factory=list)
-    """The lines that are no equations and no prose either."""
-
-    skipped: list[int] = field(default_factory=list)
-
-    def factors(self) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
-        """Of A, B and C the terms of every product: the index from 0, of one number or two, and the coefficient."""
-        parts = [
-            [[(key[1], value) for key, value in form.items()] for form in side]
-            for side in zip(*self.products, strict=True)
-        ]
-        parts.append([[] for _ in self.products])
-        for index, form in self.outputs.items():
-            for (_, (r,)), value in form.items():
-                parts[2][r].append((index, value))
-        bases = self.bases.values()
-        a, b, c = (
-            [[(*(at - base for at in index), value) for index, value in row] for row in part]
-            for part, base in zip(parts, bases, strict=True)
-        )
-        return a, b, c
-
-
-def read_formulas(statements: Iterable[Statement], controlled: Set[int] = frozenset()) -> Formulas:
-    """The content of a file of equations; `controlled` lines are governed by a loop or a condition.
-
-    Raises:
-        SchemeFormatError: with the line, where an equation means nothing or a name has no value.
-    """
-    return _Reader(list(statements), controlled).read()
-
-
-class _Reader(Meaning):
-    """The names of a text: those that are set, and the blocks of the operands."""
 
     zero = LinearForm()
 
-    def __init__(self, statements: list[Statement], controlled: Set[int]) -> None:
-        self.found = Formulas()
-        self.multiplies = {
-            name
-            for _, text in statements
-            if len(text) < 200
-            for name in re.findall(r"^(?:def|function)\s+(?:\w+\s*=\s*)?(\w+)\s*\(", text)
-        }
-        self.controlled = controlled
-        self.equations = self.sorted_out(statements)
-        self.operands = self.operand_letters()
-        self.values: dict[str, Value] = {}
-        self.pending: dict[str, Equation] = {}
-        self.blocks: dict[str, LinearForm] = {}
-        self.matrices: dict[str, list[list[Value]]] = {}
-        self.depth = 0
+    def __init__(self, statements: Iterable[Statement] = (), controlled: Set[int] = frozenset()) -> None:
+        """Compute the statements of a text; `controlled` lines are governed by a loop or a condition.
 
-    def sorted_out(self, statements: list[Statement]) -> list[Equation]:
-        """The equations among the statements; what is left must be prose."""
-        listed: list[tuple[int, str, Equation | None]] = []
-        for line, text in statements:
-            listed.append((line, text, None if _SIDES.match(text) else split_equation(line, text)))
-        equations = [equation for _, _, equation in listed if equation]
-        self.names = {equation.name for equation in equations}
-        lower = self.is_caseless(equations)
-        self.names = {name.lower() for name in self.names} if lower else self.names
-        for each in equations:
-            each.settle(lower, self.names)
-        self.letters = self.single_letters(equations)
-        if self.letters:
-            self.name_outputs(equations)
-        used = self.names_used(equations)
-        kept: list[Equation] = []
-        rest: list[tuple[int, str, Equation | None]] = []
-        for line, text, equation in listed:
-            if equation is not None and equation.name == "i":
-                raise SchemeFormatError("i is the imaginary unit and can't be set", line=line)
-            idle = equation is not None and not letters_of(equation.name) and equation.name not in used
-            if equation is None or idle or not self.is_formula(equation):
-                rest.append((line, text.lower() if lower else text, equation))
-            elif line in self.controlled:
-                raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
-            else:
-                kept.append(equation)
-        families = {letters_of(name) for own in kept for name in (own.name, *own.names)} - {""}
-        self.account = Account(self.names, families)
-        self.found.skipped = [line for line, text, equation in rest if not self.account.of(line, text, equation)]
-        self.found.code = self.account.code
-        return kept
-
-    def is_caseless(self, equations: list[Equation]) -> bool:
-        """Return whether no two names differ in case alone; a Roman I is a name, i a number."""
-        whole = [name for name in self.names if name.isalpha() and name != name.lower()]
-        clash = any(re.search(rf"\b{name.lower()}\b", equation.text) for name in whole for equation in equations)
-        return len({name.lower() for name in self.names}) == len(self.names) and not clash and "I" not in self.names
-
-    def single_letters(self, equations: list[Equation]) -> bool:
-        """Return whether the blocks are the letters a to h, those of A first."""
-        used = {name for equation in equations if letters_of(equation.name) for name in equation.names}
-        used -= {equation.name for equation in equations if not equation.is_split}
-        return set(LETTERS) <= used and not any(map(letters_of, used))
-
-    def names_used(self, equations: list[Equation]) -> set[str]:
-        """The names on the right of the equations, without those that only serve a name that nothing uses."""
-        while True:
-            used = {name for equation in equations for name in equation.names}
-            needed = [equation for equation in equations if letters_of(equation.name) or equation.name in used]
-            if len(needed) == len(equations):
-                return used
-            equations = needed
-
-    def name_outputs(self, equations: list[Equation]) -> None:
-        """Four single letters that are set and not used, such as r, s, t and u, are the blocks of C by rows."""
-        used = {name for equation in equations for name in equation.names}
-        letters = [equation for equation in equations if len(equation.name) == 1 and equation.name not in used]
-        names = [equation.name for equation in letters]
-        if len(names) == 4 == len(set(names)) and not any(letters_of(equation.name) == "c" for equation in equations):
-            self.found.notes.append(f"{', '.join(names)} are read as C by rows")
-            for equation, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
-                equation.name = place
-
-    def is_formula(self, equation: Equation) -> bool:
-        """Return whether a right side is of names that have a value or are blocks, and of numbers."""
-        if equation.is_matrix or equation.item:
-            return False
-        letters = LETTERS if self.letters else ""
-        known = (*letters, "i", "I", "eps", "epsilon")
-        return all(name in self.names or letters_of(name) or name in known for name in equation.names)
-
-    def operand_letters(self) -> dict[str, str]:
-        """The letters of the operands' blocks, as a and b."""
-        assigned = {equation.name for equation in self.equations}
-        order: dict[str, None] = {}
-        for equation in self.equations:
-            for name in dict.fromkeys(equation.names):
-                if name not in assigned and (letters := letters_of(name)):
-                    order.setdefault(letters)
-        free = [letters for letters in order if letters not in ("a", "b")]
-        families = set(map(letters_of, assigned))
-        for equation in self.equations:
-            own = letters_of(equation.name)
-            if own and letters_of(equation.text) == own and equation.text not in assigned:
-                continue  # a11 = A[0][0]
-            if own in ("a", "b") and (own in order or len(free) != 2):
-                raise SchemeFormatError(
-                    f"{equation.name} is a block of an operand and can't be set", line=equation.line
-                )
-        free = [letters for letters in order if letters not in families]
-        known = [letters for letters in order if letters in ("a", "b")]
-        if known or len(free) != 2:
-            return {letters: letters for letters in ("a", "b")}
-        left, right = sorted(free) if set(free) == {"x", "y"} else free
-        self.found.notes.append(f"{left} is read as A, {right} as B")
-        return {left: "a", right: "b"}
-
-    def add_matrices(self) -> None:
-        """The outputs of `C = [[m1 + m4, m3], [m2, m1]]` as equations; a matrix of outputs that have names is checked:
-        they must stand where their names say.
+        Raises:
+            SchemeFormatError: with the line, where an equation means nothing or a name has no value.
         """
-        for line, text, rows, left in self.account.matrices:
-            cells = [name_of(cell) for row in rows for cell in row]
-            inner = {letters_of(cell) for cell in cells} & {"", "m", "p", "u"}
-            if not left and not inner and places_of(cells, len(rows[0])):
-                continue
-            if not left and any(letters_of(equation.name) == "c" for equation in self.equations):
-                raise SchemeFormatError("a matrix of outputs that stand elsewhere than their names say", line=line)
-            for i, row in enumerate(rows):
-                for j, cell in enumerate(row):
-                    name = name_of(left[i][j]) if left else f"c[{i + 1},{j + 1}]"
-                    self.equations.append(Equation(line, name, text, cell=(i, j), names=tuple(cell)))
+        self.names: dict[str, Value] = {}
+        self.keys: dict[str, Any] = {}
+        self.words: dict[str, Value] = {}
+        """The values of names without an index: they are looked up by `named` alone, which notes their use."""
 
-    def read(self) -> Formulas:
-        self.add_matrices()
-        self.set_indices()
-        counts = Counter(equation.name for equation in self.equations)
-        self.pending = {
-            equation.name: equation for equation in self.equations if counts[equation.name] == 1 and not equation.sign
-        }
-        for equation in self.equations:
-            if equation.name in self.values and counts[equation.name] == 1:
-                continue  # it was needed before its turn
-            with on_line(equation.line):
-                self.set(equation)
-        self.take_outputs()
-        if self.found.skipped:
-            lines = ", ".join(map(str, self.found.skipped[:5])) + (", ..." if len(self.found.skipped) > 5 else "")
-            self.found.notes.append(f"lines that are no equations were skipped: {lines}")
-        return self.found
+        self.products: dict[int, tuple[LinearForm, LinearForm]] = {}
+        self.owners: list[Equation] = []
+        """For every product the equation that it stands in."""
 
-    def set(self, equation: Equation) -> None:
-        """Give a name its value, or add to it."""
-        known = equation.name in self.values
-        if known and not equation.sign and equation.name not in equation.names:
-            raise SchemeFormatError(f"{equation.name} is set twice")
-        before = len(self.found.products)
-        value = self.value_of(equation)
-        self.found.labels += [equation.name] * (len(self.found.products) - before)
-        if equation.sign:
-            value = total([self.values.get(equation.name, LinearForm()), scaled(value, equation.sign)])
-        self.values[equation.name] = value
+        self.thirds: list[LinearForm] = []
+        self.outputs: dict[Index, LinearForm] = {}
+        self.places: dict[Any, Index] = {}
+        """The index of every block."""
 
-    def value_of(self, equation: Equation) -> Value:
-        """The number or the form that the right side of an equation, or one cell of it, is."""
-        if equation.cell is None:
-            value = Parser(equation.text, self).whole()
-        else:
-            if equation.text not in self.matrices:
-                self.matrices[equation.text] = Parser(equation.text, self).whole()
-            value = self.matrices[equation.text][equation.cell[0]][equation.cell[1]]
-        if not is_number(value) and not isinstance(value, LinearForm):
-            raise SchemeFormatError(f"{described(value)} is not understood")
-        if is_number(value) and value:
-            raise SchemeFormatError("a bare number where a sum of blocks belongs")
-        return value or LinearForm()
+        self.flat = False
+        self.bases = dict.fromkeys("abc", 1)
+        """The first index of rows and columns of A, B and C: 1, or 0."""
+
+        self.notes: list[str] = []
+        self.skipped: list[int] = []
+        self.owner = Equation(0, "", [])
+        self.depth = 0
+        listed = [(line, text, split_equation(line, text)) for line, text in statements]
+        defined = [re.findall(r"^(?:def|function)\s+(?:\w+\s*=\s*)?(\w+)\s*\(", text[:200]) for _, text, _ in listed]
+        self.multiplies = {name.lower() for names in defined for name in names}
+        if lower := is_caseless([each for _, _, each in listed if each]):
+            for each in (each for _, _, each in listed if each):
+                each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
+        self.equations = [each for _, _, each in listed if each and not each.item and not each.is_split]
+        self.set_by = Counter(each.name for each in self.equations)
+        self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
+        for each in self.equations:
+            if each.value is None and each.fault is None:
+                self.compute(each)
+        if "i" in self.set_by:
+            raise SchemeFormatError("i is the imaginary unit and can't be set", line=self.single["i"].line)
+        live = self.needed()
+        self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
+        self.place_blocks()
+        families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
+        account = Account(families - {""} | {"c"})
+        for line, text, equation in listed:
+            if equation is None or equation not in live:
+                account.check(line, text.lower() if lower else text, equation)
+                self.skipped.append(line)
+            elif line in controlled:
+                raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
+        faults = (each.fault for each in self.equations if any(map(letters_of, words(each.texts[0]))))
+        if not self.products and (fault := next(filter(None, faults), None)):
+            raise fault
+        self.code = account.code
+        self.take_outputs([each for each in self.equations if each in live])
+        if self.skipped:
+            lines = ", ".join(map(str, self.skipped[:5])) + (", ..." if len(self.skipped) > 5 else "")
+            self.notes.append(f"lines that are no equations were skipped: {lines}")
+        if 0 in self.bases.values():
+            self.notes.append("indices count from 0")
+
+    def compute(self, each: Equation) -> None:
+        """Compute the value of an equation, or its fault."""
+        before, self.owner = self.owner, each
+        self.depth += 1
+        each.fault = SchemeFormatError(f"{each.name} is defined by itself", line=each.line)
+        text = each.texts[0]
+        if len(each.texts) > 1 and self.set_by.keys().isdisjoint(words(text)):
+            text = next((one for one in each.texts if self.set_by.keys() >= set(words(one))), text)
+        try:
+            with on_line(each.line):
+                if self.depth > MAX_CHAIN:
+                    raise SchemeFormatError(f"{each.name} needs too many names one after the other")
+                value = Parser(text, self).whole()
+                each.fault = None
+                if not is_number(value) and not isinstance(value, LinearForm):
+                    each.value = [row for row in rows_of(value) if all(isinstance(cell, LinearForm) for cell in row)]
+                    if not each.value or len(each.value) != len(value):
+                        raise SchemeFormatError(f"{described(value)} is not understood")
+                    return
+                if (value and is_number(value)) or each.name[:1] in ("", "["):
+                    raise SchemeFormatError("a bare number where a sum of blocks belongs")
+                form = value if isinstance(value, LinearForm) else LinearForm()
+                known = self.names if letters_of(each.name) else self.words
+                if each.sign:
+                    form = total([known.get(each.name, LinearForm()), scaled(form, each.sign)])
+                elif each.name in known and each.name not in words(text):
+                    raise SchemeFormatError(f"{each.name} is set twice")
+                each.value = known[each.name] = form
+                if known is self.names and list(form.values()) == [1] and self.set_by[each.name] == 1:
+                    (self.keys[each.name],) = form
+        except SchemeFormatError as error:
+            each.fault, each.value = error, None
+        finally:
+            self.owner = before
+            self.depth -= 1
+
+    def named(self, name: str) -> Value:
+        """The value of a name; one that is set further down is computed now."""
+        if name in self.set_by:
+            each = self.single.get(name)
+            if each and each.value is None and each.fault is None:
+                self.compute(each)
+            if (value := self.names.get(name, self.words.get(name))) is None:
+                raise (each and each.fault) or SchemeFormatError(f"{name} has no value yet")
+            self.owner.uses.add(name)
+            return value
+        if name not in self.names:
+            if (unit := unit_in_formulas(name)) is not None:
+                return unit
+            if not letters_of(name) and name not in LETTERS:
+                raise SchemeFormatError(f"{name} has no value yet")
+            self.keys[name] = label_of(*family(name)) or name
+            self.names[name] = LinearForm({self.keys[name]: 1})
+        return self.names[name]
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
-        if (matrix := stacked(name, arguments, keywords)) is not None:
-            return matrix
+        if len(arguments) == 1 and not keywords and isinstance(value := arguments[0], list):
+            if name in ("block", "vstack", "bmat"):
+                return matrix_of([row if isinstance(row, list) and name != "vstack" else [row] for row in value])
+            if name in ("hstack", "array", "Matrix", "matrix", "list"):
+                return value
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not (match or name in self.multiplies):
             raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
@@ -273,87 +177,161 @@ class _Reader(Meaning):
         sign = {"add": 1, "subtract": -1}.get((match and match.lastgroup) or "", 0)
         return total([left, scaled(right, sign)]) if sign else self.multiplied(left, right)
 
-    def named(self, name: str) -> Value:
-        """The value of a name; one that is set further down is computed now."""
-        if name in self.values:
-            return self.values[name]
-        if name in self.blocks:
-            return self.blocks[name]
-        if (equation := self.pending.get(name)) is not None:
-            self.depth += 1
-            if self.depth > MAX_CHAIN:
-                raise SchemeFormatError(f"{name} is defined by itself, or by too many names one after the other")
-            self.set(equation)
-            self.depth -= 1
-            return self.values[name]
-        if name not in self.names and (unit := unit_in_formulas(name)) is not None:
-            return unit
-        if self.letters and name in LETTERS:
-            at = LETTERS.index(name)
-            return LinearForm({("ab"[at // 4], (at % 4 // 2 + 1, at % 2 + 1)): 1})
-        letter = self.operands.get(letters_of(name))
-        if letter is None:
-            raise SchemeFormatError(f"{name} has no value yet")
-        self.blocks[name] = LinearForm({(letter, self.index(name)): 1})
-        return self.blocks[name]
-
-    def set_indices(self) -> None:
-        """Find out whether blocks have one running index or two, and whether they count from 0."""
-        assigned = {equation.name for equation in self.equations}
-        indices: dict[str, list[Index]] = {"a": [], "b": [], "c": []}
-        for word in {name for equation in self.equations for name in equation.names}:
-            letters, index = family(word)
-            if word not in assigned and letters in self.operands:
-                indices[self.operands[letters]].append(index)
-        self.found.flat = any(len(index) == 1 for part in indices.values() for index in part)
-        for name in assigned:
-            letters, index = family(name)
-            if letters == "c" and (self.found.flat or len(index) == 2):
-                indices["c"].append(index)
-        for letter, part in indices.items():
-            lowest = min((min(joined(index) if self.found.flat else index) for index in part), default=1)
-            self.found.bases[letter] = min(lowest, 1)
-        if 0 in self.found.bases.values():
-            self.found.notes.append("indices count from 0")
-
-    def index(self, name: str) -> Index:
-        """An index of one number or two, as all blocks of the file have it."""
-        return joined(family(name)[1]) if self.found.flat else place_of(name)
-
     def multiplied(self, left: Value, right: Value) -> Value:
-        """A new product of a sum of blocks of A and one of B."""
+        """A new product of two sums of blocks, or one with a third factor."""
         for scalar, value in ((left, right), (right, left)):
             if is_number(scalar):
                 return scaled(value, scalar)
         if not isinstance(left, LinearForm) or not isinstance(right, LinearForm):
             raise NotUnderstoodError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
-        if any(kind == "m" for kind, _ in left) and any(kind == "b" for kind, _ in right):
-            raise SchemeFormatError("a product must have two factors, a sum of blocks of A and one of B")
-        if {kind for kind, _ in left} - {"a"} or {kind for kind, _ in right} - {"b"}:
-            raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
-        if len(self.found.products) >= MAX_RANK:
+        first, second = (next(iter(form), "") for form in (left, right))
+        if type(first) is int and len(left) == 1 and not self.set_by and type(second) is str:
+            self.thirds.append(right)
+            return LinearForm({(first, len(self.thirds) - 1): left[first]})
+        if type(first) is not str or type(second) is not str:
+            raise SchemeFormatError(_NO_PRODUCT if self.set_by else "a product must have three factors, sums of blocks")
+        if len(self.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
-        self.found.products.append((left, right))
-        return LinearForm({("m", (len(self.found.products) - 1,)): 1})
+        self.products[len(self.products)] = left, right
+        self.owners.append(self.owner)
+        return LinearForm({len(self.products) - 1: 1})
 
-    def take_outputs(self) -> None:
-        """The outputs: names of the letter c, else of the only letters that no equation uses."""
-        used = {name for equation in self.equations for name in equation.names if name != equation.name}
-        groups: dict[str, dict[str, int]] = defaultdict(dict)
-        for equation in self.equations:
-            if letters := letters_of(equation.name):
-                groups[letters][equation.name] = equation.line
-        fitting = [
-            letters
-            for letters, members in groups.items()
-            if self.found.flat or all(len(family(name)[1]) == 2 for name in members)
-        ]
+    def needed(self) -> set[Equation]:
+        """The equations of names with an index and of matrices, and those of the names that they are computed from."""
+        by_name = defaultdict(list)
+        for each in self.equations:
+            if each.value is not None:
+                by_name[each.name].append(each)
+        letters = [name for name, (each, *_) in by_name.items() if len(name) == 1 and _has_products(each)]
+        if len(letters) == 4 and not any(letters_of(name) == "c" for name in by_name):
+            self.notes.append(f"{', '.join(letters)} are read as C by rows")
+            for name, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
+                by_name[place] = by_name.pop(name)
+                for each in by_name[place]:
+                    each.name = place
+        found = {each for each in self.equations if isinstance(each.value, list)}
+        stack = [name for name in by_name if letters_of(name)] + [name for each in found for name in each.uses]
+        while stack:
+            for each in by_name.pop(stack.pop(), ()):
+                found.add(each)
+                stack += each.uses
+        return found
+
+    def place_blocks(self) -> None:
+        """Find out which blocks are of A and of B, whether they have one running index, and whether from 0."""
+        sides = [dict.fromkeys(key for part in self.products.values() for key in part[side]) for side in (0, 1)]
+        if {*sides[0], *sides[1]} == set(LETTERS):
+            self.places = {name: (at % 4 // 2 + 1, at % 2 + 1) for at, name in enumerate(LETTERS)}
+            return
+        found = [[family(key) for key in keys if type(key) is str] for keys in sides]
+        self.flat = any(len(index) == 1 for part in found for _, index in part)
+        operands = self.operands(*({letters for letters, _ in part} for part in found))
+        for each in self.equations:
+            own = letters_of(each.name)
+            if own in operands and (letters_of(each.texts[0]) != own or each.texts[0] in self.set_by):
+                raise SchemeFormatError(f"{each.name} is a block of an operand and can't be set", line=each.line)
+        for side, keys in enumerate(sides):
+            for key in keys:
+                try:
+                    if type(key) is not str:
+                        raise SchemeFormatError(_NO_PRODUCT)
+                    if letters_of(key) not in operands:
+                        raise SchemeFormatError(f"{key} has no value yet")
+                    if letters_of(key) != operands[side]:
+                        raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
+                    self.places[key] = self.index(key)
+                except SchemeFormatError as error:
+                    line = next(self.owners[r].line for r, part in self.products.items() if key in part[side])
+                    raise SchemeFormatError(error.message, line=line) from None
+                self.bases["ab"[side]] = min(self.bases["ab"[side]], *self.places[key])
+
+    def operands(self, left: set[str], right: set[str]) -> tuple[str, str]:
+        """The letters of A and B: a and b, or the letters that stand in all left and in all right factors."""
+        if {"a", "b"} & {*left, *right} or len(left) != 1 or len(right) != 1 or left == right:
+            return "a", "b"
+        found = ("x", "y") if {*left, *right} == {"x", "y"} else (*left, *right)
+        self.notes.append(f"{found[0]} is read as A, {found[1]} as B")
+        return found[0], found[1]
+
+    def index(self, name: str) -> Index:
+        """An index of one number or two, as all blocks of the file have it."""
+        return joined(family(name)[1]) if self.flat else place_of(name)
+
+    def take_outputs(self, live: list[Equation]) -> None:
+        """The outputs: names of the letter c, else a matrix, else names of the only letters that no equation uses."""
+        groups: dict[str, dict[str, Equation]] = defaultdict(dict)
+        matrices: list[Equation] = []
+        for each in live:
+            if not isinstance(each.value, list):
+                groups[letters_of(each.name)][each.name] = each
+            elif each.name[:1] != "[":
+                matrices.append(each)
+            else:
+                with on_line(each.line):
+                    names = rows_of(Parser(each.name, self).whole())
+                    if list(map(len, names)) != list(map(len, each.value)):
+                        raise SchemeFormatError("two matrices of unlike sizes are set equal")
+                for named, values in zip(names, each.value, strict=True):
+                    for (name,), value in zip(named, values, strict=True):
+                        groups[letters_of(name)][name] = Equation(each.line, name, [], value=value)
+        indices = {
+            letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters
+        }
+        fitting = [letters for letters, lengths in indices.items() if self.flat or lengths == {2}]
         chosen = sorted({"c", "z"}.intersection(fitting))[:1]
-        chosen = chosen or [letters for letters in fitting if used.isdisjoint(groups[letters])]
+        if not chosen and not any(map(_has_products, matrices)):
+            used = {name for each in live for text in each.texts for name in words(text) if name != each.name}
+            chosen = [one for one in fitting if used.isdisjoint(groups[one])]
         if len(chosen) > 1:
             raise SchemeFormatError(f"{' and '.join(chosen)} could all be the outputs; name those c11, c12, ...")
-        for name, line in groups[chosen[0]].items() if chosen else ():
-            with on_line(line):
-                self.found.outputs[self.index(name)] = value = self.values[name]
-                if any(kind != "m" for kind, _ in value):
-                    raise SchemeFormatError(f"{name} must be a sum of products")
+        for name, each in groups[chosen[0]].items() if chosen else ():
+            self.set_output(self.index(name), each, each.value)
+        self.bases["c"] = min((1, *(at for index in self.outputs for at in index)))
+        for each in matrices:
+            self.take_matrix(each, bool(chosen))
+
+    def take_matrix(self, each: Equation, known: bool) -> None:
+        """Set the outputs to the cells of a matrix, or check that they stand where their names say.
+
+        Of the blocks of an operand they must stand in their order.
+        """
+        width, base = len(each.value[0]), self.bases["c"]
+        cells = [cell for row in each.value for cell in row]
+        if not _has_products(each):
+            names = list(map(name_of, cells))
+            offsets = {tuple(map(int.__sub__, family(name)[1], divmod(at, width))) for at, name in enumerate(names)}
+            in_place = len(set(map(letters_of, names))) == 1 and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
+            if not in_place and "".join(names) not in (LETTERS[:4], LETTERS[4:]):
+                raise SchemeFormatError("a matrix of blocks that stand elsewhere than their names say", line=each.line)
+            return
+        for at, cell in enumerate(cells):
+            index = (at + base,) if self.flat else (at // width + base, at % width + base)
+            if known and self.outputs.get(index) != cell:
+                raise SchemeFormatError("a matrix of outputs that stand elsewhere than their names say", line=each.line)
+            self.set_output(index, each, cell)
+
+    def set_output(self, index: Index, each: Equation, form: LinearForm) -> None:
+        for key in form:
+            if type(key) is not int:
+                known = type(key) is not str or key in self.places
+                message = f"{each.name} must be a sum of products" if known else f"{key} has no value yet"
+                raise SchemeFormatError(message, line=each.line)
+        self.outputs[index] = form
+
+    def factors(self) -> tuple[Entries, Entries, Entries]:
+        """The factors of A, B and C; the row is the index, the column 0, of blocks that have one running index."""
+        sides = [[part[side] for part in self.products.values()] for side in (0, 1)]
+        thirds: dict[int, LinearForm] = {number: LinearForm() for number in self.products}
+        for index, form in self.outputs.items():
+            for number, value in form.items():
+                thirds[number][index] = value
+        a, b, c = self.bases.values()
+        own = {index: index for index in self.outputs}
+        left, right = Entries.of_forms(sides[0], self.places, a), Entries.of_forms(sides[1], self.places, b)
+        return left, right, Entries.of_forms(list(thirds.values()), own, c)
+
+
+def _has_products(each: Equation) -> bool:
+    """Return whether a value, or some cell of a matrix, is a sum of products."""
+    cells = [each.value] if isinstance(each.value, LinearForm) else [cell for row in each.value for cell in row]
+    return any(type(key) is int for cell in cells for key in cell)

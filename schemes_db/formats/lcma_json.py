@@ -10,12 +10,13 @@ from typing import Any
 from ...errors import LcmaError, SchemeFormatError
 from ..certificate import Certificate
 from ..factor import Factor
+from ..gaussian import Number
 from ..names import checked_name
 from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
-from .reading import C, Reading, Term, factor_of, parse_coefficient, render_coefficient
+from .reading import C, Entries, Reading, factor_of, parse_coefficient, render_coefficient
 from .strict_json import loads, need
 
 NAME = "lcma-json"
@@ -89,7 +90,7 @@ def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
         raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
     m, k, n = own_target.shape
     u, v, w = (
-        factor_of([_terms(product, key, r) for r, product in enumerate(products)], rows, cols, key.upper())
+        factor_of(Entries.of([_terms(product, key, r) for r, product in enumerate(products)]), rows, cols, key.upper())
         for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n))
     )
     provenance = Provenance.from_json(data["provenance"]) if "provenance" in data else Provenance()
@@ -105,14 +106,14 @@ def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
     return Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)
 
 
-def _terms(product: object, key: str, r: int) -> list[Term]:
+def _terms(product: object, key: str, r: int) -> list[tuple[int, int, Number]]:
     where = f"product {r + 1}"
     if not isinstance(product, dict) or set(product) != {"u", "v", "w"}:
         raise SchemeFormatError(f'{where} must be an object with "u", "v" and "w"')
     factor = product[key]
     if not isinstance(factor, dict):
         raise SchemeFormatError(f'{where}: {key} must be an object such as {{"1,1": 1, "2,2": -1}}')
-    terms: list[Term] = []
+    terms: list[tuple[int, int, Number]] = []
     for block, value in factor.items():
         place = _place(block)
         if place is None:

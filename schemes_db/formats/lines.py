@@ -34,18 +34,18 @@ _COMMANDS = tuple(
         (r"\\(?:tag|label|q?quad|[hv]space|ref|eqref|text|mbox|intertext|pagecolor|color|textcolor)\*?\{[^{}]*\}", " "),
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
-        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
         (
             r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?",
             "\u1d40",
         ),
-        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|q?quad|nonumber|notag|limits)\b", " "),
+        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
+        (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-        (r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b", ""),
-        (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
+        (
+            r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox|(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b",
+            "",
+        ),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
-        (r"\\[,;:!> ]", " "),
-        (r"\\[\[\]()]", " "),
     )
 )
 _SIGNS = str.maketrans(
@@ -70,15 +70,11 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Z]) (\d{1,3})(?=\s*[-+*()=A-Z,.;]|\s*$)", r"\1\2"),  # A 11, as PDFs give it
         (r"\(?([A-Za-z])\s?\u1d40\s*\)?_(?:\{\s*)?(\d)\s*,?\s*(\d)(?:\s*\})?", r"\1[\3,\2]"),  # C^T_{12}
         ("\u1d40", "'"),
-        (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
-        (rf"{_LETTERS}\^\{{\(\s*(\d+)\s*\)\}}", r"\1_\2"),  # M^{(1)}
-        (rf"{_LETTERS}\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)(?:\s*[,;]\s*|\s+)(\d+)\s*\}}", r"\1[\2,\3]"),
+        (rf"{_LETTERS}(?:\s*_\s*\{{\s*(\d+)\s*\}}|\^\{{\(\s*(\d+)\s*\)\}})", r"\1_\2\3"),  # M_{1}, M^{(1)}
+        (rf"{_LETTERS}(?:\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]|_(\d+)\s*,\s*(\d+))", r"\1[\2\4,\3\5]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
-        (rf"{_LETTERS}_(\d+)\s*,\s*(\d+)", r"\1[\2,\3]"),
-        (rf"{_LETTERS}\[\s*(\d+)\s*\]", r"\1_\2"),
+        (rf"{_LETTERS}(?:\(\s*(\d+)\s*\)(?=\s*:?=)|\[\s*(\d+)\s*\])", r"\1_\2\3"),
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
@@ -127,6 +123,8 @@ _PLAIN = pattern(
 
 _WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
+_LINE = pattern(r"([^\r\n]*)(?:\r\n?|\n|$)")
+_CONTROLS = pattern(r"\b(?:for|while|if|elif|elseif|repeat|switch)\b")
 _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
     r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
@@ -144,7 +142,8 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
         SchemeFormatError: one that is no code has more than MAX_STATEMENT characters.
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
-    lines = ((at, line, False) for at, line in enumerate(plain_code(text).splitlines(), start=1) if line.strip())
+    listed = numbered(plain_code(text)) if code else ()
+    lines = ((at, line, False) for at, line in listed if line.strip())
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
         last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or (first in "+-" and equals))))
@@ -162,6 +161,11 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
             open_ = _depth(line, code)
         if length > MAX_STATEMENT and not code:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers, one at a time: a list of short lines takes ten times their memory."""
+    return ((number, match[1]) for number, match in enumerate(_LINE.finditer(text), start=1))
 
 
 def _depth(line: str, code: bool) -> int:
@@ -244,7 +248,7 @@ def controlled_lines(text: str) -> set[int]:
     found: set[int] = set()
     open_at: int | None = None
     braces = 0
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in numbered(text) if _CONTROLS.search(text) else ():
         if not line.strip():
             continue
         indent = len(line) - len(line.lstrip())
@@ -268,7 +272,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     latex = "\\\\" in text or "\\begin" in text
     text = matrices_as_lists(without_block_comments(text))
     bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
         if len(line) <= MAX_STATEMENT and _PLAIN.fullmatch(line) and not line.isspace():

@@ -17,7 +17,7 @@ from ..target import Target
 from . import equations
 from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
-from .candidates import reading_of_rows, shape_of
+from .candidates import reading_of_rows
 from .dense import TextReader
 from .lines import plain_code
 from .parts import HOW
@@ -44,7 +44,7 @@ def _body(text: str) -> str:
 def _sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
     body = _body(text[:20_000])
-    return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(body)
+    return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(_body(text))
 
 
 def _parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -58,6 +58,9 @@ def _parse(text: str, target: Target | None = None, ring: Ring | None = None) ->
         return [_modulo_2(*masks, target, ring)]
     value = _whole(body)
     found: Bindings | None = None
+    bare = value is None and not re.search(r"[\[({]", body)
+    if bare and (tables := three_tables(body)):
+        return [reading_of_unlabelled("arrays", tables, target, ring)]
     if value is None:
         found = read_bindings(body)
         value = found.arrays
@@ -70,11 +73,8 @@ def _parse(text: str, target: Target | None = None, ring: Ring | None = None) ->
         if written:
             readings = equations.parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    if (factors := three_tables(body)) is not None:
-        arrays = [array for part in factors if (array := as_array(part)) is not None]
-        if len(arrays) != 3:
-            raise SchemeFormatError("tables with rows of unlike lengths")
-        return [reading_of_unlabelled("arrays", arrays, target, ring)]
+    if not bare and (tables := three_tables(body)):
+        return [reading_of_unlabelled("arrays", tables, target, ring)]
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
@@ -234,20 +234,31 @@ def _parse_tuples(text: str, target: Target | None = None, ring: Ring | None = N
     cells = _cells(text)
     if plain_code(cells[0]).lstrip()[:1] == "(":
         cells[0] = f"factors = {plain_code(cells[0]).lstrip()}"
-    tuples: list[list[Array]] = []
+    readings: list[Reading] = []
     every = Bindings()
     for cell in cells:
         lines = {cell.count("\n", 0, match.start()) + 1 for match in _TUPLES.finditer(cell)}
         found = read_bindings(cell if lines or len(cells) == 1 else "")
         if name := next((name for name, fault in found.faults.items() if fault.line in lines), None):
             raise SchemeFormatError(f"{name}: {found.faults[name].message}", line=found.faults[name].line)
-        tuples += [parts for value in found.arrays.values() if (parts := _matrices(value))]
+        for value in found.arrays.values():
+            parts = _arrays(value) if isinstance(value, list) and len(value) == 3 else None
+            if parts and all(part.ndim == 2 for part in parts):
+                documented = C_TRANSPOSED, "products as columns"
+                readings.append(reading_of_unlabelled("alphaevolve", parts, target, ring, (), documented))
+            elif isinstance(value, list) and isinstance((value or [0])[0], list) and not _is_matrix(value):
+                raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
         every.values |= found.arrays
         every.unknown += found.unknown if lines else enumerate(plain_code(cell).splitlines(), start=1)
     every.account(every.values.keys())
-    if not tuples:
+    if not readings:
         raise SchemeFormatError("expected tuples of three arrays of numbers, not 0 arrays")
-    return [_reading(parts, target, ring) for parts in tuples]
+    return readings
+
+
+def _is_matrix(value: list[Any]) -> bool:
+    array = as_array(value)
+    return array is not None and array.ndim == 2
 
 
 def _cells(text: str) -> list[str]:
@@ -262,29 +273,6 @@ def _cells(text: str) -> list[str]:
         if isinstance(cell, dict) and cell.get("cell_type") == "code"
     ]
     return ["".join(map(str, one)) if isinstance(one, list) else str(one) for one in sources] or [""]
-
-
-def _matrices(value: Any) -> list[Array]:
-    """The three matrices of a tuple; none of any other value.
-
-    Raises:
-        SchemeFormatError: a tuple of other things than matrices.
-    """
-    if not value or not isinstance(value, list) or not isinstance(value[0], list):
-        return []
-    parts = _arrays(value)
-    if parts is not None and len(value) == 3 and all(part.ndim == 2 for part in parts):
-        return parts
-    if (whole := as_array(value)) is not None and whole.ndim == 2:
-        return []
-    raise SchemeFormatError(f"expected tuples of three arrays of numbers with equal rows, not {len(value)} arrays")
-
-
-def _reading(matrices: list[Array], target: Target | None, ring: Ring | None) -> Reading:
-    if len({array.shape[1] for array in matrices}) != 1:
-        raise SchemeFormatError("the three arrays of a scheme must have one number of columns, one a product")
-    u, v, w = ([[(i, x) for i, x in enumerate(column) if x] for column in array.T.tolist()] for array in matrices)
-    return reading_of_rows("alphaevolve", (u, v, w), shape_of(*map(len, matrices)), C_TRANSPOSED, target, ring)
 
 
 arrays = TextReader("arrays", ".json", C, _sniff, _parse)

@@ -40,6 +40,13 @@ def letters_of(name: str) -> str:
     return family(name)[0]
 
 
+def label_of(letters: str, index: Index) -> str:
+    """The one spelling of a name with this index."""
+    if len(index) == 2 and max(index) > 9:
+        return f"{letters}[{index[0]},{index[1]}]"
+    return letters + "".join(map(str, index[:1] if len(index) == 3 else index))
+
+
 def place_of(name: str) -> Index:
     """The row and the column of a block.
 

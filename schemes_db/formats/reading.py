@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..display import line
-from ..factor import Factor, integer_array
+from ..factor import Factor, IntArray, integer_array
 from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
@@ -23,9 +25,6 @@ from .linear_program import BilinearPrograms
 
 C = "C"
 C_TRANSPOSED = "C^T"
-
-Term = tuple[int, int, Coefficient]
-"""One nonzero of a factor's product: 0-based row and column, and the coefficient."""
 
 
 class UnknownFormatError(SchemeFormatError):
@@ -105,32 +104,83 @@ def refuse_gaussian(scheme: Scheme, format: str) -> None:
         raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
 
 
-Terms = Sequence[Sequence[Term]]
-"""A factor: the terms of every product."""
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The given entries of a factor: of each the product, the row and the column from 0, and the coefficient."""
+
+    rank: int
+    product: IntArray
+    row: IntArray
+    col: IntArray
+    values: Sequence[Coefficient]
+
+    @classmethod
+    def of(cls, products: Sequence[Sequence[tuple[Any, ...]]], width: int = 0) -> Entries:
+        """The entries of products: (row, column, coefficient), or (flat index, coefficient) on a grid of a width."""
+        flat = [term for terms in products for term in terms]
+        *places, values = zip(*flat, strict=True) if flat else ((), (), ())
+        row, *rest = (np.array(part, dtype=np.int64) for part in places)
+        row, col = (row, *rest) if rest else divmod(row, width)
+        product = np.repeat(np.arange(len(products), dtype=np.int64), list(map(len, products)))
+        return cls(len(products), product, row, col, values)
+
+    @classmethod
+    def of_forms(
+        cls, forms: Sequence[Mapping[Any, Coefficient]], places: Mapping[Any, tuple[int, ...]], base: int
+    ) -> Entries:
+        """The entries of forms, by the place of each key, counted from a base; the column of a running index is 0."""
+        number = {key: at for at, key in enumerate(places)}
+        table = np.array([(*index, base)[:2] for index in places.values()], dtype=np.int64).reshape(-1, 2) - base
+        found = table[[number[key] for form in forms for key in form]]
+        product = np.repeat(np.arange(len(forms), dtype=np.int64), list(map(len, forms)))
+        return cls(len(forms), product, found[:, 0], found[:, 1], [value for form in forms for value in form.values()])
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The rows and columns of the smallest grid that holds every entry."""
+        return int(self.row.max(initial=-1)) + 1, int(self.col.max(initial=-1)) + 1
+
+    @property
+    def places(self) -> set[tuple[int, int]]:
+        return set(zip(self.row.tolist(), self.col.tolist(), strict=True))
+
+    @property
+    def inexact(self) -> bool:
+        """True if some coefficient is rounded, or has a power of an infinitesimal."""
+        return Inexact in set(map(type, self.values))
+
+    def transposed(self) -> Entries:
+        return dataclasses.replace(self, row=self.col, col=self.row)
+
+    def flat(self, width: int) -> list[list[tuple[int, Coefficient]]]:
+        """The flat index on a grid of this width and the coefficient of every entry, product by product."""
+        found: list[list[tuple[int, Coefficient]]] = [[] for _ in range(self.rank)]
+        for r, index, value in zip(
+            self.product.tolist(), (self.row * width + self.col).tolist(), self.values, strict=True
+        ):
+            found[r].append((index, value))
+        return found
 
 
-def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
-    """The factor of the terms of every product, over their least common denominator.
+def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
+    """The factor of entries on a grid, over their least common denominator.
 
     Raises:
         SchemeFormatError: a place outside the grid or given twice, a number too large, too many products.
     """
-    rank = len(terms)
+    rank, product = entries.rank, entries.product
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    flat = [term for part in terms for term in part]
-    product = np.repeat(np.arange(rank, dtype=np.int64), [len(part) for part in terms])
-    places = np.array(
-        [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
-    )
-    numerators, denominator, width = _numerators([value for _, _, value in flat], label)
+    inside = (entries.row >= 0) & (entries.row < rows) & (entries.col >= 0) & (entries.col < cols)
+    places = np.where(inside, entries.row * cols + entries.col, -1)
+    numerators, denominator, width = _numerators(entries.values, label)
     values = integer_array(numerators, denominator)
     values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
         at = int(np.argmin(places))
-        row, col, _ = flat[at]
+        block = f"[{entries.row[at] + 1},{entries.col[at] + 1}]"
         raise SchemeFormatError(
-            f"product {product[at] + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
+            f"product {product[at] + 1}: {label} has block {block}, outside its {rows} x {cols} grid"
         )
     keys = product * (rows * cols) + places
     if not (np.diff(keys) > 0).all() and len(twice := np.flatnonzero(np.diff(np.sort(keys)) == 0)):
@@ -139,16 +189,15 @@ def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
     return Factor.from_triplets(rank, rows, cols, product, places, values, denominator)
 
 
-def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, int]:
+def _numerators(given: Sequence[Coefficient], label: str) -> tuple[list[int], int, int]:
     """The numerators over their least common denominator, that denominator, and 2 where real and imaginary parts
     follow each other, else 1.
     """
+    if set(map(type, given)) <= {int}:
+        return list(given), 1, 1  # type: ignore[arg-type]
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    integers = [number for number in numbers if isinstance(number, int)]
-    if len(integers) == len(numbers):
-        return integers, 1, 1
     # Every numerator grows to the common denominator.
     pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
     denominator = math.lcm(*{part.denominator for part in pairs})

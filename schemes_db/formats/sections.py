@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...errors import SchemeFormatError
 from .equations import is_equation
 from .patterns import pattern
@@ -40,7 +42,7 @@ def sections(text: str) -> dict[str, tuple[int, int]]:
 
 def naming_sections(error: SchemeFormatError, text: str) -> SchemeFormatError:
     """The refusal of a text, with the lines to cut out; unchanged if its only algorithm is what is refused."""
-    found = sections(text)
+    found = sections(text) if re.search(r"(?i)algorithm", text) else {}
     places = list(found.values())
     if not found or (len(found) == 1 and (error.line is None or places[0][0] <= error.line <= places[0][1])):
         return error

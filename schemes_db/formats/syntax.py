@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -101,6 +103,8 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
+    keys: Mapping[str, Any] = MappingProxyType({})
+    """The keys of names that stand for one thing, which may be looked up here instead."""
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
@@ -191,19 +195,20 @@ class Parser:
 
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
-        found: dict[Any, Coefficient] = {}
-        named = self.meaning.named
-        for sign, size, name in _TERMS.findall(match.group()):
-            value = named(name if " " not in name else name.replace(" ", ""))
-            if type(value) is not LinearForm:
+        found, text = LinearForm(), "".join(match.group().split())
+        terms = text.replace("-", " -").replace("+", " ").split() if "*" not in text else ["*"]
+        keys = [self.meaning.keys.get(term.removeprefix("-")) for term in terms]
+        if None not in keys and len(set(keys)) == len(keys):
+            found.update(zip(keys, [-1 if term[0] == "-" else 1 for term in terms], strict=True))
+        for sign, size, name in _TERMS.findall(text) if not found else ():
+            if type(value := self.meaning.named(name)) is not LinearForm:
                 return None
-            factor = int(size or 1) if sign != "-" else -int(size or 1)
+            factor = int(f"{sign}{size or 1}")
             for key, old in value.items():
-                new = factor if old == 1 else times(old, factor)
-                found[key] = plus(found[key], new) if key in found else new
+                found[key] = plus(found.get(key, 0), times(old, factor))
         self.position = match.end()
         self.take()
-        return LinearForm({key: value for key, value in found.items() if value})
+        return found if all(found.values()) else LinearForm({key: value for key, value in found.items() if value})
 
     def product(self, in_row: bool) -> Value:
         """Factors joined by a sign of multiplication or side by side, divided by numbers."""
@@ -273,6 +278,10 @@ class Parser:
             self.position = rows.end()
             self.take()
             return (Braces if token == "{" else list)(json.loads(rows.group().translate(_AS_JSON)))
+        plain = _SUM.match(self.text, self.position) if token == "(" else None
+        if plain and self.text.startswith(")", plain.end()) and (form := self.sum(plain)) is not None:
+            self.take()
+            return form
         if kind == "symbol" and token in _CLOSERS:
             return self.bracketed()
         raise self.unexpected("a block, a number or '('")

@@ -9,15 +9,17 @@ import re
 from typing import Any
 
 from ...errors import SchemeFormatError
-from .arrays import ROLES
+from .arrays import ROLES, Array, as_array
 from .candidates import shape_of
 from .dense import on_line
+from .lines import numbered
 from .patterns import CHANGES, pattern
 from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
 _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
+_INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
@@ -50,10 +52,11 @@ def has_tables(text: str) -> bool:
     if _FORMULA.search(re.sub(r"#[^\n]*", "", text)):
         return False
     try:
-        rows = sum(1 for line in text.splitlines() if _ROW.fullmatch(line))
-        groups = _groups(text) if rows >= 3 else []
-        lengths = {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines}
-        return len(groups) == 3 or len(groups) == len(lengths) == 1 or (rows >= 3 and masks_of(text) is not None)
+        groups = _groups(text)
+        lengths = (
+            {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
+        )
+        return len(groups) == 3 or len(lengths) == 1 or (bool(groups) and masks_of(text) is not None)
     except SchemeFormatError:
         return True
 
@@ -73,9 +76,9 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     found: list[tuple[int | None, list[tuple[int, str]]]] = []
     role: int | None = None
     fresh = True
-    for at, line in enumerate(text.splitlines(), start=1):
+    for at, line in numbered(text):
         plain = line.partition("#")[0] if not _role(line) else line
-        if _ROW.fullmatch(plain):
+        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain):
             if fresh:
                 found.append((role, []))
                 fresh = False
@@ -96,19 +99,29 @@ def table_count(text: str) -> int:
 
 
 def _numbers(at: int, line: str) -> list[Any]:
+    if _INTEGERS.fullmatch(line):
+        return list(map(int, line.split()))
     with on_line(at):
         return [number(word) for word in _NUMBER.findall(line)]
 
 
-def three_tables(text: str) -> list[Any] | None:
-    """Three tables of numbers, each below a heading that names its factor, or in the order U, V, W."""
+def three_tables(text: str) -> list[Array] | None:
+    """Three tables of numbers, each below a heading that names its factor, or in the order U, V, W.
+
+    Raises:
+        SchemeFormatError: rows of one have unlike lengths.
+    """
     groups = _groups(text)
     if len(groups) != 3:
         return None
     roles = [role for role, _ in groups]
     if sorted(role for role in roles if role is not None) == [0, 1, 2]:
         groups = sorted(groups, key=lambda group: group[0] or 0)
-    return [[_numbers(at, line) for at, line in lines] for _, lines in groups]
+    tables = [as_array([_numbers(at, line) for at, line in lines]) for _, lines in groups]
+    found = [table for table in tables if table is not None]
+    if len(found) != 3:
+        raise SchemeFormatError("tables with rows of unlike lengths")
+    return found
 
 
 def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
@@ -117,11 +130,11 @@ def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
     Raises:
         SchemeFormatError: the sizes can't be told.
     """
+    if not _GF2.search(text):
+        return None
     lines = [line.split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
-    if (
-        not _GF2.search(text)
-        or len(lines) < 2
-        or not all(word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line)
+    if len(lines) < 2 or not all(
+        word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line
     ):
         return None
     count = int(lines.pop(0)[0]) if len(lines[0]) == 1 else len(lines)

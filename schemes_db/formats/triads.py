@@ -14,17 +14,15 @@ import re
 from collections.abc import Sequence
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .arithmetic import is_number
-from .candidates import reading_of_terms
+from .arrays import as_array, reading_of_unlabelled
 from .dense import TextReader
 from .lines import without_block_comments
 from .patterns import pattern
-from .reading import C_TRANSPOSED, Reading, Term
-from .syntax import Meaning, Parser, Value, described, values
+from .reading import C_TRANSPOSED, Reading
+from .syntax import Meaning, Parser, Value, plain, values
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _START = pattern(r"\bTriad(?:Set)?\s*\(")
@@ -97,29 +95,12 @@ def _reading(format: str, triads: Sequence[Value], target: Target | None, ring: 
     """The reading of products {A, B, C^T}, each of three matrices of the same sizes throughout."""
     if not 0 < len(triads) <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {len(triads)}")
-    a: list[list[Term]] = []
-    b: list[list[Term]] = []
-    c: list[list[Term]] = []
-    sizes: tuple[tuple[int, int], ...] = ()
-    for r, triad in enumerate(triads):
-        matrices = [rows for node in triad if (rows := _matrix(node))] if isinstance(triad, list) else []
-        found = tuple((len(rows), len(rows[0])) for rows in matrices)
-        if len(found) != 3 or len(triad) != 3 or (sizes and found != sizes):
-            raise SchemeFormatError(f"product {r + 1} must be three matrices of numbers, of no other sizes than before")
-        sizes = found
-        for factor, rows in zip((a, b, c), matrices, strict=True):
-            factor.append([(i, j, value) for i, row in enumerate(rows) for j, value in enumerate(row) if value])
-    return reading_of_terms(format, a, b, c, C_TRANSPOSED, target, ring, sizes)
-
-
-def _matrix(node: Value) -> list[list[Coefficient]] | None:
-    """The rows of a node that is a matrix of numbers with equal rows, else None."""
-    if not isinstance(node, list) or not node or not all(isinstance(row, list) and row for row in node):
-        return None
-    for row in node:
-        if not set(map(type, row)) <= {int} and (other := next((x for x in row if not is_number(x)), None)) is not None:
-            raise SchemeFormatError(f"a number belongs here, not {described(other)}")
-    return list(node) if len({len(row) for row in node}) == 1 else None
+    three = all(isinstance(triad, list) and len(triad) == 3 for triad in triads)
+    arrays = [as_array([plain(triad[slot]) for triad in triads]) if three else None for slot in range(3)]
+    found = [array for array in arrays if array is not None and array.ndim == 3]
+    if len(found) != 3:
+        raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
+    return reading_of_unlabelled(format, found, target, ring, (), (C_TRANSPOSED, ""))
 
 
 def _sniff_mathematica(text: str) -> bool:

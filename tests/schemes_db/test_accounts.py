@@ -134,6 +134,27 @@ def test_statements_that_may_change_an_output_refuse_the_equations(change):
     refused(text(*LINES, change))
 
 
+@pytest.mark.parametrize("line", ["t = 2*t", "z = 3", "alpha = sqrt(2)", "w[0] = 3", "omega = log2(7) = 2.807"])
+def test_names_that_nothing_uses_may_be_set_to_anything(line):
+    (reading,) = parse_text(text(line, *LINES, line))
+    assert judge(reading, "file").ok
+
+
+@pytest.mark.parametrize("outputs", [
+    ["C = [[m1 + m4 - m5 + m7, m3 + m5], [m2 + m4, m1 - m2 + m3 + m6]]"],
+    [*OUTPUTS, "C = [[c11, c12], [c21, c22]]"], [*OUTPUTS, "return [[m1 + m4 - m5 + m7, m3 + m5], [c21, c22]]"],
+    [line.replace("c11", "r").replace("c12", "s").replace("c21", "t").replace("c22", "u") for line in OUTPUTS],
+    ["I = m1 + m4", "c11 = I - m5 + m7", *OUTPUTS[1:]],
+])  # fmt: skip
+def test_outputs_may_be_a_matrix_or_four_letters(outputs):
+    (reading,) = parse_text(text(*PRODUCTS, *outputs))
+    assert judge(reading, "file").ok
+
+
+def test_a_matrix_of_other_sums_than_the_outputs_refuses_the_file():
+    refused(text(*LINES, "C = [[m1 + m4 - m5 - m7, m3 + m5], [m2 + m4, m1 - m2 + m3 + m6]]"))
+
+
 @pytest.mark.parametrize("change", [
     "A = 2*A", "A *= 2", "A = A.T", "A, B = B, A", "A = A / 2", "every output is doubled: c11 -> 2*c11",
 ])  # fmt: skip
@@ -220,6 +241,8 @@ def test_equations_that_contradict_the_numbers_refuse_the_file():
         "my $m1 = ($a11 + $a22) * ($b11 + $b22);",
         "$m1 = ($a[0][0] + $a[1][1]) * ($b[0][0] + $b[1][1]);",
         "M1 ← (A11 ⊕ A22) ⊗ (B11 ⊕ B22)",
+        "M1,A11 + A22,B11 + B22",
+        "| M1 | A11 + A22 | B11 + B22 |",
         "double const m1{(a11 + a22) * (b11 + b22)};",
         "let m1 = &(&a11 + &a22) * &(&b11 + &b22);",
         "begin\nm1 = (a11 + a22)*(b11 + b22)",
@@ -262,6 +285,13 @@ def test_headings_that_change_a_table_refuse_it(head):
     (reading,) = parse_text("\n\n".join(f"{name}:\n{part}" for name, part in zip("UVW", tables, strict=True)))
     assert judge(reading, "file").ok
     refused("\n\n".join(f"{name}\n{part}" for name, part in zip((head, "V:", "W:"), tables, strict=True)))
+
+
+def test_long_tables_are_found():
+    tables = ["\n".join(" ".join(map(str, row)) + " " * 4000 for row in part) for part in (U, V, W)]
+    for between in ("\n\n", "\n# next\n"):
+        (reading,) = parse_text(between.join(tables))
+        assert judge(reading, "file").ok
 
 
 @pytest.mark.parametrize("array", ["[1 0; 0 1; 1]", "Matrix(2, 2, [[1, 0], [1]])", "{{1, 0}, {1}}'"])

@@ -13,7 +13,7 @@ from lcma.errors import LcmaError, SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import Q, Scheme, Z, formats
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.factor import Factor, integer_array
-from lcma.schemes_db.formats.reading import factor_of
+from lcma.schemes_db.formats.reading import Entries, factor_of
 from lcma.verify import certify, check, judge
 from lcma.verify.randomized import refuted
 from lcma.workbench.cli import main
@@ -37,7 +37,7 @@ def sheared(size=SHEAR, ring=Z):
                 if slot == 2:  # C = P^-1 C'
                     grid[0][col] -= Fraction(size) * grid[1][col]
             products.append([(i, j, grid[i][j]) for i in range(2) for j in range(2) if grid[i][j]])
-        rows.append(factor_of(products, 2, 2, "UVW"[slot]))
+        rows.append(factor_of(Entries.of(products), 2, 2, "UVW"[slot]))
     return Scheme(strassen.target, rows[0], rows[1], rows[2], ring)
 
 
@@ -224,7 +224,8 @@ def test_memory_is_that_of_one_pair_of_blocks():
     size = 16
     dense = [[(i, j, 1) for i in range(size) for j in range(size)]]
     factors = [
-        factor_of(terms, size, size, label) for terms, label in (([[(0, 0, SHEAR)]], "U"), (dense, "V"), (dense, "W"))
+        factor_of(Entries.of(terms), size, size, label)
+        for terms, label in (([[(0, 0, SHEAR)]], "U"), (dense, "V"), (dense, "W"))
     ]
     scheme = Scheme(lcma.parse_target(f"{size}x{size}x{size}"), *factors)
     tracemalloc.start()
@@ -248,7 +249,7 @@ def test_the_count_of_wrong_equations_is_that_of_dense_arrays(ring):
     factors = []
     for array, label in zip(arrays, "UVW", strict=True):
         terms = [[(*place, int(value)) for place, value in np.ndenumerate(grid) if value] for grid in array]
-        factors.append(factor_of(terms, *array.shape[1:], label))
+        factors.append(factor_of(Entries.of(terms), *array.shape[1:], label))
     u, v, w = (array.reshape(3, -1) for array in arrays)
     sums = sum(np.multiply.outer(np.multiply.outer(u[r], v[r]), w[r]) for r in range(3))
     for p, q, s in target.terms:
