@@ -275,6 +275,30 @@ def test_routes_without_walks_on_the_flip_graph(home):
     assert "groups" not in routes_to((4, 6, 16), 277, Z2)
 
 
+def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
+    taken, said = [], []
+
+    class View:
+        over = Z
+
+        def rank(self, ring, shape):
+            return min([12, *(scheme.rank for scheme in taken)])
+
+        def pool(self, shape, composed=True):
+            if shape == (2, 2, 2):
+                return [shipped("strassen").scheme]
+            return [naive(shape, "flip-zt")] if composed and shape == (2, 2, 3) else []
+
+        def take(self, scheme, certificate):
+            taken.append(scheme)
+
+    walks = Descents(View(), "ZT", 1, "cpu", "a command")
+    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0, lambda text: None, on_route=said.append)
+    assert (record.route, record.start, record.reached) == ("border", 11, 11)
+    assert said == ["2x2x3: by border from rank 11, starts: 1"]
+    assert {scheme.rank for scheme in taken} == {11}
+
+
 def test_ternary_routes_leave_schemes_modulo_2_out_and_others_even_denominators():
     quarters = resolve("3x3x6-r40")[0]
     assert quarters.denominators == (1, 1, 4)
