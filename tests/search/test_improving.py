@@ -74,8 +74,8 @@ def turn_of(gap, **values):
 
 
 def test_what_gained_gets_more_and_what_did_not_less():
-    gap, other = Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 4), 20, 14)
-    history = History([turn_of(gap, seconds=60.0), turn_of(other, seconds=60.0, reached=19)])
+    gap, other = Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 4), 17, 14)
+    history = History([turn_of(gap, seconds=60.0), turn_of(other, seconds=60.0, reached=16)])
     assert history.worth(other) == pytest.approx(2 * history.worth(gap))
     # A rank lower everything begins anew.
     assert History([turn_of(gap, seconds=600.0)]).worth(Gap(gap.target, 9, 7)) == Gap(gap.target, 9, 7).priority
