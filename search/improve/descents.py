@@ -163,8 +163,8 @@ class Descents:
         if "border" in lowest and not self._updater.pool(in_order(gap.target.shape), composed=False):
             # From compositions walks gain little: 4x5x9 fell from 137 to 132 by a border in 23 s of an H100, and not at
             # all by own, sum and reversal in as long each.
-            others_first = {name: start for name, start in lowest.items() if name not in ("border", "own")}
-            worth = {"border": min(lowest.values()), **others_first}
+            walked = {name: start for name, start in lowest.items() if name not in ("border", "own")}
+            worth = {name: other.start for name, other in others.items()} | {"border": min(lowest.values())} | walked
         choice = (history or History()).choose(gap, worth, variants)
         if choice is None:
             return None
