@@ -31,26 +31,50 @@ def composed_ranks(
 ) -> IntArray:
     """Return the lowest ranks (side + 1, side + 1, side + 1) of formats up to a side, in any order of their sides.
 
-    `kept` are the ranks of stored schemes by sides in increasing order. Constructions are repeated until nothing
-    changes: sums along an axis, tensor products, blocks of two sizes that differ by 1 by OUTERS, and recipes. Those of
-    schemes for which `kept` has no rank as low are left out.
+    `kept` are the ranks of stored schemes by sides in increasing order. See `Constructions`.
     """
-    sides = np.arange(side + 1, dtype=np.int64)
-    ranks: IntArray = sides[:, None, None] * sides[:, None] * sides
-    for shape, rank in kept.items():
-        if max(shape) <= side:
-            lower(ranks, shape, rank)
-    known = [one for one in (shipped_recipes() if recipes is None else recipes) if max(one.shape) <= side]
-    usable = [one for one in known if one.holds_over(ring) and kept.get(in_order(one.blocks), one.rank + 1) <= one.rank]
-    longer = list(outer_patterns(kept))
-    while True:
-        before = ranks.copy()
-        add_sums_and_products(ranks)
-        add_patterns(ranks, longer)
-        for one in usable:
-            lower(ranks, one.shape, sum(count * int(ranks[part]) for part, count in one.parts))
-        if np.array_equal(before, ranks):
-            return ranks
+    return Constructions(kept, side, ring, recipes=recipes).ranks
+
+
+class Constructions:
+    """All constructions of formats up to a side from stored schemes: sums along an axis, tensor products, blocks of two
+    sizes that differ by 1 by OUTERS, and recipes. Those of schemes for which `kept` has no rank as low are left out.
+
+    Attributes:
+        ranks: (side + 1, side + 1, side + 1), the lowest ranks.
+    """
+
+    def __init__(
+        self, kept: Mapping[Shape, int], side: int, ring: str = "Z", *, recipes: Sequence[Recipe] | None = None
+    ) -> None:
+        known = [one for one in (shipped_recipes() if recipes is None else recipes) if max(one.shape) <= side]
+        self._recipes = [
+            one for one in known if one.holds_over(ring) and kept.get(in_order(one.blocks), one.rank + 1) <= one.rank
+        ]
+        self._longer = list(outer_patterns(kept))
+        sides = np.arange(side + 1, dtype=np.int64)
+        ranks: IntArray = sides[:, None, None] * sides[:, None] * sides
+        for shape, rank in kept.items():
+            if max(shape) <= side:
+                lower(ranks, shape, rank)
+        self.ranks = self._settled(ranks)
+
+    def with_rank(self, shape: Shape, rank: int) -> IntArray:
+        """Return the ranks if a format had a lower one, by the same constructions."""
+        ranks = self.ranks.copy()
+        lower(ranks, shape, rank)
+        return self._settled(ranks)
+
+    def _settled(self, ranks: IntArray) -> IntArray:
+        """Repeat all constructions, in place, until nothing changes."""
+        while True:
+            before = ranks.copy()
+            add_sums_and_products(ranks)
+            add_patterns(ranks, self._longer)
+            for one in self._recipes:
+                lower(ranks, one.shape, sum(count * int(ranks[part]) for part, count in one.parts))
+            if np.array_equal(before, ranks):
+                return ranks
 
 
 def lower(ranks: IntArray, shape: Shape, rank: int) -> None:

@@ -14,7 +14,8 @@ from ...schemes_db import Scheme, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.composed_ranks import BOARD_SIDE, composed_ranks
 from ...schemes_db.constructions import AXES
-from ...schemes_db.shared_factors import COMMON, best_groups, classes
+from ...schemes_db.factor import IntArray
+from ...schemes_db.shared_factors import COMMON, Group, best_groups, classes
 from ...schemes_db.uneven import Shape
 
 PREFIX = "groups:"
@@ -47,13 +48,24 @@ class InnerFormat:
             [[self.gain(axis, count) for count in range(most + 1)] for axis in sorted(AXES, key=COMMON.__getitem__)]
         )
 
+    def groups(self, scheme: Scheme) -> tuple[Group, ...]:
+        """Return the groups of products of a scheme that save the most."""
+        return best_groups(classes(scheme), self.gain)
+
     def product_rank(self, scheme: Scheme) -> int:
         """Return the rank of the product of a scheme and this format, with the best groups."""
-        groups = best_groups(classes(scheme), self.gain)
-        return scheme.rank * self.rank - sum(self.gain(axis, len(products)) for axis, products in groups)
+        saved = sum(self.gain(axis, len(products)) for axis, products in self.groups(scheme))
+        return scheme.rank * self.rank - saved
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1)
+def _ranks() -> IntArray:
+    """Return the lowest ranks that the shipped schemes give."""
+    with Catalog.in_memory() as catalog:
+        return composed_ranks({kept: rank for kept, (rank, _) in catalog.best_ranks("Z").items()}, BOARD_SIDE)
+
+
+@lru_cache(maxsize=256)
 def inner_format(objective: str) -> InnerFormat:
     """Return the inner format of an objective, such as `groups:1x2x2`.
 
@@ -66,8 +78,7 @@ def inner_format(objective: str) -> InnerFormat:
     shape = parse_target(text).shape
     if max(shape) > BOARD_SIDE:
         raise PlanError(f"inner formats have sides up to {BOARD_SIDE}, not {text}")
-    with Catalog.in_memory() as catalog:
-        ranks = composed_ranks({kept: rank for kept, (rank, _) in catalog.best_ranks("Z").items()}, BOARD_SIDE)
+    ranks = _ranks()
     rank = int(ranks[shape])
     gains = np.zeros((3, BOARD_SIDE + 1), dtype=np.int64)
     for place, axis in enumerate(AXES):

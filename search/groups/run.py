@@ -15,11 +15,9 @@ from ..runs.result import Find
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
 from ..terms.ternary import TernaryTerms
+from .pool import GroupPool
 from .product_rank import inner_format
 from .walk import walk
-
-POOL = 16
-"""Number of best schemes that walks start from."""
 
 
 class GroupRun(SearchRun):
@@ -32,26 +30,16 @@ class GroupRun(SearchRun):
         PlanError: the start is not ternary or has a factor of more than 32 blocks, or no group saves anything.
     """
 
-    _pool: list[tuple[int, str, TernaryTerms]]
+    _pool: GroupPool
 
     def _enter(self, stage: int) -> None:
         config, start = self.config, self.config.terms
         if not isinstance(start, TernaryTerms):
             raise PlanError("walks for groups start from ternary schemes over Z")
         self._inner = inner_format(config.objective)
-        self._pool = []
-        self._offer(start)
+        self._pool = GroupPool(self._inner)
+        self._pool.offer(start)
         walk(start, self._inner, start.rank, 0, config.seed, 0)  # compiles, so that the time limit covers walks only
-
-    def _offer(self, terms: TernaryTerms) -> bool:
-        """Add a scheme to the pool if it is new and among the best; return whether it is the best."""
-        scheme = terms.to_scheme()
-        entry = (self._inner.product_rank(scheme), scheme.digest, terms)
-        if any(known[1] == entry[1] for known in self._pool):
-            return False
-        best = not self._pool or entry[0] < self._pool[0][0]
-        self._pool = sorted([*self._pool, entry], key=lambda one: (one[0], one[2].rank, one[1]))[:POOL]
-        return best
 
     def advance(self, executor: Executor | None) -> None:
         """Run one round of walks from schemes of the pool, and collect what is better than all before."""
@@ -60,15 +48,16 @@ class GroupRun(SearchRun):
 
         def one(index: int) -> TernaryTerms:
             rng = np.random.default_rng((config.seed, index))
-            start = self._pool[int(rng.integers(len(self._pool)))][2]
-            return walk(start, self._inner, self._lowest + index % (margin + 1), config.steps, config.seed, index)
+            return walk(
+                self._pool.draw(rng), self._inner, self._lowest + index % (margin + 1), config.steps, config.seed, index
+            )
 
         places = range(self._round * config.walks, (self._round + 1) * config.walks)
         found = list(map(one, places) if executor is None else executor.map(one, places))
         self._round += 1
         for index, terms in zip(places, found, strict=True):
             self._lowest = min(self._lowest, terms.rank)
-            if self._offer(terms):
+            if self._pool.offer(terms):
                 self._gained = self.seconds
                 self._take(index, terms)
         self.save(due=True)
@@ -84,12 +73,12 @@ class GroupRun(SearchRun):
         self._record([record])
 
     def _arrays(self) -> Arrays:
-        return {f"words {place}": terms.words for place, (_, _, terms) in enumerate(self._pool)}
+        return {f"words {place}": terms.words for place, terms in enumerate(self._pool)}
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        self._pool = []
+        self._pool = GroupPool(self._inner)
         for name in sorted(checkpoint.arrays):
-            self._offer(TernaryTerms(self.config.final_target, checkpoint.arrays[name]))
+            self._pool.offer(TernaryTerms(self.config.final_target, checkpoint.arrays[name]))
 
     @property
     def _flips(self) -> int:

@@ -208,6 +208,6 @@ class CatalogueUpdater(BackgroundTasks):
                 if entry.rank == lowest:
                     found.setdefault(entry.digest, catalog.find(entry.digest)[0])
             if not found and composed:
-                part = best_composition(shape, catalog.best_ranks())
+                part = best_composition(shape, catalog.best_ranks("Z"))
                 found = {"": build(part, shape, lambda name: catalog.find(name)[0])}
         return [oriented(scheme, shape) for scheme in found.values()]

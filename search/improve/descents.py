@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
 from ...schemes_db.algebra import naive
+from ...schemes_db.composition import oriented
 from ...schemes_db.provenance import Step
-from ...schemes_db.recipes import in_order
+from ...schemes_db.recipes import in_order, shape_text
 from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ...version import __version__
@@ -22,6 +23,10 @@ from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import symmetric_starts
+from ..groups.fleet import STEPS as GROUP_STEPS
+from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
+from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
+from ..leastsquares.fleet import STEPS as SQUARES_STEPS
 from ..runs.distinct import DistinctPool
 from ..runs.plan import Setting
 from ..runs.settings import setting_for
@@ -31,9 +36,20 @@ from ..triples.fleet import TripleFleet
 from .collect import TurnFleet, collect_below
 from .cpu_fleet import CpuFleet
 from .gaps import BLOCKS, Gap, is_walkable
-from .history import SELECTING, TRIPLES, VARIANTS, Choice, History, symmetric_walks, varied, walk_of
+from .history import (
+    GROUPS,
+    LEAST_SQUARES,
+    SELECTING,
+    TRIPLES,
+    VARIANTS,
+    Choice,
+    History,
+    symmetric_walks,
+    varied,
+    walk_of,
+)
 from .islands import Islands
-from .neighbours import Route, routes
+from .neighbours import Route, is_ternary, routes
 
 NOT_REPEATABLE = "its walkers started from schemes that are not kept"
 """Reason why a turn cannot be repeated: it starts from pools and from finds of earlier turns and other processes."""
@@ -46,6 +62,27 @@ MOMENT = 0.04
 
 FOUND = 256
 """Maximum number of finds of a rank in a turn: only some of them have a lift."""
+
+
+PAIRS_MORE = 4
+"""Most pairs that an outer scheme may need beyond those that it has for a route by groups."""
+
+RELATIONS = {
+    TRIPLES: "annealing of Strassen triples",
+    LEAST_SQUARES: "least squares, entries fixed at simple values",
+    GROUPS: "walk for groups of products, and the product with an inner format",
+}
+"""How finds of routes without walks on the flip graph came about."""
+
+
+class _Other(NamedTuple):
+    """A route without walks on the flip graph: its name in full, the rank it starts from, the steps of a launch, and
+    what runs it."""
+
+    name: str
+    start: int
+    steps: int
+    fleet: Callable[[], TurnFleet]
 
 
 class CatalogueView(Protocol):
@@ -114,25 +151,29 @@ class Descents:
         Raises:
             DeviceLostError: a GPU stopped responding; all earlier finds are stored.
         """
-        on_gpu = self._device != "cpu"
         found = self._walking_routes(gap, tried, seconds) if is_walkable(gap.target) else []
-        if not self._ternary and has_triples(gap.target):
-            found.insert(0, Route(TRIPLES, [naive(gap.target)]))
-        if not found:
+        others = self._other_routes(gap, tried, stop)
+        if not found and not others:
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
-        lowest = {name: min(start.rank for start in route.starts) for name, route in by_name.items()}
-        variants = [one for one in VARIANTS if on_gpu or one not in SELECTING]
-        choice = (history or History()).choose(gap, lowest, variants)
+        lowest = {name: other.start for name, other in others.items()}
+        lowest |= {name: min(start.rank for start in route.starts) for name, route in by_name.items()}
+        variants = [one for one in VARIANTS if self._device != "cpu" or one not in SELECTING]
+        worth = lowest
+        if "border" in lowest and not self._updater.pool(in_order(gap.target.shape), composed=False):
+            # From compositions walks gain little: 4x5x9 fell from 137 to 132 by a border in 23 s of an H100, and not at
+            # all by own, sum and reversal in as long each.
+            walked = {name: start for name, start in lowest.items() if name not in ("border", "own")}
+            worth = {name: other.start for name, other in others.items()} | {"border": min(lowest.values())} | walked
+        choice = (history or History()).choose(gap, worth, variants)
         if choice is None:
             return None
+        if choice.route in others:
+            other = others[choice.route]
+            on_route(f"{gap.target}: by {other.name}")
+            chosen = Choice(choice.route, "")
+            return self._record(other.fleet(), other.steps, gap, chosen, other.start, seconds, say, stop)
         route = by_name[choice.route]
-        if route.name == TRIPLES:
-            on_route(f"{gap.target}: by {route.name}")
-            integral, seed = self._updater.over.name != "Z2", self._seed + (tried << 32)
-            # The best known rank is reached sooner than ranks between: more inner products leave more to arrange.
-            annealers = TripleFleet(gap.target, gap.known, integral, seed=seed, jobs=self._jobs)
-            return self._record(annealers, TRIPLE_STEPS, gap, Choice(TRIPLES, ""), lowest[TRIPLES], seconds, say, stop)
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
         setting = self._setting(gap.target, walk)
@@ -148,6 +189,58 @@ class Descents:
         record = self._record(fleet, setting.steps, gap, choice, lowest[route.name], seconds, say, stop)
         self._islands.settle(gap.target.name, route.name, fleet, began)
         return record
+
+    def _other_routes(self, gap: Gap, tried: int, stop: Callable[[], bool]) -> dict[str, _Other]:
+        """Return the routes without walks on the flip graph of the format itself: they have no policies."""
+        target, seed, over = gap.target, self._seed + (tried << 32), self._updater.over.name
+        m, k, n = target.shape
+        found = {}
+        if not self._ternary and has_triples(target):
+            # The best known rank is reached sooner than ranks between: more inner products leave more to arrange.
+            found[TRIPLES] = _Other(
+                TRIPLES,
+                len(target.terms),
+                TRIPLE_STEPS,
+                lambda: TripleFleet(target, gap.known, over != "Z2", seed=seed, jobs=self._jobs),
+            )
+        on_gpu = self._device.startswith("cuda")
+        if over == "Q" and m * k * n <= (GPU_TERMS if on_gpu else MOST_TERMS):
+            start = next(iter(self._updater.pool(in_order(target.shape))), None)
+            found[LEAST_SQUARES] = _Other(
+                LEAST_SQUARES,
+                len(target.terms),
+                SQUARES_STEPS,
+                lambda: SquaresFleet(
+                    target, gap.rank - 1, start, seed=seed, device=self._device if on_gpu else "cpu", stop=stop
+                ),
+            )
+        if over != "Z2" and (split := self._best_split(gap)) is not None:
+            outer, inner, rank = split
+            found[GROUPS] = _Other(
+                f"{GROUPS} of {outer[0].target} over {shape_text(inner)} from rank {rank}",
+                rank,
+                GROUP_STEPS,
+                lambda: GroupFleet(target, outer, inner, seed=seed, jobs=self._jobs),
+            )
+        return found
+
+    def _best_split(self, gap: Gap) -> tuple[list[Scheme], Shape, int] | None:
+        """Return the outer schemes, the inner format and the rank of their product that is nearest below the gap's.
+
+        Nearest means the fewest pairs of products more; None if it needs more than PAIRS_MORE.
+        """
+        best: tuple[float, list[Scheme], Shape, int] | None = None
+        for outer, inner in splits(gap.target.shape):
+            known = [
+                oriented(one, outer) for one in self._updater.pool(in_order(outer), composed=False) if is_ternary(one)
+            ]
+            if not known or not (pair := saved_by_a_pair(inner)):
+                continue
+            rank = min(inner_of(inner).product_rank(one) for one in known)
+            need = (rank - gap.rank + 1) / pair
+            if 0 < need <= PAIRS_MORE and (best is None or need < best[0]):
+                best = (need, known, inner, rank)
+        return best and best[1:]
 
     def _record(
         self,
@@ -257,7 +350,7 @@ class Descents:
         if len(known) >= WANTED or (shape, rank) in self._near:
             return
         if self._ternary:
-            starts = [one for one in known if one.ternary]
+            starts = [one for one in known if is_ternary(one)]
         else:
             starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
         near = self._near.setdefault((shape, rank), [])
@@ -275,8 +368,7 @@ class Descents:
             command=self._command,
             seed=self._seed,
             version=__version__,
-            relation="annealing of Strassen triples"
-            if route == TRIPLES
-            else f"flip walk on {'a processor' if self._device == 'cpu' else 'a GPU'}, by way of {route}",
+            relation=RELATIONS.get(route)
+            or f"flip walk on {'a processor' if self._device == 'cpu' else 'a GPU'}, by way of {route}",
             steps=(Step("walk", (), tuple(values.items()), "", False, NOT_REPEATABLE),),
         )

@@ -47,11 +47,11 @@ class ImproveConfig:
     """Settings of an improvement, without its number of threads.
 
     With an `address` turns run on `workers` workers of a Ray cluster, each with its own `device`; see `RunConfig`.
-    `up_to` includes every format that fits into a full product among the targets; `retry` reopens the dead ends of
-    earlier runs.
+    `up_to` includes every format that fits into a full product among the targets; `closure` all of the table of best
+    known ranks; `retry` reopens the dead ends of earlier runs.
     """
 
-    targets: tuple[str, ...]
+    targets: tuple[str, ...] = ()
     ring: str = "Z"
     seconds: float = 60.0
     seed: int = 0
@@ -59,6 +59,7 @@ class ImproveConfig:
     address: str = ""
     workers: int = 0
     up_to: bool = False
+    closure: bool = False
     retry: bool = False
     command: str = ""
 
@@ -137,9 +138,10 @@ class ImproveFolder(LockedFolder):
             given = about["config"]
             check_field_types(ImproveConfig, given)
             targets = tuple(given["targets"])
-            if not targets or not all(isinstance(name, str) for name in targets):
+            config = ImproveConfig(**{**given, "targets": targets})
+            if not (targets or config.closure) or not all(isinstance(name, str) for name in targets):
                 raise TypeError("targets must be a list of names")
-            return cls(Path(path), ImproveConfig(**{**given, "targets": targets}), None)
+            return cls(Path(path), config, None)
 
     def append(self, name: str, scheme: Scheme) -> None:
         """Add a scheme to found.jsonl or starts.jsonl, synced to the disk.

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from ...errors import PlanError, TargetError
 from ...schemes_db import Ring, Target, Z, parse_ring
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.ranks import best_known
+from ...schemes_db.ranks import best_known, board
 from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
 from ..cluster.connection import Cluster
@@ -21,8 +21,9 @@ from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable
 from .history import History
 
 
-def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
-    """Return the formats to improve, sides in increasing order: these, or with `up_to` all that fit into one of them.
+def formats_of(limits: Sequence[Target], up_to: bool, closure: bool = False) -> list[Target]:
+    """Return the formats to improve, sides in increasing order: these, or with `up_to` all that fit into one of them,
+    or with `closure` all of the table of best known ranks.
 
     Raises:
         TargetError: one is no full product, or, without `up_to`, not in the table of best known ranks.
@@ -30,6 +31,8 @@ def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
     for limit in limits:
         if not limit.is_general:
             raise TargetError(f"{limit} is no full product: formats are")
+    if closure:
+        return [Target.general(*shape) for shape in board()]
     shapes = [in_order(limit.shape) for limit in limits]
     if not up_to:
         named = [Target.general(*shape) for shape in dict.fromkeys(shapes)]

@@ -27,6 +27,15 @@ SWAPS = "swaps "
 TRIPLES = "triples"
 """Route by annealing of Strassen triples, for formats with a side of 2: it has no walks."""
 
+LEAST_SQUARES = "least squares"
+"""Route over Q, for small formats: no walks, and rational schemes near real solutions of the equations."""
+
+GROUPS = "groups"
+"""Route by walks for groups of products of a smaller format; the find is the product with the other factor."""
+
+UNRANKED = (TRIPLES, LEAST_SQUARES)
+"""Routes without walks: a high start is no disadvantage of theirs."""
+
 EASY_SIDE = 3
 """Largest side of a square format without symmetric walks, and of the format up to whose size others have none."""
 
@@ -157,7 +166,7 @@ class History:
         lowest = min(starts.values())
 
         def route_worth(route: str) -> float:
-            assumed = 1.0 if walk_of(route) or route == TRIPLES else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
+            assumed = 1.0 if walk_of(route) or route in UNRANKED else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
             return _mean([one for one in here if one.route == route], assumed)
 
         route = max(open_routes, key=route_worth)

@@ -40,18 +40,14 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
     The route with the lowest start comes first. Modulo 2 bases are aligned with borders (`starts_for`), and cuts are in
     the directions that leave the fewest products (`projections`); with `ternary` all starts have coefficients -1, 0, 1.
 
-    Raises:
-        PlanError: a scheme has an even denominator.
+    Schemes with an even denominator have no place in walks modulo 2, and are left out.
     """
-
-    def fit(scheme: Scheme, shape: Shape) -> Scheme:
-        turned = oriented(scheme, shape)
-        return turned if ternary else turned.over_z2() or turned
 
     def known(shape: Shape) -> list[Scheme]:
         m, k, n = sorted(shape)
-        usable = (one for one in pool_of((m, k, n)) if not ternary or (one.ternary and not one.ring.characteristic))
-        return [fit(one, shape) for _, one in zip(range(TAKEN), usable, strict=False)]
+        usable = (one if ternary else one.over_z2() for one in pool_of((m, k, n)) if not ternary or is_ternary(one))
+        fitting = (one for one in usable if one is not None)
+        return [oriented(one, shape) for _, one in zip(range(TAKEN), fitting, strict=False)]
 
     made = {
         "own": known(target.shape),
@@ -70,6 +66,11 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
     }
     found = [Route(name, _least(starts, rng)) for name, starts in made.items() if any(map(_whole, starts))]
     return sorted(found, key=lambda route: min(start.rank for start in route.starts))
+
+
+def is_ternary(scheme: Scheme) -> bool:
+    """Return whether a scheme over Z has coefficients -1, 0 and 1; those modulo 2 are none."""
+    return scheme.ternary and not scheme.ring.characteristic
 
 
 def _shorter(scheme: Scheme, axis: str, rng: np.random.Generator, ternary: bool) -> Iterator[Scheme]:

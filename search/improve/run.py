@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
@@ -14,6 +15,7 @@ from ..cluster.engine import engine_on
 from .catalogue import CatalogueUpdater
 from .events import Event, Kept, OnEvent, ignore
 from .folder import ImproveConfig, ImproveFolder, ImproveState
+from .gaps import Gap
 from .general import GeneralImprovement, formats_of
 from .structured import FrontUpdater, StructuredImprovement
 
@@ -142,28 +144,34 @@ def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
         TargetError: one is not known.
     """
     named = [parse_target(name) for name in config.targets]
-    general = formats_of([one for one in named if one.is_general], config.up_to)
+    general = formats_of([one for one in named if one.is_general], config.up_to, config.closure)
     return general, [one for one in named if not one.is_general]
 
 
-def plan(config: ImproveConfig) -> list[str]:
-    """Return one line for each target to be searched, in order of the expected gain, without a search.
+class Plan(NamedTuple):
+    """What an improvement searches: the gaps of full products in order of the expected gain, and the fronts of
+    structured targets, by name."""
+
+    gaps: list[Gap]
+    fronts: dict[str, str]
+
+
+def plan(config: ImproveConfig) -> Plan:
+    """Return what would be searched, without a search.
 
     Raises:
         LcmaError: see `improve`.
     """
-    lines = []
     with ExitStack() as stack:
         tasks = _Tasks(config, 1, stack, ignore, lambda scheme: None, lambda: True)
-        if tasks.general is not None:
-            lines += [f"{one.target}: rank {one.rank}, best known {one.known}" for one in tasks.general.gaps()]
-        if tasks.structured is not None:
-            lines += [f"{walk.target}: {walk.front}" for walk in tasks.structured.walks]
-    return lines
+        return Plan(
+            tasks.general.gaps() if tasks.general is not None else [],
+            {walk.target.name: str(walk.front) for walk in tasks.structured.walks} if tasks.structured else {},
+        )
 
 
 def improve(
-    targets: Sequence[str] | ImproveConfig,
+    targets: Sequence[str] | ImproveConfig = (),
     *,
     ring: str = "Z",
     seconds: float = 60.0,
@@ -172,6 +180,7 @@ def improve(
     address: str = "",
     workers: int = 0,
     up_to: bool = False,
+    closure: bool = False,
     retry: bool = False,
     command: str = "",
     jobs: int = 1,
@@ -181,14 +190,15 @@ def improve(
 ) -> Improved:
     """Improve the catalogue for some targets in turns, each of a twentieth of the time, from 10 to 60 s.
 
-    Full products have turns while the catalogue's rank is above the best known one, structured targets
-    to improve their fronts of products and full products. Every improvement is certified and stored at
-    once; several processes may share the catalogue.
+    Full products have turns while the catalogue's rank is above the best known one, in proportion to what that rank
+    would take from the mean gap of the table, with compositions; structured targets to improve their fronts of products
+    and full products. Every improvement is certified and stored at once; several processes may share the catalogue.
 
     Args:
         targets: names, or a whole configuration.
         address, workers: a Ray cluster whose workers run turns concurrently; see `RunConfig`.
         up_to: include every format that fits into a full product.
+        closure: all formats of the table of best known ranks.
         retry: reopen routes that were dead ends in earlier runs.
         jobs: threads that lift finds beside the walks, or walk on a processor.
         out: a new folder, to continue from with `resume_improvement`.
@@ -211,11 +221,12 @@ def improve(
             address=address,
             workers=workers,
             up_to=up_to,
+            closure=closure,
             retry=retry,
             command=command,
         )
     )
-    if not config.targets:
+    if not config.targets and not config.closure:
         raise PlanError("nothing is to be improved: name a target")
     if out is None:
         return _go(config, jobs, None, on_event, stop)

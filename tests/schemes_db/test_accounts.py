@@ -241,8 +241,6 @@ def test_equations_that_contradict_the_numbers_refuse_the_file():
         "my $m1 = ($a11 + $a22) * ($b11 + $b22);",
         "$m1 = ($a[0][0] + $a[1][1]) * ($b[0][0] + $b[1][1]);",
         "M1 ← (A11 ⊕ A22) ⊗ (B11 ⊕ B22)",
-        "M1,A11 + A22,B11 + B22",
-        "| M1 | A11 + A22 | B11 + B22 |",
         "double const m1{(a11 + a22) * (b11 + b22)};",
         "let m1 = &(&a11 + &a22) * &(&b11 + &b22);",
         "begin\nm1 = (a11 + a22)*(b11 + b22)",

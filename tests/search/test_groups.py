@@ -9,6 +9,7 @@ from lcma.schemes_db.shared_factors import best_groups, classes
 from lcma.schemes_db.shipped import shipped
 from lcma.schemes_db.uneven import inner_products
 from lcma.search import score_of
+from lcma.search.groups.fleet import STEPS, GroupFleet, saved_by_a_pair, splits
 from lcma.search.groups.product_rank import inner_format
 from lcma.search.groups.run import GroupRun
 from lcma.search.groups.walk import _state, _terms, walk
@@ -83,3 +84,26 @@ def test_a_target_with_more_than_32_blocks_a_factor_is_refused():
     config = RunConfig("2x2x17", objective="groups:1x2x2", rounds=1)
     with pytest.raises(PlanError, match="32"):
         GroupRun(config)
+
+
+def test_a_fleet_finds_products_with_an_inner_format():
+    starts = [shipped("2x3x4-r20").scheme]
+    fleet = GroupFleet(lcma.Target.general(4, 6, 16), starts, (2, 2, 4), seed=1, jobs=2)
+    for _ in range(4):
+        fleet.launch(STEPS)
+    best = int(fleet.score.argmin())
+    scheme = fleet.scheme(best)
+    assert scheme.rank == fleet.score[best] <= 280
+    assert (scheme.target.shape, lcma.check(scheme).ok) == ((4, 6, 16), True)
+    assert (fleet.launches, fleet.flips) == (4, 0)
+
+
+def test_splits_are_all_pairs_of_formats_that_walks_take():
+    found = set(splits((2, 4, 6)))
+    assert ((2, 2, 3), (1, 2, 2)) in found
+    assert ((4, 2, 3), (1, 1, 2)) in found
+    assert all(min(outer) >= 1 and sorted(outer)[1] > 1 and outer != (2, 4, 6) for outer, _ in found)
+    for outer, inner in found:
+        assert sorted(a * b for a, b in zip(outer, inner, strict=True)) == [2, 4, 6]
+    assert saved_by_a_pair((1, 2, 2)) == 1
+    assert saved_by_a_pair((1, 1, 2)) == 0

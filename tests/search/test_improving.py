@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError
-from lcma.schemes_db import Z2, Target, Z
+from lcma.schemes_db import Z2, Q, Target, Z
 from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.composed_ranks import composed_ranks
+from lcma.schemes_db.ranks import best_known, board
 from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.run_record import RunRecord
+from lcma.schemes_db.shipped import shipped
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.policy import Selection
 from lcma.search.improve import descents
-from lcma.search.improve.catalogue import CatalogueUpdater
+from lcma.search.improve.catalogue import CatalogueUpdater, kept_ranks
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
@@ -47,8 +50,22 @@ def test_turns_share_the_time_out_by_priority():
         gap = max(pair, key=history.worth)
         turns[pair.index(gap)] += 1
         history.add(turn_of(gap, seconds=60.0))
-    # 3/8 and 4/12 a turn, neither gains: in proportion.
-    assert turns == [21, 19]
+    # 3 and 4 ranks, neither gains: in proportion.
+    assert turns == [17, 23]
+
+
+def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
+    with Catalog.in_memory() as catalog:
+        kept = kept_ranks(catalog, Z)
+    (gap,) = gaps(kept, Z, [Target.general(3, 4, 6)])
+    before, known = composed_ranks(kept, 16), {shape: best_known(Target.general(*shape), Z).rank for shape in board()}
+    for influence, rank in ((gap.one, gap.rank - 1), (gap.all, gap.known)):
+        after = composed_ranks({**kept, (3, 4, 6): rank}, 16)
+        fallen = {shape: int(before[shape] - after[shape]) for shape in known}
+        assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 50
+        assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
+    assert gap.priority == gap.all.points > gap.one.points
+    assert gaps(kept, Z, [Target.general(2, 2, 17)]) == []
 
 
 def turn_of(gap, **values):
@@ -57,8 +74,8 @@ def turn_of(gap, **values):
 
 
 def test_what_gained_gets_more_and_what_did_not_less():
-    gap, other = Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 4), 20, 14)
-    history = History([turn_of(gap, seconds=60.0), turn_of(other, seconds=60.0, reached=19)])
+    gap, other = Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 4), 17, 14)
+    history = History([turn_of(gap, seconds=60.0), turn_of(other, seconds=60.0, reached=16)])
     assert history.worth(other) == pytest.approx(2 * history.worth(gap))
     # A rank lower everything begins anew.
     assert History([turn_of(gap, seconds=600.0)]).worth(Gap(gap.target, 9, 7)) == Gap(gap.target, 9, 7).priority
@@ -234,6 +251,73 @@ def test_a_turn_by_triples_keeps_integral_schemes(home):
     assert (record.route, record.reached, record.start) == ("triples", 26, 32)
     found = kept_events[-1].scheme
     assert (found.rank, found.ring, found.provenance.relation) == (26, Z, "annealing of Strassen triples")
+
+
+def test_routes_without_walks_on_the_flip_graph(home):
+    stored = {name: shipped(name).scheme for name in ("strassen", "2x2x3-r11", "2x2x4-r14", "2x3x4-r20")}
+
+    class View:
+        def __init__(self, over):
+            self.over = over
+
+        def pool(self, shape, composed=True):
+            return [scheme for scheme in stored.values() if scheme.target.shape == shape]
+
+    def routes_to(shape, rank, ring=Z):
+        turns = Descents(View(ring), ring.name, 0, "cpu", "a command")
+        return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0, lambda: False)
+
+    assert list(routes_to((2, 2, 4), 15)) == ["triples"]
+    assert list(routes_to((2, 2, 4), 15, Q)) == ["triples", "least squares"]
+    grouped = routes_to((4, 6, 16), 277)["groups"]
+    assert re.fullmatch(r"groups of \dx\dx\d over \dx\dx\d from rank 2[78]\d", grouped.name)
+    assert "groups" not in routes_to((4, 6, 16), 150)
+    assert "groups" not in routes_to((4, 6, 16), 277, Z2)
+
+
+def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
+    taken, said = [], []
+
+    class View:
+        over = Z
+
+        def rank(self, ring, shape):
+            return min([12, *(scheme.rank for scheme in taken)])
+
+        def pool(self, shape, composed=True):
+            if shape == (2, 2, 2):
+                return [shipped("strassen").scheme]
+            return [naive(shape, "flip-zt")] if composed and shape == (2, 2, 3) else []
+
+        def take(self, scheme, certificate):
+            taken.append(scheme)
+
+    walks = Descents(View(), "ZT", 1, "cpu", "a command")
+    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0, lambda text: None, on_route=said.append)
+    assert (record.route, record.start, record.reached) == ("border", 11, 11)
+    assert said == ["2x2x3: by border from rank 11, starts: 1"]
+    assert {scheme.rank for scheme in taken} == {11}
+
+
+def test_ternary_routes_leave_schemes_modulo_2_out_and_others_even_denominators():
+    quarters = resolve("3x3x6-r40")[0]
+    assert quarters.denominators == (1, 1, 4)
+    pools = {(3, 3, 6): [quarters, resolve("3x3x6-r42")[0]], (2, 2, 2): [resolve("strassen")[0].over_z2()]}
+
+    def pool_of(shape):
+        return pools.get(shape, [])
+
+    for ternary, ring in ((True, Z), (False, Z2)):
+        found = routes(Target.general(3, 3, 7), pool_of, np.random.default_rng(0), ternary=ternary)
+        assert {start.ring for route in found for start in route.starts} == {ring}
+    assert routes(Target.general(2, 2, 3), pool_of, np.random.default_rng(0), ternary=True) == []
+
+
+def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
+    # 3x3x12 is 3x3x6:40 twice over Q.
+    with CatalogueUpdater(Z, 1) as updater:
+        (start,) = updater.pool((3, 3, 12))
+        assert (start.rank, start.ring) == (updater.rank("Z", (3, 3, 12)), Z)
 
 
 def test_a_format_that_no_walk_holds_is_improved_by_triples(home):

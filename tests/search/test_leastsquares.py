@@ -12,6 +12,7 @@ from lcma.schemes_db.shipped import shipped
 from lcma.search import find, resume
 from lcma.search.leastsquares.arrays import Arrays
 from lcma.search.leastsquares.equations import Equations
+from lcma.search.leastsquares.fleet import STEPS, SquaresFleet
 from lcma.search.leastsquares.rational import scheme_of
 from lcma.verify import certify
 
@@ -115,3 +116,15 @@ def test_a_scheme_of_higher_rank_is_a_start():
 def test_settings_that_do_not_fit_are_named(settings, reason):
     with pytest.raises(PlanError, match=reason):
         find("2x2x2", method="least-squares", **settings)
+
+
+def test_a_fleet_has_rational_schemes():
+    fleet = SquaresFleet(parse_target("2x2x2"), 7, None, seed=1, device="cpu", stop=lambda: False)
+    while fleet.score[0] > 7 and fleet.launches < 20:
+        fleet.launch(STEPS)
+    assert fleet.score.tolist() == [7]
+    scheme = fleet.scheme(0)
+    assert (scheme.rank, certify(scheme).rank) == (7, 7)
+    stopped = SquaresFleet(parse_target("2x2x2"), 7, scheme, seed=1, device="cpu", stop=lambda: True)
+    stopped.launch(STEPS)
+    assert stopped.scheme(0).rank == 8

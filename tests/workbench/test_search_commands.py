@@ -101,20 +101,35 @@ def test_policy_pools_and_objectives_are_options(run):
     assert (code, err.count("\n")) == (2, 1)
 
 
-def test_improving_goes_where_the_gaps_are(run, monkeypatch):
+def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
     code, out, _ = run("improve", "3x5x6", "--up-to", "--dry-run")
     assert code == 0
-    assert re.search(r"3x4x6: rank \d+, best known 54", out)
+    assert re.search(r"\n3x4x6 +\d+ +54 +0\.\d{4} +\d+ ", out)
     assert "2x2x2" not in out
     assert "no gap" in run("improve", "3x3x3", "--up-to")[1]
 
-    from lcma.search.improve import catalogue
+    from lcma.search.improve import catalogue, general
+    from lcma.search.improve.folder import ImproveFolder
 
     monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
     listed = run("improve", "2x2x4", "--up-to", "--dry-run")[1]
-    assert [line.split(":")[0] for line in listed.splitlines()] == ["2x2x2", "2x2x4", "2x2x3"]
+    assert [line.split()[0] for line in listed.splitlines()[2:]] == ["2x2x2", "2x2x4", "2x2x3"]
     listed = run("improve", "4x2x2,2x2x3", "--dry-run")[1]
-    assert [line.split(":")[0] for line in listed.splitlines()] == ["2x2x4", "2x2x3"]
+    assert [line.split()[0] for line in listed.splitlines()[2:]] == ["2x2x4", "2x2x3"]
+    assert run("improve", "--dry-run")[0] == run("improve", "2x2x3", "--for", "closure", "--dry-run")[0] == 2
+    monkeypatch.setattr(general, "board", lambda: ((2, 2, 2), (2, 2, 3)))
+    planned = json.loads(run("improve", "--for", "closure", "--dry-run", "--json")[1])
+    assert [(one["target"], one["rank"], one["best_known_rank"]) for one in planned] == [
+        ("2x2x2", 8, 7),
+        ("2x2x3", 12, 11),
+    ]
+    assert planned[0]["one"] == planned[0]["all"]
+    assert planned[0]["one"]["cells"] > planned[1]["one"]["cells"] > 0
+    code, out, err = run("improve", "--for", "closure", "--ring", "Z2", "--time", "1s", "--out", str(tmp_path / "run"))
+    assert code == 0
+    assert "found <2x2x2:7 over Z2>" in out
+    config = ImproveFolder.read(tmp_path / "run").config
+    assert (config.closure, config.targets) == (True, ())
     code, out, err = run("improve", "2x2x3", "--ring", "Z2", "--time", "1s")
     assert code == 0
     assert "2x2x3: by " in err

@@ -11,19 +11,26 @@ import click
 
 from ...search.improve.events import Event, Exhausted, Kept, OnEvent, TurnBegun
 from ...search.improve.folder import ImproveConfig
-from ...search.improve.run import Improved, improve, plan
+from ...search.improve.gaps import Gap
+from ...search.improve.run import Improved, Plan, improve, plan
 from ...search.runs.keep import refuse_unwritable
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
 from ..help import Command
 from ..interrupts import Interrupts
-from ..options import Duration, seed_option
-from ..output import print_json
+from ..options import Choice, Duration, seed_option
+from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 
 
 @click.command("improve", cls=Command)
-@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.argument("targets", metavar="[TARGET...]", nargs=-1)
+@click.option(
+    "--for",
+    "goal",
+    type=Choice(["closure"], case_sensitive=False),
+    help="closure: in place of TARGETs, all formats up to 16x16x16.",
+)
 @click.option("--up-to", is_flag=True, help="Include every format that fits into a full product among the TARGETs.")
 @click.option(
     "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
@@ -52,6 +59,7 @@ from ..progress import COMPILING, Progress
 @click.option("--json", "as_json", is_flag=True, help="Print the stored schemes as JSON.")
 def command(
     targets: tuple[str, ...],
+    goal: str | None,
     up_to: bool,
     ring: str,
     seed: int,
@@ -67,9 +75,12 @@ def command(
 ) -> int:
     """Improve the catalogue: ranks behind the best known ones, fronts of structured targets.
 
-    TARGETs take turns. A scheme that improves the catalogue is certified and stored at once;
-    several processes may share it. Exit code 1: nothing was kept.
+    TARGETs take turns, full products in proportion to what the best known rank would take from the mean gap of all
+    formats up to 16x16x16, with compositions (--dry-run shows it). A scheme that improves the catalogue is certified
+    and stored at once; several processes may share it. Exit code 1: nothing was kept.
     """
+    if bool(targets) == (goal is not None):
+        raise click.UsageError("give TARGETs, or --for closure")
     # Commas stand between targets, too, and between the grids of blocks(...).
     names = tuple(name for text in targets for name in re.split(r",(?![^()]*\))", text))
     config = ImproveConfig(
@@ -79,16 +90,13 @@ def command(
         seed=seed,
         device=device,
         up_to=up_to,
+        closure=goal is not None,
         retry=retry,
         **cluster_settings(address, workers),
         command=shlex.join(["lcma", *sys.argv[1:]]),
     )
     if dry_run:
-        lines = plan(config)
-        if as_json:
-            print_json(lines)
-            return 0
-        click.echo("\n".join(lines) if lines else "nothing: no gap to the best known ranks is left")
+        show_plan(plan(config), as_json)
         return 0
     refuse_unwritable()
     with Progress(COMPILING) as progress, Interrupts() as interrupts:
@@ -100,6 +108,41 @@ def command(
             stop=lambda: interrupts.wanted,
         )
     return report(result, as_json, out)
+
+
+def show_plan(planned: Plan, as_json: bool) -> None:
+    """Print what an improvement would search, full products with what a lower rank of theirs changes."""
+    if as_json:
+        print_json(
+            [_gap_to_json(gap) for gap in planned.gaps]
+            + [{"target": name, "front": front} for name, front in planned.fronts.items()]
+        )
+        return
+    if planned.gaps:
+        rows = [
+            (
+                gap.target,
+                gap.rank,
+                gap.known,
+                *(text for change in (gap.one, gap.all) if change for text in (f"{change.points:.4f}", change.cells)),
+            )
+            for gap in planned.gaps
+        ]
+        print_table(("format", "rank", "best known", "points by 1", "formats", "points by all", "formats"), rows)
+    for name, front in planned.fronts.items():
+        click.echo(f"{name}: {front}")
+    if not planned.gaps and not planned.fronts:
+        click.echo("nothing: no gap to the best known ranks is left")
+
+
+def _gap_to_json(gap: Gap) -> dict[str, object]:
+    changes = {"one": gap.one, "all": gap.all}
+    return {
+        "target": gap.target.name,
+        "rank": gap.rank,
+        "best_known_rank": gap.known,
+        **{name: change._asdict() for name, change in changes.items() if change is not None},
+    }
 
 
 def teller(progress: Progress, *, quiet: bool) -> OnEvent:

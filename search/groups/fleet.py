@@ -1,0 +1,97 @@
+"""Walks for groups of products, for turns of `improve`: their finds are products with an inner format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations, product
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Scheme, Target
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.composition import best_composition, build, oriented
+from ...schemes_db.recipes import shape_text
+from ...schemes_db.uneven import Shape, inner_products, uneven_product
+from ..found_fleet import FoundFleet
+from ..terms.ternary import TernaryTerms
+from ..terms.ternary_words import HALF_BITS
+from .pool import GroupPool
+from .product_rank import PREFIX, InnerFormat, inner_format
+from .walk import walk
+
+STEPS = 300_000
+"""Steps of a walk in a launch, less than a second."""
+
+ROOM = 2
+"""Walk `i` stays at ranks up to that of the start plus `i` modulo ROOM."""
+
+
+def splits(shape: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """Yield the formats of an outer and an inner scheme whose product has a format in some order of its sides.
+
+    Outer ones have two sides of 2 or more, and factors of at most 32 blocks, as the walks take them.
+    """
+    for m, k, n in dict.fromkeys(permutations(shape)):
+        for a, b, c in product(*([part for part in range(1, side + 1) if side % part == 0] for side in (m, k, n))):
+            smallest, middle, largest = sorted((a, b, c))
+            if smallest > 1 and middle * largest <= HALF_BITS and (a, b, c) != (m, k, n):
+                yield (a, b, c), (m // a, k // b, n // c)
+
+
+def inner_of(shape: Shape) -> InnerFormat:
+    """Return an inner format; see `inner_format`."""
+    return inner_format(PREFIX + shape_text(shape))
+
+
+def saved_by_a_pair(shape: Shape) -> int:
+    """Return how many products a pair of inner products of a format saves at most, 0 if none does."""
+    try:
+        return int(inner_of(shape).gains[:, 2].max())
+    except PlanError:
+        return 0
+
+
+class GroupFleet(FoundFleet):
+    """Walks that lower the rank of the product of a scheme and an inner format, one a thread.
+
+    Args:
+        target: the format of the product.
+        starts: ternary schemes of the outer format, one or more.
+        inner: the format of the inner products.
+    """
+
+    def __init__(self, target: Target, starts: Sequence[Scheme], inner: Shape, *, seed: int, jobs: int) -> None:
+        super().__init__(target, jobs)
+        self._inner, self._seed, self._walks = inner_of(inner), seed, 0
+        self._pool = GroupPool(self._inner)
+        for start in starts:
+            self._pool.offer(TernaryTerms.from_scheme(start))
+        self._rank = min(start.rank for start in starts)
+        walk(next(iter(self._pool)), self._inner, self._rank, 0, seed, 0)  # compiles
+
+    def _advance(self, steps: int) -> Sequence[Sequence[Scheme]]:
+        numbers = range(self._walks, self._walks + self.walkers)
+        self._walks += self.walkers
+
+        def one(number: int) -> TernaryTerms:
+            start = self._pool.draw(np.random.default_rng((self._seed, number)))
+            return walk(start, self._inner, self._rank + number % ROOM, steps, self._seed, number)
+
+        with ThreadPoolExecutor(self.walkers) as threads:
+            found = list(threads.map(one, numbers))
+        return [[self._product(terms)] if self._pool.offer(terms) else [] for terms in found]
+
+    def _product(self, terms: TernaryTerms) -> Scheme:
+        """Return the product of a scheme and the best schemes of the catalogue for the inner products."""
+        outer = terms.to_scheme()
+        m, k, n = ((size,) * side for size, side in zip(self._inner.shape, outer.target.shape, strict=True))
+        groups = self._inner.groups(outer)
+        with Catalog.open() as catalog:
+            kept = catalog.best_ranks("Z")
+            inner = [
+                build(best_composition(shape, kept), shape, lambda name: catalog.find(name)[0])
+                for shape in dict.fromkeys(part.shape for part in inner_products(outer, (m, k, n), groups))
+            ]
+        return oriented(uneven_product(outer, (m, k, n), inner, groups), self.target.shape)
