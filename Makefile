@@ -3,6 +3,9 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
+# Bytecode is written whatever the environment says: the processes of a run of tests share it.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
