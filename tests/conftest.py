@@ -86,7 +86,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_generate_tests(metafunc):
-    """`shipped_name`: every shipped scheme, and in the fast suite twelve of all kinds; nothing reads them before."""
+    """`representative`: twelve shipped schemes of all kinds; `shipped_name`: all, those others in the slow suite."""
+    if "representative" in metafunc.fixturenames:
+        metafunc.parametrize("representative", sorted(_OF_ALL_KINDS))
     if "shipped_name" in metafunc.fixturenames:
         slow = pytest.mark.slow
         names = [name if name in _OF_ALL_KINDS else pytest.param(name, marks=slow) for name in shipped_names()]

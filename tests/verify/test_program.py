@@ -37,8 +37,8 @@ def test_the_program_of_a_scheme_is_proven_and_expands_to_it(shipped_name):
     assert_proven(scheme, lcma.program_of(scheme))
 
 
-def test_the_program_without_shared_sums_too(shipped_name):
-    scheme = shipped(shipped_name).scheme
+def test_the_program_without_shared_sums_too(representative):
+    scheme = shipped(representative).scheme
     assert_proven(scheme, lcma.program_of(scheme, cse=False))
 
 
