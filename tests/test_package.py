@@ -222,7 +222,7 @@ def test_the_wheel_with_torch_then_beside_hugging_face_kernels_and_transformers(
     # torch first and alone, as constraints.txt says
     python = make_venv(tmp_path / "venv", "torch", f"lcma[torch] @ {wheel.as_uri()}")
     run = runner(python, tmp_path)
-    assert (ran := run("lcma", "time", "strassen", "--size", "64", "--rounds", "1")).returncode == 0, ran.stderr
+    assert (ran := run("lcma", "time", "strassen", "64", "--rounds", "1")).returncode == 0, ran.stderr
     install(python, "transformers", "kernels")
     code = (
         "import kernels, lcma, torch, transformers\n"

@@ -207,7 +207,7 @@ def _from_catalogue(stamp: str) -> SchemePool:
 
 @lru_cache(maxsize=1)
 def _pool_of(digests: tuple[str, ...]) -> SchemePool:
-    """Return the pool of some schemes of the catalogue: most changes of a catalogue leave its best schemes as they are."""
+    """Return the pool of some schemes; most changes of a catalogue leave its best ones as they are."""
     with Catalog.open() as catalog:
         return SchemePool.of([catalog.find(digest)[0] for digest in digests])
 
