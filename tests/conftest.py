@@ -111,6 +111,14 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def warm_home(home):
+    """A fresh LCMA_HOME with the compiled code of this run of tests, which a new process would compile again."""
+    (home / "cache").mkdir(parents=True)
+    (home / "cache" / "numba").symlink_to(jit._cache_root())
+    return home
+
+
+@pytest.fixture
 def strassen() -> lcma.Scheme:
     return lcma.resolve("strassen")[0]
 

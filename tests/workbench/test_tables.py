@@ -119,7 +119,7 @@ def _read(descriptor):
         return b""
 
 
-def test_no_cell_of_any_table_is_folded(home, tmp_path):
+def test_no_cell_of_any_table_is_folded(warm_home, tmp_path):
     text, tables = at_a_terminal(tmp_path)
     printed = [part.partition("</table>")[0].strip("\n").splitlines() for part in text.split("<table>\n")[1:]]
     assert len(printed) == len(tables)
