@@ -76,10 +76,11 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/.python
 	@$(PIP) --editable .
 	@touch $@
 
-# torch first and alone: with it in place no other package can pull another build of it.
+# torch first and alone: with it in place no other package can pull another build of it. Tests import a sixth of the
+# modules; the bytecode of all would take most of a minute.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
-	@$(PIP) torch
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --no-compile torch
+	@$(PIP) --no-compile --editable '.[dev]'
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lcma
 	@touch $(VENV)/.base $@
 

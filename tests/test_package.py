@@ -130,8 +130,8 @@ def build_wheel(folder):
 
 
 def install(python, *requirements):
-    constraints = ["-c", str(ROOT / "constraints.txt")]
-    subprocess.run([python, "-m", "pip", "install", "-q", *constraints, *requirements], check=True)
+    options = ["-q", "--no-compile", "-c", str(ROOT / "constraints.txt")]
+    subprocess.run([python, "-m", "pip", "install", *options, *requirements], check=True)
 
 
 def make_venv(folder, *requirements):

@@ -173,8 +173,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.possibilities = [*(error.possibilities or ()), *get_close_matches(error.option_name, ANYWHERE)]
-            raise
+            near = [*(error.possibilities or ()), *get_close_matches(error.option_name, ANYWHERE)]
+            raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         anywhere = ANYWHERE if incomplete.startswith("-") else ()
