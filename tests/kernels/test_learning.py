@@ -194,6 +194,7 @@ def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch
     monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
     multiply_until(*operands(), decided)
     assert found == [(False, pytest.approx(learning.SWITCH_SECONDS))]
+    learner.end()  # a lesson can be decided before the thread that loaded its plans has restored both
     assert gc.isenabled()
     assert sys.getswitchinterval() == usual
 
