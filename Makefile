@@ -3,6 +3,9 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
+# Bytecode is written whatever the environment says: the processes of a run of tests share it.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -73,10 +76,11 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/.python
 	@$(PIP) --editable .
 	@touch $@
 
-# torch first and alone: with it in place no other package can pull another build of it.
+# torch first and alone: with it in place no other package can pull another build of it. Tests import a sixth of the
+# modules; the bytecode of all would take most of a minute.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
-	@$(PIP) torch
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --no-compile torch
+	@$(PIP) --no-compile --editable '.[dev]'
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lcma
 	@touch $(VENV)/.base $@
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,6 +27,16 @@ from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .target import parse_target
+
+
+@lru_cache(maxsize=256)
+def _shipped_row(name: str) -> tuple[CatalogueRow, Scheme, str] | None:
+    """Return a shipped scheme, its row and its document, computed once a process; None if it has no certificate."""
+    scheme, certificate = shipped(name).scheme, shipped(name).certificate
+    if certificate is None:
+        return None
+    row = entry_of(scheme, "shipped", shared_additions().get(name))
+    return row, scheme, lcma_json.render(scheme, certificate)
 
 
 class Catalog:
@@ -148,14 +159,8 @@ class Catalog:
             return
         with transaction(self._connection) as connection:
             connection.execute("DELETE FROM schemes WHERE origin = 'shipped'")
-            for name in shipped_names():
-                reading = shipped(name)
-                if reading.certificate is not None:
-                    shared = shared_additions().get(name)
-                    entry = entry_of(reading.scheme, "shipped", shared)
-                    self._insert(
-                        connection, entry, reading.scheme, lcma_json.render(reading.scheme, reading.certificate)
-                    )
+            for row in filter(None, map(_shipped_row, shipped_names())):
+                self._insert(connection, *row)
             connection.execute("DELETE FROM aliases WHERE digest NOT IN (SELECT digest FROM schemes)")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 

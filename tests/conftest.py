@@ -8,6 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
+# Before numpy and torch start their threads: those that wait for work sleep. By default each spins for some 25 ms after
+# every product, a third of the processor time of tests of products.
+os.environ |= {"OPENBLAS_THREAD_TIMEOUT": "4", "OMP_WAIT_POLICY": "passive"}
+
 import numpy as np
 import platformdirs
 import pytest
@@ -86,7 +90,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_generate_tests(metafunc):
-    """`shipped_name`: every shipped scheme, and in the fast suite twelve of all kinds; nothing reads them before."""
+    """`representative`: twelve shipped schemes of all kinds; `shipped_name`: all, those others in the slow suite."""
+    if "representative" in metafunc.fixturenames:
+        metafunc.parametrize("representative", sorted(_OF_ALL_KINDS))
     if "shipped_name" in metafunc.fixturenames:
         slow = pytest.mark.slow
         names = [name if name in _OF_ALL_KINDS else pytest.param(name, marks=slow) for name in shipped_names()]
@@ -106,6 +112,14 @@ def home(tmp_path, monkeypatch):
     """A fresh, empty LCMA_HOME."""
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@pytest.fixture
+def warm_home(home):
+    """A fresh LCMA_HOME with the compiled code of this run of tests, which a new process would compile again."""
+    (home / "cache").mkdir(parents=True)
+    (home / "cache" / "numba").symlink_to(jit._cache_root())
+    return home
 
 
 @pytest.fixture

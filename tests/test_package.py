@@ -129,48 +129,69 @@ def build_wheel(folder):
     return wheel
 
 
+def install(python, *requirements):
+    options = ["-q", "--no-compile", "-c", str(ROOT / "constraints.txt")]
+    subprocess.run([python, "-m", "pip", "install", *options, *requirements], check=True)
+
+
 def make_venv(folder, *requirements):
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     for requirement in requirements:
-        subprocess.run(
-            [python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *requirement], check=True
-        )
+        install(python, requirement)
     return python
 
 
+def runner(python, folder):
+    """run(*command): a command of the environment in a folder, with a home of its own; what it returned and wrote."""
+    environment = {**os.environ, "LCMA_HOME": str(folder / "home"), "HF_HUB_OFFLINE": "1"}
+
+    def run(program, *arguments):
+        command = [python.parent / program, *arguments]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+    return run
+
+
+def is_installed(run, package):
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    return run("python", "-c", code, package).returncode == 0
+
+
+def expected_files():
+    """The tracked files that belong in the wheel."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    packages = {name.replace(".", "/").removeprefix("lcma").lstrip("/") for name in folders_on_disk()}
+    parents = {name: str(Path(name).parent).replace(".", "", 1).lstrip("/") for name in tracked if name.endswith(".py")}
+    modules = {name for name, parent in parents.items() if parent in packages}
+    return modules | {name for name in tracked if name.startswith(DATA_FOLDERS)} | {"py.typed"}
+
+
 @pytest.mark.slow
-def test_the_wheel_holds_the_tree_and_runs_elsewhere(tmp_path):
+def test_the_wheel_holds_the_tree_and_runs_elsewhere_without_and_with_the_extra_of_reports(tmp_path):
+    import numpy as np
+
     wheel = build_wheel(tmp_path / "dist")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"lcma"}
-    in_wheel = {name.removeprefix("lcma/") for name in names if name.startswith("lcma/")}
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    packages = {name.replace(".", "/").removeprefix("lcma").lstrip("/") for name in folders_on_disk()}
-    shipped = (
-        {
-            name
-            for name in tracked
-            if str(Path(name).parent).replace(".", "", 1).lstrip("/") in packages and name.endswith(".py")
-        }
-        | {name for name in tracked if name.startswith(DATA_FOLDERS)}
-        | {"py.typed"}
-    )
-    assert in_wheel == shipped
-    python = make_venv(tmp_path / "venv", [str(wheel)])
-    environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
-    for arguments in (["--version"], ["list"], ["doctor"], ["show", "eca-stage1"]):
-        subprocess.run(
-            [python.parent / "lcma", *arguments], check=True, cwd=tmp_path, env=environment, capture_output=True
-        )
+    assert {name.removeprefix("lcma/") for name in names if name.startswith("lcma/")} == expected_files()
+    python = make_venv(tmp_path / "venv", str(wheel))
+    run = runner(python, tmp_path)
+    np.save(tmp_path / "A.npy", np.eye(8))
+    product = ["run", "strassen", "A.npy", "A.npy", "--out", "C.npy"]
+    for arguments in (["--version"], ["list"], ["doctor"], ["show", "eca-stage1"], product):
+        assert (ran := run("lcma", *arguments)).returncode == 0, ran.stderr
     code = (
         "import lcma, numpy as np\na = np.arange(36.0).reshape(6, 6)\n"
         "assert np.allclose(lcma.matmul(a, a, 'laderman'), a @ a)\nprint(lcma.__file__)"
     )
-    run = subprocess.run(
-        [python, "-c", code], check=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert str(tmp_path / "venv") in run.stdout
+    assert str(tmp_path / "venv") in run("python", "-c", code).stdout
+    refused = run("lcma", "site", "out")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "pip install 'lcma[report]'" in refused.stderr
+    install(python, f"lcma[report] @ {wheel.as_uri()}")
+    assert (ran := run("lcma", "site", "out")).returncode == 0, ran.stderr
+    assert not is_installed(run, "torch")
 
 
 ACCELERATED = """
@@ -196,9 +217,13 @@ assert any("tied" in (one.refused or "") for one in reports)  # GPT-2's head is 
 
 
 @pytest.mark.slow
-def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
+def test_the_wheel_with_torch_then_beside_hugging_face_kernels_and_transformers(tmp_path):
     wheel = build_wheel(tmp_path / "dist")
-    python = make_venv(tmp_path / "venv", ["torch"], ["transformers", "kernels"], [str(wheel)])
+    # torch first and alone, as constraints.txt says
+    python = make_venv(tmp_path / "venv", "torch", f"lcma[torch] @ {wheel.as_uri()}")
+    run = runner(python, tmp_path)
+    assert (ran := run("lcma", "time", "strassen", "64", "--rounds", "1")).returncode == 0, ran.stderr
+    install(python, "transformers", "kernels")
     code = (
         "import kernels, lcma, torch, transformers\n"
         "from transformers import LlamaConfig, LlamaForCausalLM\n"
@@ -211,45 +236,7 @@ def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
         "a = np.arange(16.0).reshape(4, 4)\n"
         "assert np.allclose(lcma.matmul(a, a), a @ a)\n"
     ) + ACCELERATED
-    subprocess.run(
-        [python, "-c", code],
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "LCMA_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"},
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("extra", "arguments", "refused"),
-    [
-        ("", ["run", "strassen", "A.npy", "A.npy", "--out", "C.npy"], ["site", "out"]),
-        ("report", ["site", "out"], []),
-        ("torch", ["time", "strassen", "--size", "64", "--rounds", "1"], []),  # torch brings Jinja2 along
-    ],
-)
-def test_the_wheel_with_each_extra_does_what_the_extra_is_for(extra, arguments, refused, tmp_path):
-    import numpy as np
-
-    wheel = build_wheel(tmp_path / "dist")
-    before = [["torch"]] if extra == "torch" else []  # first and alone, as constraints.txt says
-    python = make_venv(tmp_path / "venv", *before, [f"lcma[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)])
-    environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
-    np.save(tmp_path / "A.npy", np.eye(8))
-
-    def lcma_of(*words):
-        return subprocess.run(
-            [python.parent / "lcma", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-
-    ran = lcma_of(*arguments)
-    assert ran.returncode == 0, ran.stderr
-    if refused:
-        ran = lcma_of(*refused)
-        assert (ran.returncode, ran.stdout) == (3, "")
-        assert "pip install 'lcma[report]'" in ran.stderr
-    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
-    assert subprocess.run([python, "-c", code, "torch"], cwd=tmp_path).returncode == (extra != "torch")
+    assert (ran := run("python", "-c", code)).returncode == 0, ran.stderr
 
 
 def test_the_citation_file_is_of_this_version():

@@ -15,11 +15,10 @@ from click.exceptions import NoArgsIsHelpError
 from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
-from .destination import FORCE
 from .environment import prepare
-from .help import GROUPS
+from .help import ANYWHERE, GROUPS
 from .interrupts import insist
-from .output import WIDE
+from .output import JSON
 
 COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
@@ -41,8 +40,8 @@ class _LazyGroup(click.Group):
     """A group that imports a command's module only when that command is asked for."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta.update({WIDE: "--wide" in args, FORCE: "--force" in args})  # wherever they stand
-        return super().parse_args(ctx, [one for one in args if one not in ("--wide", "--force")])
+        ctx.meta.update({key: option in args for option, key in ANYWHERE.items()})
+        return super().parse_args(ctx, [one for one in args if one not in ANYWHERE])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -62,7 +61,10 @@ class _LazyGroup(click.Group):
             args = [*args[1:2], "--help"]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown_name("command", args[0], COMMANDS)
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if ctx.meta[JSON] and not hasattr(getattr(command, "callback", None), "json"):
+            raise click.UsageError(f"{name} has no --json", ctx)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in GROUPS.items():
@@ -71,6 +73,7 @@ class _LazyGroup(click.Group):
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--json", is_flag=True, expose_value=False, help="The result as JSON on stdout. May stand anywhere.")
 @click.option("--wide", is_flag=True, expose_value=False, help="Show all columns of tables. May stand anywhere.")
 @click.option("--force", is_flag=True, expose_value=False, help="Replace files without a question. May stand anywhere.")
 @click.version_option(__version__, "-V", "--version", prog_name="lcma")

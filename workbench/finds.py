@@ -14,7 +14,6 @@ from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import best_composition
 from ..schemes_db.costs import additions, full_and_half, nonzeros
 from ..search import Find, Result, score_of
-from ..search.flipgraph.gpu.kernel_cache import KERNELS
 from ..search.groups.product_rank import PREFIX
 from ..search.improve.events import Kept
 
@@ -57,17 +56,6 @@ def composition_line(result: Result) -> str | None:
     if part.rank >= min([*(scheme.rank for scheme in result.schemes), *near], default=part.rank + 1):
         return None
     return f"the catalogue has rank {part.rank}: lcma compose {result.target}"
-
-
-def spent_line(result: Result, storing: float) -> str:
-    """Return how the time of a run was spent; `storing` seconds were spent on storing its finds."""
-    kernels = ", ".join(f"{count} {how}" for how, count in sorted(KERNELS.items()))
-    parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in result.setup.items())
-    first = min((found.origin.provenance.seconds or 0.0 for found in result.finds), default=None)
-    return (
-        f"set up: {parts}{f' (kernels: {kernels})' if kernels else ''}; walked {result.seconds:.2f} s"
-        f"{'' if first is None else f', first find after {first:.2f} s'}; stored in {storing:.2f} s"
-    )
 
 
 def saving(result: Result, start: Scheme | None = None) -> str:

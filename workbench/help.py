@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from .destination import FORCE
+from .output import JSON, WIDE
 
 GROUPS = {
     "Find": {
@@ -121,18 +125,21 @@ ARGUMENTS = {
 }
 """The words of usage lines."""
 
+ANYWHERE = {"--json": JSON, "--wide": WIDE, "--force": FORCE}
+"""The options that may stand anywhere, with their keys in the context."""
+
 FIRST = {
-    "bench": "patterns budget out device dry_run as_json",
-    "compress": "out what device dry_run as_json",
-    "improve": "seconds jobs device out dry_run as_json",
-    "plan": "device dtype scheme strategy explain as_json",
-    "run": "device dtype levels out check as_json",
-    "search": "rank ring seed seconds count jobs device out dry_run as_json",
-    "structure": "density batch device out as_json",
-    "suggest": "density dtype device top as_json",
-    "time": "size levels device dtype rounds as_json",
-    "tune": "file device dtype budget as_json",
-    "verify": "methods ring target jobs as_json quiet",
+    "bench": "patterns budget out device dry_run",
+    "compress": "out what device dry_run",
+    "improve": "seconds jobs device out dry_run",
+    "plan": "device dtype scheme strategy explain",
+    "run": "device dtype levels out check",
+    "search": "rank ring seed seconds count jobs device out dry_run",
+    "structure": "density batch device out",
+    "suggest": "density dtype device top",
+    "time": "levels device dtype rounds",
+    "tune": "file device dtype budget",
+    "verify": "methods ring target jobs quiet",
 }
 """Of commands with many options, those that most users need, by the names of their parameters."""
 
@@ -161,6 +168,18 @@ class Command(click.Command):
         for param in self.params:
             if re.search("SCHEME|TARGET", str(param.metavar)) and param.type is click.STRING:
                 param.type = SchemeName()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            near = [*(error.possibilities or ()), *get_close_matches(error.option_name, ANYWHERE)]
+            raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        anywhere = ANYWHERE if incomplete.startswith("-") else ()
+        found = super().shell_complete(ctx, incomplete)
+        return [*found, *(CompletionItem(one) for one in anywhere if one.startswith(incomplete))]
 
     def arguments(self, ctx: click.Context) -> list[tuple[str, str]]:
         """The words of the usage line, each with its meaning."""
@@ -193,7 +212,10 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
-        formatter.write_text("Anywhere: --wide (all columns of tables), --force (replace files without a question).")
+        json = f"--json ({what} as JSON), " if (what := getattr(self.callback, "json", None)) else ""
+        formatter.write_text(
+            f"Anywhere: {json}--wide (all columns of tables), --force (replace files without a question)."
+        )
         with formatter.section("Examples"):
             for arguments in EXAMPLES[self.name or ""]:
                 formatter.write(f"{'':{formatter.current_indent}}lcma {self.name} {arguments}".rstrip() + "\n")

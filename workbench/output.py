@@ -7,8 +7,9 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import wraps
 from typing import Any
 
 import click
@@ -25,8 +26,8 @@ LEAST = 20
 NUMBER = re.compile(r"([-+]?\d[\d.,]*(e[-+]?\d+)?( ms| s|%)?)?")
 """The text of a cell that stands to the right."""
 
-WIDE = "lcma.wide"
-"""The key of --wide in the context of a command line."""
+JSON, WIDE = "lcma.json", "lcma.wide"
+"""The keys of --json and --wide in the context of a command line."""
 
 
 def print_json(data: Any) -> None:
@@ -34,7 +35,18 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=2))
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+def gives_json(what: str = "the result") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Call a command with `as_json`: whether --json stands anywhere in the command line. `what` is for its help."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_json(*arguments: Any, **values: Any) -> Any:
+            return command(*arguments, as_json=click.get_current_context().meta[JSON], **values)
+
+        with_json.json = what  # type: ignore[attr-defined]
+        return with_json
+
+    return decorate
 
 
 def tell(steps: Iterable[tuple[str, dict[str, Any]]], as_json: bool) -> int:

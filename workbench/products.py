@@ -124,7 +124,7 @@ def sizes_given(arguments: Sequence[str], least: int) -> Sizes:
 
 
 def sizes_of(text: str, causal: str | None = None) -> Sizes:
-    """(m, k, n) of a --size option: N, MxKxN, or LxD for a product of causal attention.
+    """(m, k, n) of a SIZE: N, MxKxN, or LxD for a product of causal attention.
 
     Raises:
         TargetError: it is none of these.

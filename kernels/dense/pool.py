@@ -202,8 +202,14 @@ def _stored(stamp: str) -> SchemePool:
 def _from_catalogue(stamp: str) -> SchemePool:
     with Catalog.open() as catalog:
         kept, dominated = _frontier(catalog)
-        schemes = [catalog.find(digest)[0] for digest in kept]
-    return replace(SchemePool.of(schemes), dominated=dominated)
+    return replace(_pool_of(tuple(kept)), dominated=dominated)
+
+
+@lru_cache(maxsize=1)
+def _pool_of(digests: tuple[str, ...]) -> SchemePool:
+    """Return the pool of some schemes; most changes of a catalogue leave its best ones as they are."""
+    with Catalog.open() as catalog:
+        return SchemePool.of([catalog.find(digest)[0] for digest in digests])
 
 
 def _frontier(catalog: Catalog) -> tuple[list[str], int]:

@@ -56,8 +56,8 @@ def test_gradients_with_bias_sinks_and_dropout():
         torch.manual_seed(2)
         return causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, strategy="products")
 
-    assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks))
-    assert torch.autograd.gradcheck(dropped, (q, k, v))
+    assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
+    assert torch.autograd.gradcheck(dropped, (q, k, v), fast_mode=True)
 
 
 def test_second_derivatives_and_transforms():

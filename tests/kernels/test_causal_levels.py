@@ -34,11 +34,16 @@ def kept(x, upper):
     return x.triu() if upper else x.tril()
 
 
+FEW = "2x2x2-tri-left-r6", "3x3x3-tri-left-r17", "eca-stage1", "eca-stage2", cuda.TWO_LEVELS
+"""Schemes of every structure; one of two levels."""
+
+
 @pytest.mark.parametrize("side", ["out", "left", "right"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_every_method_ignores_entries_outside_the_triangle(side, upper):
+@pytest.mark.parametrize("names", [FEW, pytest.param(None, id="others", marks=pytest.mark.slow)])
+def test_every_method_ignores_entries_outside_the_triangle(side, upper, names):
     generator = torch.Generator().manual_seed(1)
-    for choice in (*scheme_names(), cuda.TWO_LEVELS):
+    for choice in names or {*scheme_names()} - {*FEW}:
         level = level_of(choice, Triangle(side, upper))
         m, k, n = (8 * parts for parts in level.target.shape)
         a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))

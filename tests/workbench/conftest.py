@@ -129,11 +129,13 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def few_pages(monkeypatch):
-    """Sites have pages of the first six schemes of the catalogue only, which takes a tenth of the time."""
+    """Sites have pages of the first six schemes of the catalogue and maps of few formats: a tenth of the time."""
     pytest.importorskip("jinja2")
-    from lcma.workbench.site import build
+    from lcma.workbench.site import build, heat
 
     listing = build.listing
+    monkeypatch.setattr(heat, "SIZES", {})
+    monkeypatch.setattr(heat, "FEWER_SIZES", range(2, 5))
     monkeypatch.setattr(build, "listing", lambda *arguments, **keywords: listing(*arguments, **keywords)[:6])
 
 

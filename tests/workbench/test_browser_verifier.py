@@ -74,9 +74,11 @@ def written(names, bare=False):
                 assert format == "fmm-json"
 
 
-def test_all_shipped_schemes_have_the_verdict_of_the_command(judge, tmp_path):
-    files = list(written(shipped_names()))
-    assert len(files) > 2 * len(shipped_names())
+@pytest.mark.parametrize("largest", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_shipped_schemes_have_the_verdict_of_the_command(judge, tmp_path, largest):
+    names = [name for name in shipped_names() if shipped(name).scheme.rank <= largest]
+    files = list(written(names))
+    assert len(files) > 2 * len(names) > 50
     for (name, format, text), answer in zip(files, judge([text for *_, text in files]), strict=True):
         wanted = by_command(text, tmp_path)
         assert wanted[0] is True
@@ -139,7 +141,7 @@ FAULTS = (with_wrong_number, with_wrong_sign, with_line_lost, with_rows_exchange
 def test_corrupted_files_have_the_verdict_of_the_command(judge, small_files, tmp_path):
     rng = random.Random(20)
     texts = []
-    while len(texts) < 600:
+    while len(texts) < 240:
         text = FAULTS[len(texts) % len(FAULTS)](rng, rng.choice(small_files))
         texts += [text] if text else []
     seen = {True: 0, False: 0, None: 0}
@@ -149,15 +151,15 @@ def test_corrupted_files_have_the_verdict_of_the_command(judge, small_files, tmp
         if wanted[0] is not None:
             assert (answer["headline"], answer["convention"]) == wanted[1:]
         seen[wanted[0]] += 1
-    assert seen[False] >= 200
-    assert seen[None] >= 20
-    assert seen[True] >= 5  # equal rows exchanged, a lost comment
+    assert seen[False] >= 80
+    assert seen[None] >= 8
+    assert seen[True] >= 2  # equal rows exchanged, a lost comment
 
 
 def test_a_mutilated_text_is_left_to_the_command_or_judged_alike(judge, small_files, tmp_path):
     """The command skips prose and knows more spellings, so the page may decline; it never says the opposite."""
     rng = random.Random(21)
-    texts = [with_character_lost(rng, rng.choice(small_files)) for _ in range(150)]
+    texts = [with_character_lost(rng, rng.choice(small_files)) for _ in range(60)]
     declined = 0
     for text, answer in zip(texts, judge(texts), strict=True):
         wanted = by_command(text, tmp_path)
@@ -165,7 +167,7 @@ def test_a_mutilated_text_is_left_to_the_command_or_judged_alike(judge, small_fi
             declined += wanted[0] is not None
         else:
             assert (answer["ok"], answer["headline"], answer["convention"]) == wanted, text[:3000]
-    assert declined < 10
+    assert declined < 4
 
 
 def test_what_the_page_does_not_read_is_left_to_the_command(judge):

@@ -190,7 +190,7 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     code, text, _ = run("run", "strassen", matrices("s"), matrices("s"), "--max-abs", 31, "--levels", 2, "--check")
     assert (code, "int32" in text, "check: exact" in text) == (0, True, True)
     int8 = "--dtype", "int8", "--max-abs", 31
-    found = json.loads(run("time", "strassen", "--size", 64, *int8, "--rounds", 1, "--json")[1])
+    found = json.loads(run("time", "strassen", 64, *int8, "--rounds", 1, "--json")[1])
     assert [row["relative_error"] for row in found["rows"]] == [0.0, 0.0]
     found = json.loads(run("plan", 8192, 8192, 8192, "--device", "cuda", *int8, "--json")[1])
     assert (found["strategy"], found["baseline"]) == ("int8", "vendor")
@@ -245,17 +245,15 @@ def test_run_refuses_pickles(run, tmp_path, matrices):
 
 
 def test_time_prints_ratios_and_records_them(run):
-    code, out, _ = run(
-        "time", "strassen", "--size", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--json", "--record"
-    )
+    code, out, _ = run("time", "strassen", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--json", "--record")
     data = json.loads(out)
     assert code == 0
     assert [row["what"] for row in data["rows"]] == ["vendor", "strassen, 1 level", "strassen, 2 levels"]
     assert data["rows"][0]["ratio"] == 1
     with lcma.Catalog.open() as catalog:
         assert len(catalog.measurements(data["digest"])) == 2
-    assert run("time", "strassen", "--size", "16x32x48", "--rounds", 1, "--dtype", "float64")[0] == 0
-    assert run("time", "strassen", "--size", "16x32")[0] == 2
+    assert run("time", "strassen", "16x32x48", "--rounds", 1, "--dtype", "float64")[0] == 0
+    assert run("time", "strassen", "16x32")[0] == 2
 
 
 def test_doctor_proves_the_shipped_schemes(run):

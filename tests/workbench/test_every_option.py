@@ -1,6 +1,7 @@
 """Every option of every command is explained in the documentation and used by a test."""
 
 import ast
+import json
 import re
 import shlex
 from functools import cache
@@ -11,7 +12,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 import lcma
-from lcma.workbench.cli import COMMANDS, cli
+from lcma.workbench.cli import ANYWHERE, COMMANDS, cli
 from lcma.workbench.help import FIRST
 
 TESTS = Path(lcma.__file__).resolve().parent / "tests"
@@ -75,7 +76,7 @@ def test_the_help_of_a_command_ends_with_two_examples_that_parse(run, name):
     lines = text.partition("\nExamples:\n")[2].splitlines()
     assert len(lines) == 2
     for line in lines:
-        program, called, *arguments = shlex.split(line)
+        program, called, *arguments = (one for one in shlex.split(line) if one not in ANYWHERE)
         assert (program, called) == ("lcma", name)
         command.make_context(name, arguments)
     assert {param.name for param in command.params} >= set(FIRST.get(name, "").split())
@@ -90,6 +91,17 @@ def test_the_shell_completes_names_of_schemes_and_targets(home):
     assert completed("show", "lader") == ["laderman", "lader"]  # the second: files that start with it
     assert "4x4x4:tri-out" in completed("search", "4x4x4:")
     assert completed("lis") == ["list"]
+    assert "--json" in completed("list", "--j")
+
+
+def test_json_may_stand_anywhere_and_is_refused_where_there_is_none(run):
+    lines = [("--json", "same", "strassen", "winograd"), ("same", "--json", "strassen", "winograd")]
+    before, within = (run(*line) for line in lines)
+    assert before == within
+    assert json.loads(within[1])["relation"]
+    assert run("rename", "mine", "yours", "--json") == (2, "", "lcma: rename has no --json (see `lcma --help`)\n")
+    assert "--json (the rows as JSON)" in " ".join(run("list", "--help")[1].split())
+    assert "--json" not in run("rename", "--help")[1]
 
 
 def test_an_option_that_nobody_knows_is_found():

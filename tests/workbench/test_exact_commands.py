@@ -67,7 +67,7 @@ def test_plan_and_suggest_name_schemes_modulo_2(capsys):
 
 
 def test_time_and_tune_check_what_they_measure(capsys):
-    assert main(["time", "strassen", "--ring", "GF(1021)", "--size", "64", "--rounds", "2", "--json"]) == 0
+    assert main(["time", "strassen", "--ring", "GF(1021)", "64", "--rounds", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["baseline"] == "leaf"
     assert found["ring"] == "GF(1021)"

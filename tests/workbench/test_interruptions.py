@@ -61,7 +61,7 @@ def interrupted(command, folder, seconds=3.0):
 
 
 @pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
-def test_ctrl_c_ends_a_command_in_time(run, home, tmp_path, name):
+def test_ctrl_c_ends_a_command_in_time(run, warm_home, tmp_path, name):
     command = {**FAST, **SLOW}[name]
     code, seconds, _, err = interrupted(command, tmp_path)
     assert code in (130, -signal.SIGINT), err  # killed: the interpreter was still starting; shells say 130, too
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_a_command_in_time(run, home, tmp_path, name):
 
 
 @pytest.mark.slow
-def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, home, tmp_path):
+def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, warm_home, tmp_path):
     command = ["search", "2x2x3", "--rank", "11", "--ring", "Z2", "--count", "100000", "--time", "10m", "--out", "run"]
     code, _, _, err = interrupted(command, tmp_path, seconds=12.0)
     assert code == 130, err

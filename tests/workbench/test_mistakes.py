@@ -31,7 +31,7 @@ def test_the_page_has_the_exit_codes_of_the_code():
     [
         ("show strasen", "did you mean strassen"),
         ("show 9x9x9:1", "lcma search 9x9x9"),
-        ("time strassenn --size 64", "did you mean strassen"),
+        ("time strassenn 64", "did you mean strassen"),
         ("analyse causal --scheme eca-stage3", "did you mean eca-stage"),
         ("remove nobody", "lcma list"),
         ("rename nobody mine", "lcma list"),

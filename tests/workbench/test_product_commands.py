@@ -157,7 +157,7 @@ def test_run_multiplies_the_products_of_causal_attention(run, matrices, tmp_path
 def test_a_gpu_that_is_not_there_is_one_line(run, no_gpu, matrices):
     for arguments in (
         ("run", "auto", matrices("q"), matrices("w"), "--device", "cuda"),
-        ("time", "auto", "--size", 64, "--device", "cuda"),
+        ("time", "auto", 64, "--device", "cuda"),
         ("tune", 64, 64, 64, "--device", "cuda:1"),
     ):
         code, out, err = run(*arguments)
@@ -167,7 +167,7 @@ def test_a_gpu_that_is_not_there_is_one_line(run, no_gpu, matrices):
 
 
 def test_time_compares_the_planners_choice_with_the_vendor(run):
-    code, out, _ = run("time", "auto", "--size", "40x50x60", "--batch", 2, "--rounds", 3, "--json")
+    code, out, _ = run("time", "auto", "40x50x60", "--batch", 2, "--rounds", 3, "--json")
     data = json.loads(out)
     assert code == 0
     assert [row["what"] for row in data["rows"]] == ["vendor", "auto"]
@@ -180,27 +180,27 @@ def test_time_compares_the_planners_choice_with_the_vendor(run):
     assert vendor["plan"].startswith("vendor (")
     assert run("time", "auto", "--record")[0] == 2
     assert run("time", "auto", "--levels", 2)[0] == 2
-    assert run("time", "auto", "--size", "40x50")[0] == 2
+    assert run("time", "auto", "40x50")[0] == 2
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "bfloat16", "int64"])
 def test_time_takes_every_dtype(run, dtype):
-    code, out, _ = run("time", "auto", "--size", 32, "--rounds", 1, "--dtype", dtype, "--json", "--strategy", "vendor")
+    code, out, _ = run("time", "auto", 32, "--rounds", 1, "--dtype", dtype, "--json", "--strategy", "vendor")
     data = json.loads(out)
     assert (code, data["dtype"]) == (0, dtype)
     assert (data["rows"][1]["relative_error"] == 0) == (dtype == "int64")
 
 
 def test_time_takes_triangular_products_to_the_fastest_of_three_baselines(run):
-    code, out, _ = run("time", "auto", "--size", "64x16", "--causal", "qk", "--rounds", 3, "--json")
+    code, out, _ = run("time", "auto", "64x16", "--causal", "qk", "--rounds", 3, "--json")
     data = json.loads(out)
     assert (code, data["size"]) == (0, [64, 16, 64])
     assert [row["what"] for row in data["rows"]] == ["vendor", "strips", "halving", "auto"]
     best = min((row for row in data["rows"] if row["is_baseline"]), key=lambda row: row["median_s"])
     assert data["baseline"] == best["what"]
     assert data["rows"][3]["ratio"] == pytest.approx(best["median_s"] / data["rows"][3]["median_s"])
-    assert "ratios are to" in run("time", "auto", "--size", 64, "--causal", "pv", "--rounds", 1)[1]
-    code, _, err = run("time", "auto", "--size", "64x16x32", "--causal", "qk")
+    assert "ratios are to" in run("time", "auto", 64, "--causal", "pv", "--rounds", 1)[1]
+    code, _, err = run("time", "auto", "64x16x32", "--causal", "qk")
     assert (code, one_line(err), "square" in err) == (3, True, True)
 
 
@@ -208,7 +208,7 @@ def test_nothing_wrong_is_timed(run, monkeypatch):
     from lcma.kernels.cpu.bench import CpuBench
 
     monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: 1.0)
-    code, out, err = run("time", "auto", "--size", 32, "--rounds", 1)
+    code, out, err = run("time", "auto", 32, "--rounds", 1)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith("lcma: vendor came out wrong: relative error 1.0e+00; nothing was timed")
 
@@ -402,7 +402,7 @@ def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
     from lcma.kernels.cpu import memory
 
     monkeypatch.setattr(memory, "free_bytes", lambda: 1e6)
-    for command in (("time", "auto", "--size", 4096), ("tune", 4096, 4096, 4096, "--dtype", "float64")):
+    for command in (("time", "auto", 4096), ("tune", 4096, 4096, 4096, "--dtype", "float64")):
         code, _, err = run(*command)
         assert code == 3
         assert "GB are free" in err.splitlines()[-1]

@@ -117,5 +117,5 @@ def test_tune_multiplies_small_integers(run):
 
 
 def test_bench_lists_rows_of_the_threads_that_are_named(run):
-    code, text, _ = run("bench", "cpu", "--threads", "1", "--dtype", "float32", "--seed", "3", "--dry-run")
+    code, text, _ = run("bench", "cpu", "--rows", "* 1T", "--dtype", "float32", "--seed", "3", "--dry-run")
     assert (code, "float32 2048 1T" in text, "2T" in text, "float64" in text) == (0, True, False, False)

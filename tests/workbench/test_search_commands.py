@@ -205,7 +205,7 @@ def test_an_unwritable_catalogue_is_refused_before_walking(run, tmp_path, monkey
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_an_interrupted_search_says_how_to_go_on(run, home, tmp_path, number):
+def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, number):
     folder = tmp_path / "run"
     command = ["search", "3x3x3", "--rank", "22", "--ring", "Z2", "--steps", "50000", "--out", str(folder)]
     process = subprocess.Popen(

@@ -18,15 +18,14 @@ Say = Callable[[str], None]
 class Options:
     """The user's options for a suite; a suite reads those that concern it.
 
-    `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
-    suite's own choice; so are `sizes`, sides of matrices, features of models or inputs. `energy`: joules in place of
+    `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `sizes`: sides of
+    matrices, features of models or inputs; () is the suite's own choice. `energy`: joules in place of
     seconds; `shares`: the part that linear layers take; `gradients`: of products in place of products.
     """
 
     device: str = "cpu"
     sample: int | None = None
     rounds: int | None = None
-    threads: tuple[int, ...] = ()
     dtypes: tuple[str, ...] = ()
     seed: int = 0
     energy: bool = False

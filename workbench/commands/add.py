@@ -17,7 +17,7 @@ from ...schemes_db.shipped import shipped_names
 from ...verify import certified_scheme, verify_file
 from ..help import Command
 from ..options import Choice
-from ..output import json_option, print_json, scheme_facts
+from ..output import gives_json, print_json, scheme_facts
 
 
 @click.command("add", cls=Command)
@@ -37,7 +37,7 @@ from ..output import json_option, print_json, scheme_facts
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
 @click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
-@json_option
+@gives_json()
 def command(
     files: tuple[str, ...],
     name: str | None,

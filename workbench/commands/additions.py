@@ -18,7 +18,7 @@ from ...verify import certify
 from ..destination import claim, write
 from ..help import Command
 from ..options import Duration, seed_option
-from ..output import print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..pools import pool_argument
 
 
@@ -45,7 +45,7 @@ from ..pools import pool_argument
     metavar="FILE|DIR",
     help="Write the program there, as JSON; with --all every program into this folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The counts and the program as JSON.")
+@gives_json("the counts and the program")
 def command(
     schemes: tuple[str, ...],
     every: bool,

@@ -9,7 +9,7 @@ import click
 from ..destination import claim, unwritable
 from ..help import Command
 from ..options import Choice
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 
 
 @click.command("analyse", cls=Command)
@@ -26,7 +26,7 @@ from ..output import json_option, print_json, print_table
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture of the savings, as SVG."
 )
-@json_option
+@gives_json()
 def command(
     subject: str,
     names: tuple[str, ...],

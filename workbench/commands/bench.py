@@ -16,7 +16,7 @@ from ..bench_report import newest_rows
 from ..destination import claim, claim_folder
 from ..help import Command
 from ..options import Choice, Duration
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..products import Device
 from ..progress import Progress
 
@@ -46,9 +46,6 @@ from ..progress import Progress
     multiple=True,
     help="Only these sides of matrices (exact), features of models (compress), or inputs (blr).",
 )
-@click.option(
-    "--threads", type=click.IntRange(min=1), multiple=True, help="Only rows with so many threads (cpu, exact)."
-)
 @click.option("--dtype", "dtypes", multiple=True, help="Only rows of this dtype.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option(
@@ -61,7 +58,7 @@ from ..progress import Progress
     "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
 )
 @click.option("--dry-run", is_flag=True, help="List the rows and measure nothing.")
-@json_option
+@gives_json()
 def command(
     suite: str | None,
     patterns: tuple[str, ...],
@@ -72,7 +69,6 @@ def command(
     sample: int | None,
     rounds: int | None,
     sizes: tuple[int, ...],
-    threads: tuple[int, ...],
     dtypes: tuple[str, ...],
     seed: int,
     measure: str | None,
@@ -103,7 +99,7 @@ def command(
         raise click.UsageError(f"suite {found.name} has no --sizes")
     columns = found.columns if measure is None else found.flags[measure]
     other = {name: measure == name for name in ("energy", "shares", "gradients")}
-    options = Options(device, sample, rounds, threads, dtypes, seed, sizes=sizes, **other)
+    options = Options(device, sample, rounds, dtypes, seed, sizes=sizes, **other)
     cases = chosen_cases(found, options, patterns)
     if dry_run and as_json:
         print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])

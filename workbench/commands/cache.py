@@ -10,12 +10,12 @@ import click
 from ...errors import LcmaError
 from ...home import cache_folder
 from ..help import Command
-from ..output import json_option, print_json
+from ..output import gives_json, print_json
 
 
 @click.command("cache", cls=Command)
 @click.option("--clear", is_flag=True, help="Delete it. Nothing is lost but the time to compile again.")
-@json_option
+@gives_json()
 def command(clear: bool, as_json: bool) -> None:
     """Show or clear the compiled code that lcma keeps."""
     folder = cache_folder()

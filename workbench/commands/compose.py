@@ -20,7 +20,7 @@ from ..board import composed
 from ..destination import claim, write
 from ..help import Command
 from ..options import Choice
-from ..output import json_option, print_json
+from ..output import gives_json, print_json
 
 
 @click.command("compose", cls=Command)
@@ -42,7 +42,7 @@ from ..output import json_option, print_json
 )
 @click.option("--explain", is_flag=True, help="Print the whole tree of constructions, with blocks and groups.")
 @click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
-@json_option
+@gives_json()
 def command(
     target: str | None,
     everything: bool,

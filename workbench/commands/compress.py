@@ -25,7 +25,7 @@ from ..destination import claim
 from ..help import Command
 from ..matrix_files import file_of
 from ..options import Choice
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of --measure and of predicted times.")
 @click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
 @click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
-@json_option
+@gives_json()
 def command(
     model: Path,
     out: Path | None,

@@ -13,7 +13,7 @@ from ...verify import load
 from ..destination import claim, write
 from ..help import Command
 from ..options import Choice
-from ..output import json_option, print_json, scheme_facts
+from ..output import gives_json, print_json, scheme_facts
 
 
 @click.command("convert", cls=Command)
@@ -24,7 +24,7 @@ from ..output import json_option, print_json, scheme_facts
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it.")
 @click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@json_option
+@gives_json()
 @click.option("--round", "rounded", is_flag=True, help="Write the exact scheme that rounding the coefficients gives.")
 def command(
     source: str,

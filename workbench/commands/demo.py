@@ -9,13 +9,13 @@ import click
 
 from ..demo import demo
 from ..help import Command
-from ..output import json_option, print_json
+from ..output import gives_json, print_json
 
 
 @click.command("demo", cls=Command)
 @click.option("--size", type=click.IntRange(64, 1 << 15), default=4096, show_default=True, help="The longest side.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="Interleaved timing rounds.")
-@json_option
+@gives_json()
 def command(size: int, rounds: int, as_json: bool) -> None:
     """Find, prove, store and run a scheme, in about a minute.
 

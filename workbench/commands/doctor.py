@@ -19,7 +19,7 @@ from ...verify import check
 from ...version import __version__
 from ..help import Command
 from ..options import Choice
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 
 PACKAGES = (
     "numpy",
@@ -42,7 +42,7 @@ PACKAGES = (
 @click.option(
     "--device", type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
 )
-@json_option
+@gives_json()
 def command(measured: bool, device: str | None, as_json: bool) -> int:
     """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:

@@ -11,7 +11,7 @@ from ...search import flip_graph
 from ..destination import claim, unwritable
 from ..flip_picture import draw
 from ..help import Command
-from ..output import print_json
+from ..output import gives_json, print_json
 from ..pools import pool_argument
 
 
@@ -34,7 +34,7 @@ from ..pools import pool_argument
     metavar="FILE",
     help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The numbers as JSON.")
+@gives_json("the numbers")
 def command(
     schemes: tuple[str, ...],
     radius: int,

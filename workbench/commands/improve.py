@@ -19,7 +19,7 @@ from ..finds import kept_line
 from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Choice, Duration, seed_option
-from ..output import print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..progress import COMPILING, Progress
 
 
@@ -56,7 +56,7 @@ from ..progress import COMPILING, Progress
 )
 @click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour without a gain.")
 @click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the stored schemes as JSON.")
+@gives_json("the stored schemes")
 def command(
     targets: tuple[str, ...],
     goal: str | None,

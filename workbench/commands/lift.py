@@ -8,7 +8,7 @@ from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
 from ..help import Command
 from ..options import Duration, seed_option
-from ..output import print_json
+from ..output import gives_json, print_json
 from ..pools import pool_argument
 
 
@@ -24,7 +24,7 @@ from ..pools import pool_argument
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The lifts do not depend on it."
 )
-@click.option("--json", "as_json", is_flag=True, help="The shares and the digests as JSON.")
+@gives_json("the shares and the digests")
 def command(
     schemes: tuple[str, ...], ring: str, seed: int, sparse: bool, walks: int, signs: float, jobs: int, as_json: bool
 ) -> int:

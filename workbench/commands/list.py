@@ -13,7 +13,7 @@ from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
 from ..catalogue_filter import FIELDS, OPERATORS, Filter, FilteredRow, selected
 from ..help import Command
-from ..output import print_csv, print_json, print_table
+from ..output import gives_json, print_csv, print_json, print_table
 
 _COLUMNS = (
     "name",
@@ -56,7 +56,7 @@ _RECORD_COLUMNS = (
 @click.option(
     "--records", is_flag=True, help="One row a target and ring: the lowest rank, and its gap to the best known."
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON array.")
+@gives_json("the rows")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
     target: str | None,

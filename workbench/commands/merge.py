@@ -10,7 +10,7 @@ from ...search import merge
 from ...search.runs.keep import KEPT, keep_finds
 from ..destination import claim
 from ..help import Command
-from ..output import print_json
+from ..output import gives_json, print_json
 from .status import print_runs
 
 
@@ -19,7 +19,7 @@ from .status import print_runs
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the finds there too, one line each."
 )
-@click.option("--json", "as_json", is_flag=True, help="Runs and finds as JSON.")
+@gives_json("runs and finds")
 def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Merge the finds of several searches.
 

@@ -8,7 +8,7 @@ import click
 
 from ...errors import PlanError
 from ..help import Command
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
-@json_option
+@gives_json()
 def command(
     arguments: tuple[str, ...],
     product: ProductOptions,

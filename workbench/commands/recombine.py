@@ -13,7 +13,7 @@ from ...schemes_db.costs import full_and_half
 from ...search import Recombined, recombine
 from ..help import Command
 from ..options import Duration, seed_option
-from ..output import json_option, print_json
+from ..output import gives_json, print_json
 from ..pools import pool_argument
 from ..progress import Progress
 
@@ -22,7 +22,7 @@ from ..progress import Progress
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
-@json_option
+@gives_json()
 def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) -> None:
     """Combine the products of several schemes into the cheapest scheme.
 

@@ -14,7 +14,7 @@ from ..destination import claim, unwritable, write
 from ..figures import FIGURES, write_figures
 from ..help import Command
 from ..options import Choice
-from ..output import print_json
+from ..output import gives_json, print_json
 from ..records import records_page
 from ..report import board_json, catalogue_page
 from ..structured_report import structured_page
@@ -45,7 +45,7 @@ FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_pag
     show_default=True,
     help="The longest side of the formats of the catalogue with --json.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all formats of the catalogue beside the table as JSON.")
+@gives_json("all formats of the catalogue beside the table")
 def command(subject: str, out: Path | None, results: Path, up_to: int, as_json: bool) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 

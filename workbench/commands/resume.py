@@ -14,6 +14,7 @@ from ..finds import best_finds
 from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Duration
+from ..output import gives_json
 from ..progress import COMPILING, Progress, beginning
 from .improve import report as report_improvement
 from .improve import teller
@@ -36,7 +37,7 @@ from .search import known_rank, report
     help="Another Ray cluster than the run's for its workers.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Another number of workers than the run's.")
-@click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
+@gives_json("statistics and finds")
 def command(
     folder: Path,
     seconds: float | None,

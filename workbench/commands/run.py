@@ -16,7 +16,7 @@ from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..help import Command
 from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
-from ..output import json_option, tell
+from ..output import gives_json, tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, causal_name, within_memory
 from ..schemes import AUTO, planned_scheme
@@ -48,7 +48,7 @@ MAX_ERROR = {
 @product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
-@json_option
+@gives_json()
 def command(
     scheme: str,
     a: str,

@@ -6,7 +6,7 @@ import click
 
 from ...schemes_db.invariants import relation
 from ..help import Command
-from ..output import json_option, print_json
+from ..output import gives_json, print_json
 from ..schemes import scheme_argument
 
 _MEANING = {
@@ -20,7 +20,7 @@ _MEANING = {
 @click.command("same", cls=Command)
 @click.argument("first", metavar="SCHEME")
 @click.argument("second", metavar="SCHEME")
-@json_option
+@gives_json()
 def command(first: str, second: str, as_json: bool) -> int:
     """Compare two schemes up to change of basis and permutation of roles.
 

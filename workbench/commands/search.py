@@ -6,7 +6,6 @@ import shlex
 import sqlite3
 import statistics
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,11 @@ from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..cluster_options import cluster_options, cluster_settings
-from ..finds import best_finds, composition_line, print_result, spent_line
+from ..finds import best_finds, composition_line, print_result
 from ..help import Command
 from ..interrupts import Interrupts
 from ..options import Choice, Duration, seed_option
-from ..output import print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..progress import Progress, beginning
 from ..schemes import scheme_argument
 
@@ -152,8 +151,7 @@ from ..schemes import scheme_argument
     help="Store the run in a new folder, so that it can be resumed.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be done.")
-@click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
-@click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the time went.")
+@gives_json("statistics and finds")
 def command(
     target: str,
     seeds: int | None,
@@ -161,7 +159,6 @@ def command(
     out: Path | None,
     dry_run: bool,
     as_json: bool,
-    verbose: bool,
     **settings: Any,
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
@@ -176,8 +173,8 @@ def command(
         _say(config, as_json)
         return 0
     if seeds is None:
-        return _one(config, jobs, out, as_json, verbose)
-    return _many([replace(config, seed=config.seed + i) for i in range(seeds)], jobs, out, as_json, verbose)
+        return report(_searched(config, jobs, out), as_json, out, config.start)
+    return _many([replace(config, seed=config.seed + i) for i in range(seeds)], jobs, out, as_json)
 
 
 def _config(
@@ -295,16 +292,6 @@ def known_rank(config: RunConfig) -> str:
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
-def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
-    result = _searched(config, jobs, out)
-    found = time.perf_counter()
-    try:
-        return report(result, as_json, out, config.start)
-    finally:
-        if verbose:
-            click.echo(spent_line(result, time.perf_counter() - found), err=True)
-
-
 def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None = None) -> int:
     """Store and print the finds of a run and return the exit code.
 
@@ -316,7 +303,7 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
     if as_json:
         near = result.nearest.scheme.digest if isinstance(result.nearest, Find) else None
         found = [found.scheme.digest for found in result.finds]
-        print_json({**result.to_json(), "schemes": found, "nearest": near})
+        print_json({**result.to_json(), "setup": result.setup, "schemes": found, "nearest": near})
     else:
         print_result(result, kept, start)
         if line := composition_line(result):
@@ -343,15 +330,12 @@ def stored(result: Result, start: Scheme | None) -> list[str]:
         raise CatalogError(f"{error}; written beside: {places or 'nothing'} (`lcma add` takes them)") from None
 
 
-def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
+def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) -> int:
     """The same search from many seeds, one at a time, and how often it succeeds."""
     results: list[Result] = []
     for config in configs:
         results.append(_searched(config, jobs, out / f"seed-{config.seed}" if out else None))
-        found = time.perf_counter()
         stored(results[-1], config.start)
-        if verbose:
-            click.echo(f"seed {config.seed}: {spent_line(results[-1], time.perf_counter() - found)}", err=True)
         if results[-1].interrupted:
             break
     reached = [result.seconds for result in results if result.finds]

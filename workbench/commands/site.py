@@ -9,7 +9,7 @@ import click
 from ...errors import LcmaError
 from ...schemes_db.catalog import Catalog
 from ..help import Command
-from ..output import print_json
+from ..output import gives_json, print_json
 from ..progress import Progress
 from ..site import build_site
 
@@ -22,7 +22,7 @@ from ..site import build_site
     metavar="DIR",
     help="Show rows of lcma bench of this folder on the pages of the schemes that they name.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@gives_json("what was written")
 def command(out: str, results: Path | None, as_json: bool) -> int:
     """Write the catalogue as static pages into the folder OUT.
 

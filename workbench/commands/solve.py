@@ -9,7 +9,7 @@ from ...schemes_db.catalog import Catalog
 from ...search import solve
 from ..help import Command
 from ..options import Duration, seed_option
-from ..output import print_json
+from ..output import gives_json, print_json
 from ..progress import Progress
 
 
@@ -20,7 +20,7 @@ from ..progress import Progress
 @seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
 @click.option("--prove", is_flag=True, help="Order the products: quicker to a proof that there is none.")
-@click.option("--json", "as_json", is_flag=True, help="The answer as JSON.")
+@gives_json("the answer")
 def command(target: str, rank: int, ring: str, seed: int, seconds: float, prove: bool, as_json: bool) -> int:
     """Solve the Brent equations of a tiny target, or prove that they have no solution.
 

@@ -11,12 +11,12 @@ import click
 from ...search import RunFolderError, Status, status
 from ...search.improve.folder import ImproveFolder, is_improvement
 from ..help import Command
-from ..output import print_json, print_table
+from ..output import gives_json, print_json, print_table
 
 
 @click.command("status", cls=Command)
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Settings, progress and finds as JSON.")
+@gives_json("settings, progress and finds")
 def command(folders: tuple[Path, ...], as_json: bool) -> int:
     """Show the progress of searches and improvements.
 

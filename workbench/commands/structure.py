@@ -15,7 +15,7 @@ from ..help import Command
 from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
 from ..matrix_files import file_of, read_operand
 from ..options import Choice
-from ..output import json_option, print_json
+from ..output import gives_json, print_json
 from ..products import DEVICE, Device
 from ..progress import Progress
 
@@ -40,7 +40,7 @@ DTYPES = ("float32", "float64")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="K.npz", help="Store the nearest matrix of --patterns.")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw error against speed.")
-@json_option
+@gives_json()
 def command(
     weight: str,
     density: tuple[float, ...],

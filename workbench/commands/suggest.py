@@ -12,7 +12,7 @@ from ..help import Command
 from ..kronecker import LAYOUT, show_rows, suggested_rows
 from ..matrix_files import MADE
 from ..options import Choice
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
-@json_option
+@gives_json()
 def command(
     sizes: tuple[int, ...],
     density: float | None,

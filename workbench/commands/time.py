@@ -11,7 +11,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import Command
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..product_options import ProductOptions, product_options, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     help="The same as the argument, where that is auto; of K the scheme in its blocks.",
 )
 @click.argument("sizes", metavar="[SIZE|M K N]", nargs=-1)
-@click.option("--size", metavar="N|MxKxN|LxD", help="The same as SIZE; LxD is for --causal. Default: 2048.")
 @click.option(
     "--levels",
     type=click.IntRange(1, 6),
@@ -40,12 +39,11 @@ if TYPE_CHECKING:
 @product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
-@json_option
+@gives_json()
 def command(
     scheme: str,
     named: str | None,
     sizes: tuple[str, ...],
-    size: str | None,
     levels: tuple[int, ...],
     product: ProductOptions,
     rounds: int,
@@ -80,7 +78,7 @@ def command(
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
-        if sizes or size is not None:
+        if sizes:
             raise click.UsageError("a product by a stored matrix K takes --batch, no size")
         request = product.request_by(matrix)
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
@@ -94,7 +92,7 @@ def command(
             raise click.UsageError(f"{option} is for a scheme that is named, not for auto")
         if product.ring is not None:
             reject("--ring", record=record)
-        shape = sizes_of(_size(sizes, size), causal_name(product.causal))
+        shape = sizes_of(_size(sizes), causal_name(product.causal))
         request = product.request(shape)
         if text != AUTO and (record or not product.causal):
             digest = scheme_argument(text.split("/")[0])[0].digest
@@ -116,15 +114,15 @@ def command(
     _show(found, request, about, device, as_json)
 
 
-def _size(sizes: tuple[str, ...], size: str | None) -> str:
-    """Return the size that the arguments or --size name, as one text.
+def _size(sizes: tuple[str, ...]) -> str:
+    """Return the size that the arguments name, as one text.
 
     Raises:
         UsageError: there are several.
     """
-    if len(sizes) not in (0, 1, 3) or (sizes and size is not None):
-        raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N; --size is the same")
-    return "x".join(sizes) or size or "2048"
+    if len(sizes) not in (0, 1, 3):
+        raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N")
+    return "x".join(sizes) or "2048"
 
 
 def _show(found: Result, request: Request, data: dict[str, Any], device: Device, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
 from ..help import Command
 from ..options import Duration
-from ..output import json_option, print_json, print_table
+from ..output import gives_json, print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import require_memory, sizes_given
 from ..progress import CountedProgress
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
 )
 @click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
-@json_option
+@gives_json()
 def command(
     arguments: tuple[str, ...],
     file: Path | None,

@@ -24,7 +24,7 @@ from ...verify.files import files_below, is_of_no_format
 from ..destination import claim, forced, write
 from ..help import Command
 from ..options import Choice
-from ..output import ratio
+from ..output import gives_json, ratio
 from ..progress import Progress
 
 EXIT_INVALID = 1
@@ -89,7 +89,7 @@ class Answer:
     help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a scheme, one a line.")
+@gives_json("one object a scheme, one a line,")
 @click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures and warnings.")
 def command(
     files: tuple[str, ...],

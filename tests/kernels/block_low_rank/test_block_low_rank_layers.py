@@ -75,7 +75,7 @@ def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_
 
     operands = (x, *layer.factors)
     torch.autograd.gradcheck(call, operands, check_forward_ad=True)
-    torch.autograd.gradgradcheck(call, operands)
+    torch.autograd.gradgradcheck(call, operands, fast_mode=True)
     tangent = torch.randn_like(x)
     with forward_ad.dual_level():
         found = forward_ad.unpack_dual(call(forward_ad.make_dual(x, tangent), *layer.factors)).tangent

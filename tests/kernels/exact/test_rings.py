@@ -77,9 +77,9 @@ def test_strong_pseudoprimes_are_composite():
 def test_random_cases_are_exact(kind):
     import random
 
-    outcomes = [one_case(random.Random(f"test {kind} {number}"), kind) for number in range(120)]
+    outcomes = [one_case(random.Random(f"test {kind} {number}"), kind) for number in range(40)]
     assert set(outcomes) <= {"exact", "refused"}
-    assert outcomes.count("exact") > 80
+    assert outcomes.count("exact") > 26
 
 
 @pytest.mark.parametrize("shapes", [((2, 5, 40), (40, 3)), ((5, 40), (40, 600)), ((0, 4), (4, 600))])
@@ -231,7 +231,13 @@ def test_a_stated_magnitude_is_checked():
     assert (lcma.matmul(a, a, ring="Z", max_abs=9) == a @ a).all()
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.bool_])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(np.int8, np.int64, np.uint32, np.bool_),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (np.int16, np.int32, np.uint8, np.uint16)),
+    ],
+)
 def test_every_dtype_of_integers(dtype):
     rng = np.random.default_rng(1)
     info = np.iinfo(dtype) if dtype is not np.bool_ else None

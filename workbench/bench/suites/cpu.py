@@ -97,18 +97,18 @@ OTHERS = (3000, 3456, 3840, 5000)
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    threads, dtypes = options.threads or (2, 1), options.dtypes or ("float32", "float64")
+    dtypes = options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
-        if product.dtype in dtypes and product.threads in threads:
+        if product.dtype in dtypes:
             rounds = product.rounds(options)
             bars = () if product.bar is None else (Bar("ratio", product.bar),)
             yield Case(product.key, partial(_product, product, rounds, options.seed), _seconds(product, rounds), bars)
-    for product in (Product("float32", sizes, count) for sizes in SAFE for count in threads):
+    for product in (Product("float32", sizes, count) for sizes in SAFE for count in (2, 1)):
         if product.dtype in dtypes:
             rounds = options.rounds or PAIRS
             run = partial(_product, product, rounds, options.seed)
             yield Case(f"auto {product.key}", run, _seconds(product, rounds), (Bar("least", 0.99),))
-    if 2 in threads and "float32" in dtypes:
+    if "float32" in dtypes:
         few = options.rounds or FEW
         for share in SHARES:
             bars = (Bar("taken_share", 1.0, at_most=True),)

@@ -52,25 +52,18 @@ NUMPY_ROWS, NUMPY_GAIN = 64, 10.0
 def _cases(options: Options) -> Iterator[Case]:
     if options.device != "cpu":
         raise PlanError("suite exact is of a processor; leave --device out")
-    one, two = (count in (options.threads or (1, 2)) for count in (1, 2))
     for size, bar in BIT_SIZES.items():
         if not _wanted(size, options):
             continue
         rounds, product = options.rounds or (5 if size > 16384 else 9), 0.0022 * (size / 2048) ** 3 * 1.1
-        if one:
-            run = partial(_over_m4ri, size, rounds, options.seed)
-            yield Case(f"GF(2) {size} over M4RI", run, 5 + 2.5 * product * (rounds + 2), (Bar("ratio", bar),))
-            bars = (Bar("ratio", OVER_LEAF.get(size, NEVER_BELOW)),)
-            run = partial(_over_leaf, size, rounds, options.seed)
-            yield Case(f"GF(2) {size} over the leaf", run, 5 + 2 * product * (rounds + 2), bars)
-        if two:
-            run = partial(_two_threads, size, rounds, options.seed)
-            yield Case(
-                f"GF(2) {size} two threads over one", run, 5 + 2 * product * (rounds + 2), (Bar("ratio", TWO_THREADS),)
-            )
-    if one:
-        yield from _prime_cases(options)
-    if two and _wanted(INTEGER_SIZE, options):
+        run = partial(_over_m4ri, size, rounds, options.seed)
+        yield Case(f"GF(2) {size} over M4RI", run, 5 + 2.5 * product * (rounds + 2), (Bar("ratio", bar),))
+        seconds, bars = 5 + 2 * product * (rounds + 2), (Bar("ratio", OVER_LEAF.get(size, NEVER_BELOW)),)
+        yield Case(f"GF(2) {size} over the leaf", partial(_over_leaf, size, rounds, options.seed), seconds, bars)
+        run = partial(_two_threads, size, rounds, options.seed)
+        yield Case(f"GF(2) {size} two threads over one", run, seconds, (Bar("ratio", TWO_THREADS),))
+    yield from _prime_cases(options)
+    if _wanted(INTEGER_SIZE, options):
         for bits, most in INTEGER_BITS.items():
             both = (Bar("time_over_float64", most, at_most=True), Bar("over_numpy", NUMPY_GAIN))
             run = partial(_integers, INTEGER_SIZE, bits, options.rounds or 5, options.seed)
