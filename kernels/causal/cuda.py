@@ -12,12 +12,12 @@ import numpy as np
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.half import DIAGONAL, HALF_STRIPS
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
+from ..cuda.triangular_products import DIAGONAL, HALF_STRIPS
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import TF32

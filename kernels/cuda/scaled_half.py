@@ -12,8 +12,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import starter
-from .split import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .stack import programs_of, rows_of
 from .tiles import Tile
 
@@ -186,8 +186,8 @@ def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile =
 
 def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     """Scale and round the lines of x, rows (axis 0) or columns (1), into `made`, with its sums."""
+    from .float16_pairs_kernel import split_halves
     from .scaled_half_kernel import fold_sums
-    from .split_kernel import split_halves
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.flat_program import flat_program, reason_against_level
+from ..cuda.float16_pairs import TILE, pitch_of
+from ..cuda.float16_pairs_executor import SplitExecutor
+from ..cuda.float16_pairs_level import SplitLevel, split_level
 from ..cuda.shape import Shape
-from ..cuda.split import TILE, pitch_of
-from ..cuda.split_executor import SplitExecutor
-from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import ACCURATE

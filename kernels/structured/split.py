@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..cuda.float16_pairs import MOST_SHIFT, TOP, halves_of, largest_of, multiply_halves, pitch_of, stack_of_halves
+from ..cuda.float16_pairs import TILE as LARGE
 from ..cuda.launch import starter
-from ..cuda.split import MOST_SHIFT, TOP, halves_of, largest_of, multiply_halves, pitch_of, stack_of_halves
-from ..cuda.split import TILE as LARGE
 from ..cuda.tiles import Tile
 from ..precision import ACCURATE
 from .pattern import Pattern

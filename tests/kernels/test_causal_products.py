@@ -12,10 +12,10 @@ from lcma.kernels.causal.candidates import scheme_names, scheme_program, stable_
 from lcma.kernels.causal.masked import masked_matmul
 from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cpu.executor import MatrixExecutor
-from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
+from lcma.kernels.cpu.triangular_products import HalfProduct
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Layout, structures_of

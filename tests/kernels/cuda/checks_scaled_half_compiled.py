@@ -3,9 +3,9 @@
 import pytest
 
 from lcma.kernels.cuda import scaled_half
+from lcma.kernels.cuda.float16_pairs import LOST, MOST_SHIFT, TOP
+from lcma.kernels.cuda.float16_pairs_kernel import split_halves
 from lcma.kernels.cuda.scaled_half_kernel import check, fold_sums, guarded_gemm, half_gemm
-from lcma.kernels.cuda.split import LOST, MOST_SHIFT, TOP
-from lcma.kernels.cuda.split_kernel import split_halves
 
 SHARED = 232448
 """Bytes of shared memory that a block of an H200 may have."""

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lcma.kernels.cuda.split import GROUP, MOST_SHIFT, TOP
-from lcma.kernels.cuda.split_kernel import split_gemm
+from lcma.kernels.cuda.float16_pairs import GROUP, MOST_SHIFT, TOP
+from lcma.kernels.cuda.float16_pairs_kernel import split_gemm
 from lcma.kernels.structured.outer_kernel import sum_outer
 from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of

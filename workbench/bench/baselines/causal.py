@@ -68,9 +68,9 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
 
 def _on_cpu(request: Request, dense: Program | None) -> Any:
     from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.half import HalfProduct
     from ....kernels.cpu.level import Level
     from ....kernels.cpu.threads import thread_count
+    from ....kernels.cpu.triangular_products import HalfProduct
     from ....kernels.request import Layout
 
     triangle = request.triangle

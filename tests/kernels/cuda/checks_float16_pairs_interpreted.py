@@ -5,9 +5,9 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels.cuda.combine import Combination
-from lcma.kernels.cuda.split import split_product
-from lcma.kernels.cuda.split_executor import SplitExecutor
-from lcma.kernels.cuda.split_level import split_level
+from lcma.kernels.cuda.float16_pairs import split_product
+from lcma.kernels.cuda.float16_pairs_executor import SplitExecutor
+from lcma.kernels.cuda.float16_pairs_level import split_level
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request

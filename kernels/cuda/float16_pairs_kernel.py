@@ -314,7 +314,8 @@ def verdict(
 ):
     """Set found to the bits of the largest magnitude of A and B, and the number of lines of C that lose too much.
 
-    See `split._found`. The inputs are results of `weighted_sums` and `largest_bits` for rows of A and columns of B.
+    See `float16_pairs._found`. The inputs are results of `weighted_sums` and `largest_bits` for rows of A and columns
+    of B.
     """
     sum_a, some_a, most_a = _total(sums_a, largest_a, m, parts, SIZE)
     sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)

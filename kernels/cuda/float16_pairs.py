@@ -114,7 +114,7 @@ def halves_of(x: Tensor, axis: int, along: Tensor | None = None) -> Halves:
     """
     import torch
 
-    from .split_kernel import split_halves
+    from .float16_pairs_kernel import split_halves
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
@@ -139,7 +139,7 @@ def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LO
     """
     import torch
 
-    from .split_kernel import largest_bits
+    from .float16_pairs_kernel import largest_bits
 
     given, shifted = [x if along is None else along], along is not None
     (found,) = by_lines(largest_bits, x, axis, given, [torch.int32], span, SHIFTED=shifted)
@@ -162,7 +162,7 @@ def multiply_halves(
     """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    from .split_kernel import split_gemm
+    from .float16_pairs_kernel import split_gemm
 
     (count, m, n), k = out.shape, lefts.shape[2]
     described = [
@@ -216,7 +216,7 @@ def _found(left: Halves, right: Halves) -> Tensor:
     """
     import torch
 
-    from .split_kernel import verdict, weighted_sums
+    from .float16_pairs_kernel import verdict, weighted_sums
 
     float32 = [torch.float32] * 2
     # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.

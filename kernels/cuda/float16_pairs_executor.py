@@ -8,8 +8,8 @@ from typing import Any
 from ..out import shares_storage
 from ..request import Request
 from .executor import require_float32
-from .split import split_product
-from .split_level import SplitLevel
+from .float16_pairs import split_product
+from .float16_pairs_level import SplitLevel
 from .stack import missing_accelerator
 from .vendor import VendorExecutor
 

@@ -4,8 +4,8 @@ import pytest
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_text import BY_ROWS, NUMBERS
-from lcma.kernels.cuda.split import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
-from lcma.kernels.cuda.split_kernel import (
+from lcma.kernels.cuda.float16_pairs import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
+from lcma.kernels.cuda.float16_pairs_kernel import (
     block_sums,
     largest_bits,
     level_sums,
@@ -14,7 +14,7 @@ from lcma.kernels.cuda.split_kernel import (
     verdict,
     weighted_sums,
 )
-from lcma.kernels.cuda.split_level import split_level
+from lcma.kernels.cuda.float16_pairs_level import split_level
 from lcma.kernels.dense.given import given
 from lcma.schemes_db.resolve import resolve
 

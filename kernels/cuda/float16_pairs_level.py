@@ -19,9 +19,7 @@ from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
-from .launch import starter
-from .nesting import nests_of
-from .split import (
+from .float16_pairs import (
     ALIGNED,
     LONG,
     LOST,
@@ -36,6 +34,8 @@ from .split import (
     split_product,
     stack_of_halves,
 )
+from .launch import starter
+from .nesting import nests_of
 from .tiles import Tile
 
 Tensor = Any
@@ -47,7 +47,7 @@ this multiple of that for a matrix of equal entries, the product is computed wit
 
 
 class SplitLevel:
-    """A program whose products are of halves; see `split.split_product` for the accuracy.
+    """A program whose products are of halves; see `float16_pairs.split_product` for the accuracy.
 
     Raises:
         PlanError: the program has half products, or blocks of an operand are absent.
@@ -128,7 +128,7 @@ class SplitLevel:
     def _shifts(self, largest: Tensor) -> Tensor:
         import torch
 
-        from .split_kernel import line_shifts
+        from .float16_pairs_kernel import line_shifts
 
         parts, lines = largest.shape
         shifts = torch.empty(lines, dtype=torch.int32, device=largest.device)
@@ -155,7 +155,7 @@ class SplitLevel:
 
         With E = |A| |B| of the scaled matrices, an element of C has an error of the order of ROUNDING times the sum
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
-        with those of E. See `split._found` for the loss by small entries.
+        with those of E. See `float16_pairs._found` for the loss by small entries.
         """
         import torch
 
@@ -191,7 +191,7 @@ class SplitLevel:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
         import torch
 
-        from .split_kernel import block_sums
+        from .float16_pairs_kernel import block_sums
 
         (found,) = by_lines(block_sums, x, axis, [shifts], [torch.float32], span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
@@ -210,7 +210,7 @@ class SplitLevel:
         """Return by row of A (axis 0) or column of B: sums of magnitudes, of E, masks of unlike and nonzero ones."""
         import torch
 
-        from .split_kernel import level_sums
+        from .float16_pairs_kernel import level_sums
 
         lines, inner = x.shape[axis], x.shape[1 - axis]
         given = [shifts, weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()]
