@@ -17,6 +17,7 @@ from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
+from .arithmetic import Arithmetic
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
 from .float16_pairs import (
@@ -36,6 +37,7 @@ from .float16_pairs import (
 )
 from .launch import starter
 from .nesting import nests_of
+from .stack import missing_accelerator
 from .tiles import Tile
 
 Tensor = Any
@@ -229,6 +231,18 @@ def split_level(program: Program) -> SplitLevel:
         PlanError: as `SplitLevel`.
     """
     return kept(("split", program.digest), lambda: SplitLevel(program))
+
+
+def pairs_of(level: SplitLevel | None = None) -> Arithmetic:
+    """Return the arithmetic of pairs, with or without levels of a scheme."""
+
+    def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
+        if level is None:
+            split_product(a, b, out)
+        else:
+            level.run(a, b, out)
+
+    return Arithmetic(multiply, missing=missing_accelerator)
 
 
 def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:

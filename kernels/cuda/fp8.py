@@ -14,8 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
+from .arithmetic import Arithmetic
 from .fp8_naive import BLOCK
 from .launch import device_for, starter
+from .stack import missing_accelerator
 from .tiles import Tile
 
 Tensor = Any
@@ -266,3 +268,22 @@ def _capability(device: Any) -> tuple[int, int] | None:
         return None
     major, minor = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
     return major, minor
+
+
+def _by_blocks(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+    multiply_quantised(quantised_rows(a), unpacked(packed, *b.shape), out)
+
+
+def _by_vendor(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+    multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out)
+
+
+def _missing_blocks(device: Any) -> str | None:
+    return missing_fp8(device) or missing_accelerator(device)
+
+
+METHODS = {
+    "fp8-blocked": Arithmetic(_by_blocks, packed_columns, packed_bytes, _missing_blocks),
+    "fp8-vendor": Arithmetic(_by_vendor, packed_columns, packed_bytes, missing_block_scales),
+}
+"""The kernels by the names of their strategies. Both multiply the same packed B."""

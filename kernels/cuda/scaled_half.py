@@ -12,9 +12,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from .arithmetic import Arithmetic
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import starter
-from .stack import programs_of, rows_of
+from .stack import missing_accelerator, programs_of, rows_of
 from .tiles import Tile
 
 Tensor = Any
@@ -216,3 +217,14 @@ def _current(x: Tensor) -> Any:
     import torch
 
     return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+
+def _multiply(a: Tensor, b: Tensor, scaled: Tensor, out: Tensor) -> None:
+    scaled_half_product(a, b, out, unpacked(scaled, *b.shape))
+
+
+def _missing(device: Any) -> str | None:
+    return missing_accelerator(device)
+
+
+SCALED_HALF = Arithmetic(_multiply, packed, packed_bytes, _missing)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.fp8 import TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
-from ..cuda.fp8_executor import METHODS, Fp8Executor
+from ..cuda.fp8 import METHODS, TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.shape import Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
@@ -105,7 +105,7 @@ class CudaFp8:
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return Fp8Executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
+        return packed_executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
 
 
 def reason_against_fp8(request: Request) -> str | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..cuda.arithmetic import EVERY
 from ..cuda.cost_model import START, CudaCostModel
 from ..cuda.int8 import SMALL_TILE, TILE, vendor_sizes
-from ..cuda.int8_executor import EVERY
 from ..cuda.int8_operands import inner_size
 from ..planning.strategy import Stage
 from ..request import Layout, Request

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel, instant_of
-from ..cuda.scaled_half import FACTOR, TILE, packed_bytes, pitch_of
-from ..cuda.scaled_half_executor import ScaledHalfExecutor
+from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
 from ..cuda.shape import Shape
 from ..cuda.stack import missing_here
 from ..planning.error import error_bound
@@ -121,4 +121,4 @@ class CudaScaledHalf:
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return ScaledHalfExecutor(request, self.workspace(candidate, request, machine))
+        return packed_executor(request, SCALED_HALF, self.workspace(candidate, request, machine))

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.flat_program import flat_program, reason_against_level
 from ..cuda.float16_pairs import TILE, pitch_of
-from ..cuda.float16_pairs_executor import SplitExecutor
-from ..cuda.float16_pairs_level import SplitLevel, split_level
+from ..cuda.float16_pairs_level import SplitLevel, pairs_of, split_level
 from ..cuda.shape import Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
@@ -133,7 +133,8 @@ class CudaSplit(RunsNamedChains):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return SplitExecutor(request, self.workspace(candidate, request, machine), _level(candidate))
+        workspace = self.workspace(candidate, request, machine)
+        return packed_executor(request, pairs_of(_level(candidate)), workspace)
 
 
 def _level(candidate: Candidate) -> SplitLevel | None:

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
+from lcma.kernels.cuda.arithmetic import packed_executor
 from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.float16_pairs import split_product
-from lcma.kernels.cuda.float16_pairs_executor import SplitExecutor
-from lcma.kernels.cuda.float16_pairs_level import split_level
+from lcma.kernels.cuda.float16_pairs_level import pairs_of, split_level
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
@@ -106,10 +106,8 @@ def test_a_spread_along_k_is_balanced_without_a_scheme_and_over_an_operand():
     square = [torch.zeros(72, 72), torch.zeros(72, 72)]
     square[0][:40], square[1][:, :56] = a, b
     first = square[0].clone()
-    assert (
-        SplitExecutor(Request(72, 72, 72, device="cuda", precision="fp32-accurate"), 0).run(*square, square[0])
-        is square[0]
-    )
+    request = Request(72, 72, 72, device="cuda", precision="fp32-accurate")
+    assert packed_executor(request, pairs_of(), 0).run(*square, square[0]) is square[0]
     assert max(errors(square[0][:40, :56], first[:40], b)) <= 2.0**-21
 
 
@@ -125,7 +123,7 @@ def test_a_spread_along_k_that_no_powers_balance_is_refused():
 
 
 def test_the_executor_checks_its_tensors():
-    executor = SplitExecutor(Request(8, 8, 8, device="cuda", precision="fp32-accurate"), 0)
+    executor = packed_executor(Request(8, 8, 8, device="cuda", precision="fp32-accurate"), pairs_of(), 0)
     with pytest.raises(PlanError, match="plan again"):
         executor.run(torch.zeros(8, 9), torch.zeros(9, 8))
     with pytest.raises(PlanError, match="out must be"):
@@ -188,7 +186,9 @@ def test_levels_write_over_an_operand():
     torch.manual_seed(7)
     a, b = operands(48, 48, 48, "plain")
     first = a.clone()
-    executor = SplitExecutor(Request(48, 48, 48, device="cuda", precision="fp32-accurate"), 0, level_of("strassen"))
+    executor = packed_executor(
+        Request(48, 48, 48, device="cuda", precision="fp32-accurate"), pairs_of(level_of("strassen")), 0
+    )
     assert executor.run(a, b, out=a) is a
     assert max(errors(a, first, b)) <= 2.0**-19
 
