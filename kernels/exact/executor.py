@@ -106,9 +106,9 @@ class ExactExecutor:
         check_out(out, (*shape, 2) if request.out_dtype == WIDE else shape, request.result)
 
 
-def largest_magnitude(matrix: Matrix) -> int:
-    """Return max |x| as a Python integer: that of the least int64 overflows."""
-    return max(int(matrix.max()), -int(matrix.min())) if matrix.size else 0
+def largest_magnitude(matrix: Any) -> int:
+    """Return max |x| of an array or tensor as a Python integer: that of the least int64 overflows."""
+    return 0 if 0 in matrix.shape else max(int(matrix.max()), -int(matrix.min()))
 
 
 def _rows(matrix: Matrix) -> Matrix:

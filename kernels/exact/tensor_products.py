@@ -8,10 +8,9 @@ from typing import Any
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
 from ..plans import planned
-from ..request import BITS, Request
 from ..ring import ExactRing
 from .cuda import INTEGER_DTYPES
-from .tensor_executor import largest_entry
+from .products import exact_request
 
 Tensor = Any
 
@@ -45,7 +44,7 @@ def exact_tensor_matmul(
             raise PlanError("max_abs and out_dtype are not for GF(2); leave them out")
         return multiply_elements(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
     left, right = _alike(a, b)
-    request = tensor_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
+    request = exact_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
     return planned(request, scheme, levels, strategy, effort)[1].run(left, right, out)
 
 
@@ -70,7 +69,7 @@ def multiply_elements(
     for label, x in (("a", a), ("b", b)):
         if x.dtype.is_floating_point or x.dtype.is_complex:
             raise PlanError(f"{label} is {x.dtype}; a matrix over GF(2) is of bool or of integers")
-    request = tensor_request(a, b, ring, max_workspace=max_workspace)
+    request = exact_request(a, b, ring, max_workspace=max_workspace)
     words = [pack(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1) if x.numel() else None for x in (a, b)]
     both = a.dtype == b.dtype == torch.bool
     shape, result = (*request.batch, request.m, request.n), torch.bool if both else torch.int64
@@ -79,46 +78,6 @@ def multiply_elements(
     product: Tensor = planned(request, scheme, levels, strategy, effort)[1].run(*words)
     elements = unpack(product.reshape(-1, product.shape[-1]), request.n)
     return elements.to(result).reshape(shape)
-
-
-def tensor_request(
-    a: Tensor,
-    b: Tensor,
-    ring: ExactRing,
-    *,
-    max_abs: int | None = None,
-    max_workspace: int | None = None,
-    out_dtype: str | None = None,
-) -> Request:
-    """Return the request of an exact product of GPU tensors of elements; over Z `max_abs` is computed if not given.
-
-    Raises:
-        PlanError: the operands do not multiply.
-    """
-    for label, tensor in (("a", a), ("b", b)):
-        if tensor.dim() < 2:
-            raise PlanError(f"{label} has {tensor.dim()} dimensions; reshape it to a matrix (at least 2)")
-    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
-    if k != inner:
-        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
-    dtype = BITS if ring.modulus == 2 else str(a.dtype).removeprefix("torch.")
-    if ring.modulus == 0 and max_abs is None:
-        most = max(largest_entry(a), largest_entry(b))
-        rounded = 1 << max(most - 1, 0).bit_length()
-        max_abs = rounded if k * rounded * rounded < 1 << 63 else most
-    return Request(
-        m,
-        k,
-        n,
-        dtype,
-        tuple(a.shape[:-2]),
-        tuple(b.shape[:-2]),
-        "cuda",
-        max_workspace=max_workspace,
-        max_abs=max_abs,
-        ring=ring,
-        out_dtype=out_dtype,
-    )
 
 
 def _alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
