@@ -7,13 +7,12 @@ the Frobenius norm 2.5e-7, the vendor's strict product 1.6e-6.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
-from .launch import starter
-from .tiles import Tile
+from .launch import on_device, starter
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -78,10 +77,7 @@ def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
         PlanError: an entry is not finite, or the sizes of entries along k are too far apart for two halves even so;
             `out` is undefined then.
     """
-    import torch
-
-    # Triton launches on the current device, which may differ from the tensors' device.
-    with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
+    with on_device(a):
         found = _product(a, b, out, tile)
         if a.is_meta:
             return out
@@ -169,13 +165,9 @@ def multiply_halves(
         TensorDescriptor.from_tensor(stack.flatten(0, 1), block)
         for stack, block in ((lefts, [tile.m, tile.k]), (rights, [tile.k, tile.n]))
     ]
-    starter(split_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
-        *(*described, *(shifts or (out, out)), out),
-        *(count, m, k, n, *out.stride()),
-        **{"GROUP": GROUP, "SCALED": shifts is not None, "M": tile.m, "N": tile.n, "K": tile.k},
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
+    arguments = *described, *(shifts or (out, out)), out, count, m, k, n, *out.stride()
+    launch(split_gemm, grid, out, arguments, tile, GROUP=GROUP, SCALED=shifts is not None)
 
 
 def by_lines(

@@ -7,7 +7,6 @@ and write each sum of blocks as two halves; products are in float32, and the las
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from .float16_pairs import (
     split_product,
     stack_of_halves,
 )
-from .launch import starter
+from .launch import on_device, starter
 from .nesting import nests_of
 from .stack import missing_accelerator
 from .tiles import Tile
@@ -104,10 +103,7 @@ class SplitLevel:
         Raises:
             PlanError: as `split_product`.
         """
-        import torch
-
-        # Triton launches on the current device, which may differ from the tensors' device.
-        with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
+        with on_device(a):
             largest = largest_of(a, 0), largest_of(b, 1)
             shifts = self._shifts(largest[0]), self._shifts(largest[1])
             bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
@@ -169,20 +165,11 @@ class SplitLevel:
         # (m k, k n) times (k n, bk): the weights of the inner indices of each row of blocks of A.
         for_a = of_rows @ right.view(n, k, bk).transpose(0, 1).reshape(k * n, bk)
         for_b = of_cols @ left.view(m, k, bk).reshape(m * k, bk)
-        checked = (
-            self._unlike(a, 0, shifts[0], right.sum(0), for_a.view(m, k * bk), bm, sums[0], self._growth[0]),
-            self._unlike(
-                b,
-                1,
-                shifts[1],
-                left.sum(0),
-                for_b.view(k, n, bk).transpose(0, 1).reshape(n, k * bk),
-                bn,
-                sums[1],
-                self._growth[1],
-            ),
-        )
-        (plain_a, e_a, unlike_a, some_a), (plain_b, e_b, unlike_b, some_b) = checked
+        blocks_a, blocks_b = for_a.view(m, k * bk), for_b.view(k, n, bk).transpose(0, 1).reshape(n, k * bk)
+        plain_a, e_a, mixed_a = self._line_sums(a, 0, shifts[0], right.sum(0), blocks_a, bm)
+        plain_b, e_b, mixed_b = self._line_sums(b, 1, shifts[1], left.sum(0), blocks_b, bn)
+        unlike_a, unlike_b = mixed_a > SPREAD * self._growth[0] * e_a, mixed_b > SPREAD * self._growth[1] * e_b
+        some_a, some_b = (largest.amax(0) > 0 for largest in sums)
         unlike_a |= self._lost * (plain_b.sum() + some_b.sum() * plain_a) > ROUNDING * e_a
         unlike_b |= self._lost * (plain_a.sum() + some_a.sum() * plain_b) > ROUNDING * e_b
         count = ((unlike_a & some_a).sum() + (unlike_b & some_b).sum()) * (some_a.any() & some_b.any())
@@ -199,17 +186,10 @@ class SplitLevel:
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
-    def _unlike(
-        x: Tensor,
-        axis: int,
-        shifts: Tensor,
-        weights: Tensor,
-        by_blocks: Tensor,
-        block: int,
-        largest: Tensor,
-        growth: float,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return by row of A (axis 0) or column of B: sums of magnitudes, of E, masks of unlike and nonzero ones."""
+    def _line_sums(
+        x: Tensor, axis: int, shifts: Tensor, weights: Tensor, by_blocks: Tensor, block: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
         import torch
 
         from .float16_pairs_kernel import level_sums
@@ -220,8 +200,7 @@ class SplitLevel:
         plain, exact, mixed = (one.sum(0) for one in sums)
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
-        unlike = shared.repeat(blocks)[:lines] > SPREAD * growth * exact
-        return plain, exact, unlike, largest.amax(0) > 0
+        return plain, exact, shared.repeat(blocks)[:lines]
 
 
 def split_level(program: Program) -> SplitLevel:

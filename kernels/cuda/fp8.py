@@ -8,7 +8,6 @@ its row (of A) or column (of B) of C non-finite, and nothing else. An entry is r
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 from ...errors import PlanError
 from .arithmetic import Arithmetic
 from .fp8_naive import BLOCK
-from .launch import device_for, starter
+from .launch import device_for, on_device, starter
 from .stack import missing_accelerator
-from .tiles import Tile
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -117,7 +116,7 @@ def _quantise(x: Tensor, bits: Tensor, scales: Tensor, steps: tuple[int, int], l
     from .fp8_kernel import quantise
 
     grid = (-(-x.shape[0] // lines), blocks_of(x.shape[1]))
-    with _current(x):
+    with on_device(x):
         starter(quantise, grid, x)(
             *(x, bits, scales, *x.shape, *x.stride(), bits.stride(0), *steps),
             **{"BLOCKS": blocks, "LINES": lines, "ALONG": BLOCK},
@@ -138,13 +137,9 @@ def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TIL
     stack = out if out.dim() == 3 else out.unsqueeze(0)
     count, m, n = stack.shape
     described = [TensorDescriptor.from_tensor(one.bits, [lines, tile.k]) for one, lines in ((a, tile.m), (b, tile.n))]
-    with _current(out):
-        starter(scaled_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
-            *(*described, a.scales, b.scales, stack, m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()),
-            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
+    sizes = m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()
+    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
+    launch(scaled_gemm, grid, out, (*described, a.scales, b.scales, stack, *sizes), tile, GROUP=GROUP)
 
 
 def multiply_by_vendor(a: Quantised, b: Quantised, out: Tensor | None = None) -> Tensor:
@@ -216,13 +211,6 @@ def _padded(bits: Tensor, lines: int, length: int) -> Tensor:
     found = torch.zeros((lines, pitch_of(length)), dtype=torch.uint8, device=bits.device)
     found[:, :length] = bits.view(torch.uint8)
     return found.view(torch.float8_e4m3fn)
-
-
-def _current(x: Tensor) -> Any:
-    """Return a context in which launches are on the tensor's GPU: Triton launches on the current device."""
-    import torch
-
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
 
 
 @lru_cache(maxsize=16)

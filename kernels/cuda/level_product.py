@@ -22,7 +22,7 @@ class LevelProduct(TensorCore):
 
     prepares = repeats = True
 
-    def __init__(self, request: Request, level: CudaLevel | PaddedProduct, pieces: int) -> None:
+    def __init__(self, request: Request, level: CudaLevel, pieces: int) -> None:
         self.request, self._level, self.pieces = request, level, pieces
         self._shapes = (*request.batch, request.m, request.k), (*request.batch, request.k, request.n)
 
@@ -70,12 +70,12 @@ class LevelProduct(TensorCore):
 
     def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> RepeatedLevel | None:
         """See `TensorCore.repetition`: of single matrices in one piece."""
-        if self.request.batch or self.pieces > 1 or not isinstance(self._level, CudaLevel):
+        if self.request.batch or self.pieces > 1 or isinstance(self._level, PaddedProduct):
             return None
         return RepeatedLevel.of(self._level, a, b, out)
 
 
-def level_executor(request: Request, level: CudaLevel | PaddedProduct, pieces: int) -> TensorExecutor:
+def level_executor(request: Request, level: CudaLevel, pieces: int) -> TensorExecutor:
     """Return the executor of a level in so many pieces; its workspace is exact if both operands are batched."""
     shape = Shape.of(request)
     workspace = 0 if shape.empty else shape.stack_bytes(level.target, level.slabs, pieces)

@@ -8,15 +8,14 @@ models that take torch 1.2 to 15 ms (`lcma bench gpu --device cuda --dtype tf32 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from .arithmetic import Arithmetic
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
-from .launch import starter
+from .launch import on_device, starter
 from .stack import missing_accelerator, programs_of, rows_of
-from .tiles import Tile
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -76,7 +75,7 @@ def packed(b: Tensor) -> Tensor:
     import torch
 
     made = torch.empty(packed_bytes(*b.shape), dtype=torch.uint8, device=b.device)
-    with _current(b):
+    with on_device(b):
         _scale(b, 1, unpacked(made, *b.shape))
     return made
 
@@ -99,7 +98,7 @@ def scaled_rows(a: Tensor) -> ScaledHalf:
     values = torch.empty((m, pitch_of(k)), dtype=torch.float16, device=a.device)[:, :k]
     shifts = torch.empty(m, dtype=torch.int32, device=a.device)
     made = ScaledHalf(values, shifts, a.new_empty(m), a.new_empty(k))
-    with _current(a):
+    with on_device(a):
         _scale(a, 0, made)
     return made
 
@@ -124,7 +123,7 @@ def scaled_half_product(
     """
     import torch
 
-    with _current(a):
+    with on_device(a):
         left = scaled_rows(a)
         right = unpacked(packed(b), *b.shape) if right is None else right
         multiply_scaled(left, right, out, tile)
@@ -160,12 +159,9 @@ def multiply_scaled(left: ScaledHalf, right: ScaledHalf, out: Tensor, tile: Tile
     ]
     found = rows_of(out.unsqueeze(0))
     stored = None if found is None or found[1] else TensorDescriptor.from_tensor(found[0], [tile.m, tile.n // 4])
-    starter(half_gemm, (programs,), out)(
-        *(*described, left.shifts, right.shifts, out if stored is None else stored, m, k, n, *out.stride(), programs),
-        **{"DESCRIBED": stored is not None, "GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    given = *described, left.shifts, right.shifts, out if stored is None else stored
+    sizes = m, k, n, *out.stride(), programs
+    launch(half_gemm, (programs,), out, (*given, *sizes), tile, DESCRIBED=stored is not None, GROUP=GROUP)
 
 
 def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile = PLAIN_TILE) -> None:
@@ -177,12 +173,8 @@ def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile =
     if b.stride(0) != 1 and a.stride(1) == 1:
         # C^T = B^T A^T: tensor cores read the right factor of tf32 along k only.
         a, b, out, m, n = b.mT, a.mT, out.mT, n, m
-    starter(guarded_gemm, (programs,), out)(
-        *(flag, a, b, out, m, k, n, *a.stride(), *b.stride(), *out.stride(), programs),
-        **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    sizes = m, k, n, *a.stride(), *b.stride(), *out.stride(), programs
+    launch(guarded_gemm, (programs,), out, (flag, a, b, out, *sizes), tile, GROUP=GROUP)
 
 
 def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
@@ -210,13 +202,6 @@ def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
         **{"ROWS": FOLDED[0], "SIZE": FOLDED[1]},
         num_warps=4,
     )
-
-
-def _current(x: Tensor) -> Any:
-    """Return a context in which the tensor's device is the current one: Triton launches on that."""
-    import torch
-
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
 
 
 def _multiply(a: Tensor, b: Tensor, scaled: Tensor, out: Tensor) -> None:
