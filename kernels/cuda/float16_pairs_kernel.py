@@ -1,4 +1,4 @@
-"""Triton kernels of products of float32 as three products of float16 halves, summed in float32.
+"""Triton kernels of products of float32 as three products of pairs of float16, summed in float32.
 
 Imports triton: imported only to launch the kernels.
 """
@@ -60,7 +60,7 @@ def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr)
 
 
 @triton.jit
-def split_halves(
+def split_pairs(
     x, along_shifts, largest, shifts, high, low, across, sums, rows, cols, x_row, x_col, pitch, parts,
     AXIS: tl.constexpr, SHIFTED: tl.constexpr, LOW: tl.constexpr, TOP: tl.constexpr, MOST: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr,
@@ -69,7 +69,7 @@ def split_halves(
 
     SHIFTED: another one is added for each element along a line. Shifts are computed from `largest` (see `shift_of`)
     and stored. Rows of `high` and `low` are `pitch` elements apart. `across` are the sums of the scaled magnitudes of a
-    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1. Without LOW the lower half is not
+    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1. Without LOW the lower part is not
     stored, but the sums of a tile along its lines: `sums` (column tiles, rows) for AXIS 0, (row tiles, cols) for 1.
     """
     row = tl.program_id(0) * M + tl.arange(0, M)
@@ -249,13 +249,13 @@ def verdict(
 
 
 @triton.jit
-def split_gemm(
+def pairs_gemm(
     a, b, row_shifts, col_shifts, c, count, m, k, n, c_slab, c_row, c_col, GROUP: tl.constexpr, SCALED: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Compute C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in halves, except lower by lower half.
+    """Compute C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in pairs, except lower by lower part.
 
-    `a` and `b` are descriptors of all higher halves, then all lower ones, stacked vertically. SCALED: rows and columns
+    `a` and `b` are descriptors of all higher parts, then all lower ones, stacked vertically. SCALED: rows and columns
     of C are divided by powers of two. Tensor cores accumulate with fewer bits than float32: the sum of K terms
     is added to an accumulator in float32. Programs compute tiles in groups of GROUP rows, which share columns of B in
     the cache.

@@ -1,7 +1,7 @@
-"""Levels of a scheme above products of float16 halves: float32 in, float32 out, as accurate as float32.
+"""Levels of a scheme above products of pairs of float16: float32 in, float32 out, as accurate as float32.
 
 A and B are scaled by powers of two, by row and column of the whole matrices. Combine A and Combine B read float32 once
-and write each sum of blocks as two halves; products are in float32, and the last combination divides by the powers.
+and write each sum of blocks as a pair; products are in float32, and the last combination divides by the powers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
-from .arithmetic import Arithmetic
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
 from .float16_pairs import (
@@ -29,13 +28,14 @@ from .float16_pairs import (
     TOP,
     by_lines,
     largest_of,
-    multiply_halves,
+    multiply_pairs,
+    pairs_product,
     raise_for,
-    split_product,
-    stack_of_halves,
+    stack_of_pairs,
 )
 from .launch import on_device, starter
 from .nesting import nests_of
+from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
 from .tiles import Tile
 
@@ -47,8 +47,8 @@ this multiple of that for a matrix of equal entries, the product is computed wit
 """
 
 
-class SplitLevel:
-    """A program whose products are of halves; see `float16_pairs.split_product` for the accuracy.
+class PairsLevel:
+    """A program whose products are of pairs; see `float16_pairs.pairs_product` for the accuracy.
 
     Raises:
         PlanError: the program has half products, or blocks of an operand are absent.
@@ -60,7 +60,7 @@ class SplitLevel:
         self.grid: tuple[int, int, int] = target.shape
         m, k, n = self.grid
         if any(op.kind.half for op in flat.products) or not target.is_general:
-            raise PlanError(f"halves are multiplied for general products, not for {target}")
+            raise PlanError(f"pairs of float16 are for general products, not for {target}")
         self.rank = flat.rank
         of_a, of_b, of_c = nests_of(program)
         split = Direction.SPLIT
@@ -78,7 +78,7 @@ class SplitLevel:
         self._weights: dict[Any, tuple[Tensor, Tensor]] = {}
         self._growth = float(rows.sum()) / (k * n), float(cols.sum()) / (k * m)
         largest = max(side.sum(axis=(1, 2)).max() for side in (left, right))
-        # Sums of scaled entries stay below 2^15, so that no half is infinite.
+        # Sums of scaled entries stay below 2^15, so that no part is infinite.
         self._top = min(TOP, 15 - math.ceil(math.log2(largest)))
         self._lost = float(
             LOST
@@ -86,7 +86,7 @@ class SplitLevel:
         )
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
-        """Return the sizes of a block of A, B and C, with rows of halves in whole segments."""
+        """Return the sizes of a block of A, B and C, with rows of pairs in whole segments."""
         bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.grid, strict=True))
         return bm, -(-bk // ALIGNED) * ALIGNED, -(-bn // ALIGNED) * ALIGNED
 
@@ -101,18 +101,18 @@ class SplitLevel:
         `out` shares no memory with a or b.
 
         Raises:
-            PlanError: as `split_product`.
+            PlanError: as `pairs_product`.
         """
         with on_device(a):
             largest = largest_of(a, 0), largest_of(b, 1)
             shifts = self._shifts(largest[0]), self._shifts(largest[1])
             bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
-            lefts = stack_of_halves(a, self.rank, bm, bk)
-            rights = stack_of_halves(b, self.rank, bk, bn)
+            lefts = stack_of_pairs(a, self.rank, bm, bk)
+            rights = stack_of_pairs(b, self.rank, bk, bn)
             self.left.run(a.unsqueeze(0), lefts.unsqueeze(0), shifts=shifts)
             self.right.run(b.unsqueeze(0), rights.unsqueeze(0), shifts=shifts)
             products = a.new_empty((self.rank, bm, bn))
-            multiply_halves(lefts, rights, products, None, tile)
+            multiply_pairs(lefts, rights, products, None, tile)
             self.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
             # The kernels of the check are queued after the products, which run meanwhile.
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
@@ -120,7 +120,7 @@ class SplitLevel:
             return True
         raise_for(found[0], 0)
         if found[1]:
-            split_product(a, b, out, tile)
+            pairs_product(a, b, out, tile)
         return not found[1]
 
     def _shifts(self, largest: Tensor) -> Tensor:
@@ -203,25 +203,25 @@ class SplitLevel:
         return plain, exact, shared.repeat(blocks)[:lines]
 
 
-def split_level(program: Program) -> SplitLevel:
+def pairs_level(program: Program) -> PairsLevel:
     """Return the level of a program, cached with its kernels.
 
     Raises:
-        PlanError: as `SplitLevel`.
+        PlanError: as `PairsLevel`.
     """
-    return kept(("split", program.digest), lambda: SplitLevel(program))
+    return kept(("split", program.digest), lambda: PairsLevel(program))
 
 
-def pairs_of(level: SplitLevel | None = None) -> Arithmetic:
+def pairs_arithmetic(level: PairsLevel | None = None) -> PackedArithmetic:
     """Return the arithmetic of pairs, with or without levels of a scheme."""
 
     def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
         if level is None:
-            split_product(a, b, out)
+            pairs_product(a, b, out)
         else:
             level.run(a, b, out)
 
-    return Arithmetic(multiply, missing=missing_accelerator)
+    return PackedArithmetic(multiply, missing=missing_accelerator)
 
 
 def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:

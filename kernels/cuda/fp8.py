@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
-from .arithmetic import Arithmetic
 from .fp8_naive import BLOCK
 from .launch import device_for, on_device, starter
+from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
 from .tiles import Tile, launch
 
@@ -271,7 +271,7 @@ def _missing_blocks(device: Any) -> str | None:
 
 
 METHODS = {
-    "fp8-blocked": Arithmetic(_by_blocks, packed_columns, packed_bytes, _missing_blocks),
-    "fp8-vendor": Arithmetic(_by_vendor, packed_columns, packed_bytes, missing_block_scales),
+    "fp8-blocked": PackedArithmetic(_by_blocks, packed_columns, packed_bytes, _missing_blocks),
+    "fp8-vendor": PackedArithmetic(_by_vendor, packed_columns, packed_bytes, missing_block_scales),
 }
 """The kernels by the names of their strategies. Both multiply the same packed B."""

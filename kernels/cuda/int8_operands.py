@@ -7,10 +7,10 @@ from typing import Any
 
 from ..codegen.maps import LinearMap
 from ..codegen.triton_text import Direction
-from .arithmetic import Arithmetic
 from .combine import Combination
 from .int8 import SEGMENT, has_whole_rows, multiply_by_vendor, multiply_stack, vendor_sizes
 from .naive import combine
+from .packed_product import PackedArithmetic
 
 Tensor = Any
 
@@ -69,11 +69,11 @@ def _by_kernel(a: Tensor, b: Tensor, columns: Tensor, out: Tensor) -> None:
     multiply(a, columns, out)
 
 
-BY_VENDOR = Arithmetic(_by_vendor, partial(vendor_operand, copies=True))
+BY_VENDOR = PackedArithmetic(_by_vendor, partial(vendor_operand, copies=True))
 """torch's `_int_mm` of a B stored by columns: one stored by rows is copied first."""
 
-BY_VENDOR_IN_PLACE = Arithmetic(_by_vendor, partial(vendor_operand, copies=False))
+BY_VENDOR_IN_PLACE = PackedArithmetic(_by_vendor, partial(vendor_operand, copies=False))
 """torch's `_int_mm` of B as it is stored, unless its rules need zeros: for products shorter than a copy."""
 
-BY_KERNEL = Arithmetic(_by_kernel, packed_columns)
+BY_KERNEL = PackedArithmetic(_by_kernel, packed_columns)
 """Our kernel, for any sizes."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .arithmetic import Arithmetic
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import on_device, starter
+from .packed_product import PackedArithmetic
 from .stack import missing_accelerator, programs_of, rows_of
 from .tiles import Tile, launch
 
@@ -179,7 +179,7 @@ def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile =
 
 def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     """Scale and round the lines of x, rows (axis 0) or columns (1), into `made`, with its sums."""
-    from .float16_pairs_kernel import split_halves
+    from .float16_pairs_kernel import split_pairs
     from .scaled_half_kernel import fold_sums
 
     rows, cols = x.shape
@@ -190,7 +190,7 @@ def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     block = BLOCKS[axis]
     grid = (-(-rows // block[0]), -(-cols // block[1]))
     across, parts = x.new_empty((grid[axis], inner)), x.new_empty((grid[1 - axis], lines))
-    starter(split_halves, grid, x)(
+    starter(split_pairs, grid, x)(
         *(x, x, largest, made.shifts, made.values, made.values, across, parts),
         *(rows, cols, x.stride(0), x.stride(1), made.values.stride(0), largest.shape[0]),
         **{"AXIS": axis, "SHIFTED": False, "LOW": False},
@@ -212,4 +212,4 @@ def _missing(device: Any) -> str | None:
     return missing_accelerator(device)
 
 
-SCALED_HALF = Arithmetic(_multiply, packed, packed_bytes, _missing)
+SCALED_HALF = PackedArithmetic(_multiply, packed, packed_bytes, _missing)

@@ -29,7 +29,7 @@ def _fold(parts, sums, count, length, first, ROWS: tl.constexpr, SIZE: tl.conste
 def fold_sums(
     across, weights, parts, sums, across_count, inner, parts_count, lines, ROWS: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
-    """Sum the results of the tiles of `split_halves`: over lines to `weights` (inner), along k to `sums` (lines)."""
+    """Sum the results of the tiles of `split_pairs`: over lines to `weights` (inner), along k to `sums` (lines)."""
     first = tl.program_id(0) * SIZE
     if tl.program_id(1) == 0:
         _fold(across, weights, across_count, inner, first, ROWS, SIZE)

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ...schemes_db.target import Target
-from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel, instant_of
 from ..cuda.flat_program import reason_against
 from ..cuda.int8_operands import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
 from ..cuda.level_product import level_executor
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here

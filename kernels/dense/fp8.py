@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.fp8 import METHODS, TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.int8_operands import BY_KERNEL, inner_size
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import Shape
 from ..overflow import range_reason
 from ..planning.machine import Machine

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..cuda.arithmetic import EVERY
 from ..cuda.cost_model import START, CudaCostModel
 from ..cuda.int8 import SMALL_TILE, TILE, vendor_sizes
 from ..cuda.int8_operands import inner_size
+from ..cuda.packed_product import EVERY
 from ..planning.strategy import Stage
 from ..request import Layout, Request
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel, instant_of
+from ..cuda.packed_product import packed_executor
 from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
 from ..cuda.shape import Shape
 from ..cuda.stack import missing_here

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..cuda.arithmetic import packed_executor
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.flat_program import flat_program, reason_against_level
 from ..cuda.float16_pairs import TILE, pitch_of
-from ..cuda.float16_pairs_level import SplitLevel, pairs_of, split_level
+from ..cuda.float16_pairs_level import PairsLevel, pairs_arithmetic, pairs_level
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import Shape
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
@@ -97,7 +97,7 @@ class CudaSplit(RunsNamedChains):
         if Shape.of(request).empty:
             return "the product is empty"
         program = candidate.program
-        if program is not None and (reason := reason_against_level(program, "float32", split_level)):
+        if program is not None and (reason := reason_against_level(program, "float32", pairs_level)):
             return reason
         if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
             return f"needs more than the {request.max_workspace} bytes of workspace allowed"
@@ -134,12 +134,12 @@ class CudaSplit(RunsNamedChains):
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
         workspace = self.workspace(candidate, request, machine)
-        return packed_executor(request, pairs_of(_level(candidate)), workspace)
+        return packed_executor(request, pairs_arithmetic(_level(candidate)), workspace)
 
 
-def _level(candidate: Candidate) -> SplitLevel | None:
+def _level(candidate: Candidate) -> PairsLevel | None:
     program = candidate.program
-    return None if program is None else split_level(program)
+    return None if program is None else pairs_level(program)
 
 
 def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel, rate: float) -> Any:

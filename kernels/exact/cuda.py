@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
-from ..cuda.arithmetic import Arithmetic, packed_executor
 from ..cuda.h200 import h200
+from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import BITS, Request
@@ -164,7 +164,7 @@ class CudaExact:
             assert core is not None  # an empty product is not computed
             core.run(a.to(torch.int64), b.to(torch.int64), out, TensorMemory(a.device))
 
-        arithmetic = Arithmetic(multiply, by_rows=True)
+        arithmetic = PackedArithmetic(multiply, by_rows=True)
         if request.dtype == BITS:
             arithmetic = replace(arithmetic, width=words_of)
         return packed_executor(request, arithmetic, self.workspace(candidate, request, machine))

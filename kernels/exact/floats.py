@@ -20,7 +20,7 @@ from ...errors import PlanError
 from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
-from .level import Arithmetic, Blocks, ExactLevel, Pair, block_sizes
+from .level import Blocks, ExactLevel, LevelArithmetic, Pair, block_sizes
 from .schemes import ExactMap, RingMaps
 
 Matrix = npt.NDArray[Any]
@@ -119,14 +119,14 @@ class Reductions:
 
 
 @dataclass(frozen=True)
-class Floats(Arithmetic):
+class Floats(LevelArithmetic):
     """Integers stored as floats."""
 
     dtype: np.dtype[Any]
     reductions: Reductions
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `Arithmetic.combine`."""
+        """See `LevelArithmetic.combine`."""
         from .combine import float_blocks
 
         scale = sums.values.astype(self.dtype), float(self.reductions.of(role)), self.reductions.each[role]
@@ -134,7 +134,7 @@ class Floats(Arithmetic):
         parallel_rows(lambda i, j: float_blocks(*terms, i, j), block[0], threads)
 
     def products(self, workers: int) -> AbstractContextManager[object]:
-        """See `Arithmetic.products`."""
+        """See `LevelArithmetic.products`."""
         return single_threaded_blas() if workers > 1 else nullcontext()
 
 
@@ -146,7 +146,7 @@ class FloatKind:
     """Where integers stored as floats are multiplied: the leaf, and the arithmetic of levels."""
 
     leaf: Callable[[Sizes, str, int, tuple[int, int], bool], FloatLeaf]
-    arithmetic: Callable[[np.dtype[Any], Reductions], Arithmetic]
+    arithmetic: Callable[[np.dtype[Any], Reductions], LevelArithmetic]
 
 
 ARRAYS = FloatKind(FloatLeaf, Floats)

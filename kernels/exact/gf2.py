@@ -14,7 +14,7 @@ from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, words_of
-from .level import Arithmetic, Blocks, ExactLevel, Pair
+from .level import Blocks, ExactLevel, LevelArithmetic, Pair
 from .schemes import ExactMap, RingMaps
 
 Words = npt.NDArray[np.uint64]
@@ -101,25 +101,25 @@ class BitLeaf:
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, moved, product=self.sizes)]
 
 
-class Bits(Arithmetic):
+class Bits(LevelArithmetic):
     """Words of bits: sums are XORs."""
 
     dtype = WORDS
     per_term = 64
 
     def width(self, cols: int) -> int:
-        """See `Arithmetic.width`."""
+        """See `LevelArithmetic.width`."""
         return words_of(cols)
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `Arithmetic.combine`."""
+        """See `LevelArithmetic.combine`."""
         from .combine import xor_blocks
 
         terms = *source, *target, block, sums.starts, sums.places
         parallel_rows(lambda i, j: xor_blocks(*terms, i, j), block[0], threads)
 
     def passes(self, read: int, written: int, copied: int, width: int) -> int:
-        """See `Arithmetic.passes`: rows that are no whole cache lines are fetched before they are written."""
+        """See `LevelArithmetic.passes`: rows that are no whole cache lines are fetched before they are written."""
         return read + copied + written * (2 if width % LINE_WORDS else 1)
 
 

@@ -30,7 +30,7 @@ Blocks = tuple[Array, Places]
 Sizes = tuple[int, int, int]
 
 
-class Arithmetic(ABC):
+class LevelArithmetic(ABC):
     """The elements of a level: their dtype and storage, and sums of blocks of them.
 
     `pads`: `combine` reads whole blocks only, so that other operands are copied with zeros. `per_term`: operations of
@@ -73,7 +73,7 @@ class ExactLevel:
     level: RingMaps
     sizes: Sizes
     block: Sizes
-    arithmetic: Arithmetic
+    arithmetic: LevelArithmetic
     inner: Any
     bound: int = 1
     pure: bool = True

@@ -9,7 +9,7 @@ import numpy as np
 
 from .bits import words_of
 from .floats import Reductions
-from .level import Arithmetic, Blocks, Pair
+from .level import Blocks, LevelArithmetic, Pair
 from .schemes import ExactMap
 
 Tensor = Any
@@ -37,7 +37,7 @@ class TensorMemory:
 
 
 @dataclass(frozen=True)
-class TensorSums(Arithmetic):
+class TensorSums(LevelArithmetic):
     """Integers stored as float64 or int64, or (without `reductions`) words over GF(2), whose sums are XORs.
 
     Sums of words move an eighth of the bytes that byte elements would; only the operands of one product are unpacked.
@@ -48,11 +48,11 @@ class TensorSums(Arithmetic):
     pads = False
 
     def width(self, cols: int) -> int:
-        """See `Arithmetic.width`."""
+        """See `LevelArithmetic.width`."""
         return words_of(cols) if self.reductions is None else cols
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `Arithmetic.combine`."""
+        """See `LevelArithmetic.combine`."""
         import torch
 
         from .triton_sums import sum_blocks

@@ -142,7 +142,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     """
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")
-    from ..cuda.arithmetic import PackedProduct  # with the code of schemes, which a first product does not wait for
+    from ..cuda.packed_product import PackedProduct  # with the code of schemes, which a first product does not wait for
     from ..dense.flat_pool import FlatChain
 
     if not recipe.levels:

@@ -9,12 +9,12 @@ from lcma.kernels.cuda.float16_pairs_kernel import (
     block_sums,
     largest_bits,
     level_sums,
-    split_gemm,
-    split_halves,
+    pairs_gemm,
+    split_pairs,
     verdict,
     weighted_sums,
 )
-from lcma.kernels.cuda.float16_pairs_level import split_level
+from lcma.kernels.cuda.float16_pairs_level import pairs_level
 from lcma.kernels.dense.given import given
 from lcma.schemes_db.resolve import resolve
 
@@ -30,7 +30,7 @@ def test_the_product_fits_the_registers_and_the_shared_memory(scaled, compile_ke
     blocks = {"a": f"tensordesc<fp16[{TILE.m}, {TILE.k}]>", "b": f"tensordesc<fp16[{TILE.k}, {TILE.n}]>"}
     pointers = blocks | {"row_shifts": "*i32", "col_shifts": "*i32", "c": "*fp32"}
     options = {"num_warps": TILE.warps, "num_stages": TILE.stages}
-    made, registers, stack = compile_kernel(split_gemm, pointers, constants, options)
+    made, registers, stack = compile_kernel(pairs_gemm, pointers, constants, options)
     assert registers <= 255
     assert stack == 0
     assert made.metadata.shared <= SHARED
@@ -44,7 +44,7 @@ def test_splitting_needs_no_stack(shifted, compile_kernel):
     pointers["sums"] = "*fp32"
     constants = {"AXIS": 0, "SHIFTED": shifted, "LOW": True, "TOP": TOP, "MOST": MOST_SHIFT}
     constants |= {"M": BLOCK[0], "N": BLOCK[1]}
-    assert compile_kernel(split_halves, pointers, constants, {"num_warps": 4})[2] == 0
+    assert compile_kernel(split_pairs, pointers, constants, {"num_warps": 4})[2] == 0
 
 
 @pytest.mark.parametrize("block", [(4, 512), (128, 16)])
@@ -74,7 +74,7 @@ def test_the_verdict_needs_no_stack(compile_kernel):
 
 
 def test_sums_are_split_without_spills(compile_kernel):
-    level = split_level(given([resolve("strassen")[0]] * 2)[0].program)
+    level = pairs_level(given([resolve("strassen")[0]] * 2)[0].program)
     constants = {"ROWS": 1, "COLS": 1024, "VECTOR": 4, "MATRIX": BY_ROWS, "SLABS": BY_ROWS}
     numbers = dict.fromkeys(NUMBERS, "i64")
     for combination, stored in ((level.left, "*fp16"), (level.merge, "*fp32")):

@@ -6,7 +6,7 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels.cuda import fp8, fp8_naive
-from lcma.kernels.cuda.arithmetic import packed_executor
+from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request

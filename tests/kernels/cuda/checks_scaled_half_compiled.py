@@ -4,7 +4,7 @@ import pytest
 
 from lcma.kernels.cuda import scaled_half
 from lcma.kernels.cuda.float16_pairs import LOST, MOST_SHIFT, TOP
-from lcma.kernels.cuda.float16_pairs_kernel import split_halves
+from lcma.kernels.cuda.float16_pairs_kernel import split_pairs
 from lcma.kernels.cuda.scaled_half_kernel import check, fold_sums, guarded_gemm, half_gemm
 
 SHARED = 232448
@@ -52,7 +52,7 @@ def test_scaling_needs_no_stack(axis, compile_kernel):
     pointers |= {"along_shifts": "*fp32", "sums": "*fp32"}
     constants = {"AXIS": axis, "SHIFTED": False, "LOW": False, "TOP": TOP, "MOST": MOST_SHIFT}
     constants |= dict(zip("MN", scaled_half.BLOCKS[axis], strict=True))
-    assert compile_kernel(split_halves, pointers, constants, {"num_warps": scaled_half.WARPS})[2] == 0
+    assert compile_kernel(split_pairs, pointers, constants, {"num_warps": scaled_half.WARPS})[2] == 0
 
 
 def test_the_check_needs_no_stack(compile_kernel):

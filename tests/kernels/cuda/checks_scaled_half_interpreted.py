@@ -8,7 +8,7 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels.cuda import scaled_half, scaled_half_naive
-from lcma.kernels.cuda.arithmetic import packed_executor
+from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, SCALED_HALF, scaled_half_product
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.request import Request

@@ -24,7 +24,7 @@ EVERY = 128
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class PackedArithmetic:
     """The kernels of an arithmetic.
 
     `multiply(a, b, packed, out)` computes out (m, n) from A (m, k), B (k, n) and `pack(b)` (None: B is not packed).
@@ -47,7 +47,7 @@ class PackedProduct(TensorCore):
     the product, and C is undefined if they exceed it.
     """
 
-    def __init__(self, request: Request, arithmetic: Arithmetic) -> None:
+    def __init__(self, request: Request, arithmetic: PackedArithmetic) -> None:
         self.request, self._arithmetic = request, arithmetic
         self.prepares = arithmetic.packed_bytes is not None
         k, n = map(arithmetic.width, (request.k, request.n))
@@ -139,6 +139,6 @@ class PackedProduct(TensorCore):
             require_within(label, max(abs(value) for value in extremes.tolist()), self.request.max_abs or 0)
 
 
-def packed_executor(request: Request, arithmetic: Arithmetic, workspace: int) -> TensorExecutor:
+def packed_executor(request: Request, arithmetic: PackedArithmetic, workspace: int) -> TensorExecutor:
     """Return the executor of an arithmetic."""
     return TensorExecutor(request, PackedProduct(request, arithmetic), workspace)
