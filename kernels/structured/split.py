@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cuda.float16_pairs import MOST_SHIFT, TOP, largest_of, multiply_pairs, pairs_arithmetic, pitch_of, stack_of_pairs
+from ..cuda.float16_pairs import MOST_SHIFT, TOP, largest_of, multiply_pairs, pairs_of, pitch_of, stack_of_pairs
 from ..cuda.float16_pairs import TILE as LARGE
 from ..cuda.launch import starter
 from ..cuda.tiles import Tile
@@ -47,7 +47,7 @@ class SplitFactor:
 
 def split_factor(weights: Tensor, pattern: Pattern) -> SplitFactor:
     """Return the parameters (a, d, b, c) in float16 halves."""
-    found = pairs_arithmetic(weights.reshape(-1, pattern.c), 0)
+    found = pairs_of(weights.reshape(-1, pattern.c), 0)
     blocks = found.stack.unflatten(1, (pattern.a * pattern.d, pattern.b)).flatten(0, 1)
     return SplitFactor(blocks, found.shifts)
 

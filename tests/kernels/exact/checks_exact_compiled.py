@@ -25,12 +25,6 @@ CASES = {
     "pack-bytes": (pack_parity, {"values": "*u8", "out": "*i32"}, {"R": 16, "W": 4}, {"num_warps": 4}),
     "unpack": (unpack_bits, {"words": "*i32", "out": "*i8"}, {"TURN": False, "R": 32, "W": 4}, {"num_warps": 4}),
     "unpack-turned": (unpack_bits, {"words": "*i32", "out": "*i8"}, {"TURN": True, "R": 32, "W": 4}, {"num_warps": 4}),
-    "xor": (
-        sum_blocks,
-        {"source": "*i32", "target": "*i32", "values": "*i32", **INDEX},
-        {"XOR": True, "REDUCE": False, "EACH": False, "R": 16, "W": 128},
-        {"num_warps": 4},
-    ),
 }
 for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
     CASES[f"split-{digits}-{kind}"] = (
@@ -45,11 +39,12 @@ for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
         {"ADD": False, "TERMS": 2 * digits - 1, "R": 16, "C": 64},
         {"num_warps": 4},
     )
-for name, kind, modulus, each in (("float64", "fp64", "i32", True), ("int64", "i64", "i64", False)):
+for name, kind, each in (("float64", "fp64", True), ("int64", "i64", False), ("xor", "i32", None)):
+    pointers = dict.fromkeys(("source", "target", "values"), f"*{kind}")
     CASES[f"sums-{name}"] = (
         sum_blocks,
-        {"source": f"*{kind}", "target": f"*{kind}", "values": f"*{kind}", **INDEX, "modulus": modulus},
-        {"XOR": False, "REDUCE": True, "EACH": each, "R": 16, "W": 64},
+        {**pointers, **INDEX, "modulus": "i64" if kind == "i64" else "i32"},
+        {"XOR": each is None, "REDUCE": each is not None, "EACH": each or False, "R": 16, "W": 128},
         {"num_warps": 4},
     )
 

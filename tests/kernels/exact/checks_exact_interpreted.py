@@ -89,8 +89,7 @@ def test_levels_are_the_naive_product(schemes):
     sizes = m, k, n = 37, 300, 257
     a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
     whole, out = canvas(m, -(-n // 64))
-    core = bit_tensor_core(given_chain(schemes, 1, GF2).maps, sizes, VENDOR)
-    core.run(words(a), words(b), out, CPU)
+    bit_tensor_core(given_chain(schemes, 1, GF2).maps, sizes, VENDOR).run(words(a), words(b), out, CPU)
     assert (out.numpy().view(np.uint64) == naive_bits(a, b).words).all()
     assert border_is_kept(whole)
 

@@ -12,6 +12,7 @@ from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.exact import gf2
+from lcma.kernels.exact.combine import STREAMED, xor_blocks
 from lcma.kernels.exact.cpu import exact_core, priced_exactly
 from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, best_kernel, bit_core
 from lcma.kernels.exact.level import corners
@@ -62,8 +63,6 @@ def test_levels_are_the_naive_product(kernel, schemes, sizes):
 @pytest.mark.parametrize("words", [512, 511])
 def test_large_sums_of_blocks_are_right(words):
     """From 16 MiB on, where rows are multiples of 64 bytes, they are written past the caches."""
-    from lcma.kernels.exact.combine import STREAMED, xor_blocks
-
     rows, rng = 1030, np.random.default_rng(0)
     matrix = rng.integers(0, 1 << 63, (2 * rows, 2 * words), dtype=np.uint64)
     starts, places = np.array([0, 1, 4, 4, 6]), np.array([2, 0, 1, 3, 1, 2])
@@ -83,8 +82,6 @@ def test_large_sums_of_blocks_are_right(words):
 @pytest.mark.parametrize("words", [512, 511])
 def test_large_sums_of_products_are_right(words):
     """Blocks of C are cut at its edges, and written past the caches where they are whole cache lines."""
-    from lcma.kernels.exact.combine import STREAMED, xor_blocks
-
     rows, rng = 1030, np.random.default_rng(0)
     slabs = rng.integers(0, 1 << 63, (3, rows, words), dtype=np.uint64)
     starts, places = np.array([0, 1, 4, 4, 6]), np.array([2, 0, 1, 2, 1, 2])
