@@ -83,7 +83,8 @@ def run_exact(
     """
     from ..kernels import plan_for
     from ..kernels.exact.bits import BitMatrix
-    from ..kernels.exact.products import bit_operand, exact_request
+    from ..kernels.exact.products import bit_operand
+    from ..kernels.exact.requests import exact_request
 
     a, b = (_operand(file) for file in files)
     bits = isinstance(a, BitMatrix) and isinstance(b, BitMatrix)

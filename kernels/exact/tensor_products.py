@@ -10,7 +10,7 @@ from ..codegen.certified import SchemeLike
 from ..plans import planned
 from ..ring import ExactRing
 from .cuda import INTEGER_DTYPES
-from .products import exact_request
+from .requests import exact_request
 
 Tensor = Any
 

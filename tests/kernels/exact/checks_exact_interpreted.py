@@ -14,7 +14,7 @@ from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.floats import Reductions
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.naive import naive_bits, naive_product
-from lcma.kernels.exact.products import exact_request
+from lcma.kernels.exact.requests import exact_request
 from lcma.kernels.exact.schemes import ExactMap, given_chain
 from lcma.kernels.exact.tensor_levels import FloatTensorCore, digit_core, integer_core
 from lcma.kernels.exact.tensor_products import multiply_elements

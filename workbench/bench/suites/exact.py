@@ -191,7 +191,7 @@ def _residues(size: int, ring: str, seed: int) -> tuple[Any, Any, Any]:
 def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over a library's product modulo p, both in one thread; all entries are compared first."""
     from ....kernels import matmul
-    from ....kernels.exact.products import exact_request
+    from ....kernels.exact.requests import exact_request
 
     say(f"compiling {library.name}'s program")
     program = compiled(library)
