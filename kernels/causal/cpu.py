@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.executor import StagedCore
-from ..cpu.half import HalfProduct
 from ..cpu.level import core_of
 from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import strip_count
+from ..cpu.triangular_products import HalfProduct
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Proposal
 from ..request import Request

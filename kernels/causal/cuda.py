@@ -12,12 +12,12 @@ import numpy as np
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.half import DIAGONAL, HALF_STRIPS
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
-from ..cuda.triangular_executor import TriangularExecutor
+from ..cuda.triangular_batches import triangular_executor
+from ..cuda.triangular_products import DIAGONAL, HALF_STRIPS
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
@@ -136,7 +136,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         assert triangle is not None  # checked before, in can_run
         workspace = self.workspace(candidate, request, machine)
         if self.name == "kernel":
-            return TriangularExecutor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
+            return triangular_executor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
         oriented = _oriented(request)[0]
         spare = partial(strips, triangle=oriented, count=strips_of(_oriented(request)[1]))
         one: Callable[[Any, Any, Any], object] = spare
@@ -144,7 +144,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
             one = partial(_one, _level(candidate, oriented))
         elif self.name == "vendor":
             one = partial(vendor, triangle=oriented)
-        return TriangularExecutor(request, one, None, workspace, None if one is spare else spare)
+        return triangular_executor(request, one, None, workspace, None if one is spare else spare)
 
 
 def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:

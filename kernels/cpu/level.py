@@ -16,13 +16,13 @@ from ..planning.strategy import Stage
 from ..request import Layout, Request
 from .buffers import Buffers
 from .grouped import Groups
-from .half import BASE, HalfProduct
 from .leaf import Leaf
 from .partition import CpuMethod, Partition, Sizes
 from .slabs import Slabs
 from .store import Batch, Form, LevelStore
 from .strips import leaf_strips, task_strips
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
+from .triangular_products import BASE, HalfProduct
 from .workspace import Arena
 
 Matrix = npt.NDArray[Any]

@@ -8,15 +8,16 @@ its row (of A) or column (of B) of C non-finite, and nothing else. An entry is r
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
 from .fp8_naive import BLOCK
-from .launch import device_for, starter
-from .tiles import Tile
+from .launch import device_for, on_device, starter
+from .packed_product import PackedArithmetic
+from .stack import missing_accelerator
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -115,7 +116,7 @@ def _quantise(x: Tensor, bits: Tensor, scales: Tensor, steps: tuple[int, int], l
     from .fp8_kernel import quantise
 
     grid = (-(-x.shape[0] // lines), blocks_of(x.shape[1]))
-    with _current(x):
+    with on_device(x):
         starter(quantise, grid, x)(
             *(x, bits, scales, *x.shape, *x.stride(), bits.stride(0), *steps),
             **{"BLOCKS": blocks, "LINES": lines, "ALONG": BLOCK},
@@ -136,13 +137,9 @@ def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TIL
     stack = out if out.dim() == 3 else out.unsqueeze(0)
     count, m, n = stack.shape
     described = [TensorDescriptor.from_tensor(one.bits, [lines, tile.k]) for one, lines in ((a, tile.m), (b, tile.n))]
-    with _current(out):
-        starter(scaled_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
-            *(*described, a.scales, b.scales, stack, m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()),
-            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
+    sizes = m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()
+    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
+    launch(scaled_gemm, grid, out, (*described, a.scales, b.scales, stack, *sizes), tile, GROUP=GROUP)
 
 
 def multiply_by_vendor(a: Quantised, b: Quantised, out: Tensor | None = None) -> Tensor:
@@ -216,13 +213,6 @@ def _padded(bits: Tensor, lines: int, length: int) -> Tensor:
     return found.view(torch.float8_e4m3fn)
 
 
-def _current(x: Tensor) -> Any:
-    """Return a context in which launches are on the tensor's GPU: Triton launches on the current device."""
-    import torch
-
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
-
-
 @lru_cache(maxsize=16)
 def missing_fp8(device: Any) -> str | None:
     """Return the reason why a torch device does not multiply e4m3, or None; a CPU uses Triton's interpreter."""
@@ -266,3 +256,22 @@ def _capability(device: Any) -> tuple[int, int] | None:
         return None
     major, minor = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
     return major, minor
+
+
+def _by_blocks(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+    multiply_quantised(quantised_rows(a), unpacked(packed, *b.shape), out)
+
+
+def _by_vendor(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+    multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out)
+
+
+def _missing_blocks(device: Any) -> str | None:
+    return missing_fp8(device) or missing_accelerator(device)
+
+
+METHODS = {
+    "fp8-blocked": PackedArithmetic(_by_blocks, packed_columns, packed_bytes, _missing_blocks),
+    "fp8-vendor": PackedArithmetic(_by_vendor, packed_columns, packed_bytes, missing_block_scales),
+}
+"""The kernels by the names of their strategies. Both multiply the same packed B."""

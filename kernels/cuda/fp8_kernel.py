@@ -14,20 +14,9 @@ from ..codegen.triton_products import tile_start
 
 @triton.jit
 def quantise(
-    x,
-    bits,
-    scales,
-    lines,
-    length,
-    line_step,
-    along_step,
-    pitch,
-    scale_line,
-    scale_along,
-    BLOCKS: tl.constexpr,
-    LINES: tl.constexpr,
-    ALONG: tl.constexpr,
-):
+    x, bits, scales, lines, length, line_step, along_step, pitch, scale_line, scale_along, BLOCKS: tl.constexpr,
+    LINES: tl.constexpr, ALONG: tl.constexpr,
+):  # fmt: skip
     """Quantise ALONG elements of LINES lines of x (lines, length): rows of A or columns of B.
 
     bits (lines, pitch) has zeros beyond `length`. Every line has a scale at scales[line scale_line + block
@@ -54,23 +43,9 @@ def quantise(
 
 @triton.jit
 def scaled_gemm(
-    a,
-    b,
-    a_scales,
-    b_scales,
-    c,
-    m,
-    n,
-    blocks,
-    b_scale_pitch,
-    c_slab,
-    c_row,
-    c_col,
-    GROUP: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
+    a, b, a_scales, b_scales, c, m, n, blocks, b_scale_pitch, c_slab, c_row, c_col, GROUP: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Compute C_r = A_r B_r of a stack of quantised operands, with `blocks` blocks of K elements along k.
 
     `a` and `b` are descriptors of the bits of all A_r (m, k) and all B_r (n, k), stacked vertically; the grid has the

@@ -5,13 +5,12 @@ Sums must fit int32: those of Hopper's tensor cores wrap, but those of older one
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 from .int8_naive import stack_product
-from .launch import device_for, starter
+from .launch import device_for
 from .naive import takes_triton
-from .tiles import Tile
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -49,8 +48,6 @@ def multiply_stack(lefts: Tensor, rights: Tensor, out: Tensor, tile: Tile | None
 
     On CPU tensors that Triton does not interpret by plain torch: the variant that tests run.
     """
-    import torch
-
     if not takes_triton(lefts):
         out.copy_(stack_product(lefts, rights))
         return
@@ -58,15 +55,9 @@ def multiply_stack(lefts: Tensor, rights: Tensor, out: Tensor, tile: Tile | None
 
     count, m, n = out.shape
     tile = tile or tile_for(m, out.device)
-    # Triton launches on the current device, which may differ from the tensors' device.
-    with torch.cuda.device(out.device) if out.is_cuda else nullcontext():
-        starter(multiply_int8, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
-            *(lefts, rights, out, m, n, lefts.shape[2]),
-            *(*lefts.stride()[:2], *rights.stride()[:2], *out.stride()),
-            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
+    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
+    strides = *lefts.stride()[:2], *rights.stride()[:2], *out.stride()
+    launch(multiply_int8, grid, out, (lefts, rights, out, m, n, lefts.shape[2], *strides), tile, GROUP=GROUP)
 
 
 def vendor_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:

@@ -13,24 +13,9 @@ from ..codegen.triton_products import int8_sums, tile_start
 
 @triton.jit
 def multiply_int8(
-    a,
-    b,
-    c,
-    m,
-    n,
-    k,
-    a_slab,
-    a_stride,
-    b_slab,
-    b_stride,
-    c_slab,
-    c_row,
-    c_col,
-    GROUP: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
+    a, b, c, m, n, k, a_slab, a_stride, b_slab, b_stride, c_slab, c_row, c_col, GROUP: tl.constexpr, M: tl.constexpr,
+    N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Compute C_r = A_r B_r^T for stacks of a (m, k) and b (n, k) int8, c (m, n) int32.
 
     The grid has the tiles of all C_r, a product after the other.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..codegen.maps import LinearMap
 from ..codegen.triton_text import Direction
 from .combine import Combination
-from .int8 import SEGMENT, has_whole_rows, multiply_stack, vendor_sizes
+from .int8 import SEGMENT, has_whole_rows, multiply_by_vendor, multiply_stack, vendor_sizes
 from .naive import combine
+from .packed_product import PackedArithmetic
 
 Tensor = Any
 
@@ -57,3 +59,21 @@ def vendor_operand(b: Tensor, copies: bool) -> Tensor:
 
 def _copy(matrix: Tensor, into: Tensor) -> None:
     combine(COPY, matrix.unsqueeze(0), into[None, None])
+
+
+def _by_vendor(a: Tensor, b: Tensor, right: Tensor, out: Tensor) -> None:
+    multiply_by_vendor(a, right, out)
+
+
+def _by_kernel(a: Tensor, b: Tensor, columns: Tensor, out: Tensor) -> None:
+    multiply(a, columns, out)
+
+
+BY_VENDOR = PackedArithmetic(_by_vendor, partial(vendor_operand, copies=True))
+"""torch's `_int_mm` of a B stored by columns: one stored by rows is copied first."""
+
+BY_VENDOR_IN_PLACE = PackedArithmetic(_by_vendor, partial(vendor_operand, copies=False))
+"""torch's `_int_mm` of B as it is stored, unless its rules need zeros: for products shorter than a copy."""
+
+BY_KERNEL = PackedArithmetic(_by_kernel, packed_columns)
+"""Our kernel, for any sizes."""

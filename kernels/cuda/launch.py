@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,13 @@ Tensor = Any
 
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel for pointers that are multiples of it, and another one for others."""
+
+
+def on_device(x: Tensor) -> Any:
+    """Return a context in which the tensor's device is the current one: Triton launches on that."""
+    import torch
+
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
 
 
 def starter(kernel: Any, grid: tuple[int, ...], like: Tensor) -> Callable[..., Any]:

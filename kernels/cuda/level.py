@@ -13,7 +13,7 @@ from ...schemes_db.symmetry import triangle_of
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
-from . import half
+from . import triangular_products as triangles
 from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, kept
 from .naive import combine
@@ -130,7 +130,7 @@ class CudaLevel:
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
         if self.has_halves:
-            products = half.empty_products(a, items, self.flat.rank, bm, bn)
+            products = triangles.empty_products(a, items, self.flat.rank, bm, bn)
         else:
             products = a.new_empty((items, self.flat.rank, bm, bn))
         self._multiply(lefts, rights, products)
@@ -138,7 +138,7 @@ class CudaLevel:
 
     def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
         if self.has_halves:
-            stack = half.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
+            stack = triangles.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
         else:
             stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
         combine(self.right, b, stack)
@@ -161,11 +161,11 @@ class CudaLevel:
             torch.bmm(lefts, rights, out=products)
 
     def _by_kind(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
-        longest = half.LONGEST if lefts.element_size() == 4 and self._summed else lefts.shape[2]
+        longest = triangles.LONGEST if lefts.element_size() == 4 and self._summed else lefts.shape[2]
         for kind in dict.fromkeys(self._kinds):
             start = self._kinds.index(kind)
             some = slice(start, start + self._kinds.count(kind))
-            half.multiply(lefts[some], rights[some], products[some], kind, longest)
+            triangles.multiply(lefts[some], rights[some], products[some], kind, longest)
 
 
 def _needed(product: Product) -> Kind:

@@ -8,14 +8,14 @@ models that take torch 1.2 to 15 ms (`lcma bench gpu --device cuda --dtype tf32 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from .launch import starter
-from .split import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
-from .stack import programs_of, rows_of
-from .tiles import Tile
+from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
+from .launch import on_device, starter
+from .packed_product import PackedArithmetic
+from .stack import missing_accelerator, programs_of, rows_of
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -75,7 +75,7 @@ def packed(b: Tensor) -> Tensor:
     import torch
 
     made = torch.empty(packed_bytes(*b.shape), dtype=torch.uint8, device=b.device)
-    with _current(b):
+    with on_device(b):
         _scale(b, 1, unpacked(made, *b.shape))
     return made
 
@@ -98,7 +98,7 @@ def scaled_rows(a: Tensor) -> ScaledHalf:
     values = torch.empty((m, pitch_of(k)), dtype=torch.float16, device=a.device)[:, :k]
     shifts = torch.empty(m, dtype=torch.int32, device=a.device)
     made = ScaledHalf(values, shifts, a.new_empty(m), a.new_empty(k))
-    with _current(a):
+    with on_device(a):
         _scale(a, 0, made)
     return made
 
@@ -123,7 +123,7 @@ def scaled_half_product(
     """
     import torch
 
-    with _current(a):
+    with on_device(a):
         left = scaled_rows(a)
         right = unpacked(packed(b), *b.shape) if right is None else right
         multiply_scaled(left, right, out, tile)
@@ -159,12 +159,9 @@ def multiply_scaled(left: ScaledHalf, right: ScaledHalf, out: Tensor, tile: Tile
     ]
     found = rows_of(out.unsqueeze(0))
     stored = None if found is None or found[1] else TensorDescriptor.from_tensor(found[0], [tile.m, tile.n // 4])
-    starter(half_gemm, (programs,), out)(
-        *(*described, left.shifts, right.shifts, out if stored is None else stored, m, k, n, *out.stride(), programs),
-        **{"DESCRIBED": stored is not None, "GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    given = *described, left.shifts, right.shifts, out if stored is None else stored
+    sizes = m, k, n, *out.stride(), programs
+    launch(half_gemm, (programs,), out, (*given, *sizes), tile, DESCRIBED=stored is not None, GROUP=GROUP)
 
 
 def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile = PLAIN_TILE) -> None:
@@ -176,18 +173,14 @@ def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile =
     if b.stride(0) != 1 and a.stride(1) == 1:
         # C^T = B^T A^T: tensor cores read the right factor of tf32 along k only.
         a, b, out, m, n = b.mT, a.mT, out.mT, n, m
-    starter(guarded_gemm, (programs,), out)(
-        *(flag, a, b, out, m, k, n, *a.stride(), *b.stride(), *out.stride(), programs),
-        **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    sizes = m, k, n, *a.stride(), *b.stride(), *out.stride(), programs
+    launch(guarded_gemm, (programs,), out, (flag, a, b, out, *sizes), tile, GROUP=GROUP)
 
 
 def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     """Scale and round the lines of x, rows (axis 0) or columns (1), into `made`, with its sums."""
+    from .float16_pairs_kernel import split_pairs
     from .scaled_half_kernel import fold_sums
-    from .split_kernel import split_halves
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
@@ -197,7 +190,7 @@ def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     block = BLOCKS[axis]
     grid = (-(-rows // block[0]), -(-cols // block[1]))
     across, parts = x.new_empty((grid[axis], inner)), x.new_empty((grid[1 - axis], lines))
-    starter(split_halves, grid, x)(
+    starter(split_pairs, grid, x)(
         *(x, x, largest, made.shifts, made.values, made.values, across, parts),
         *(rows, cols, x.stride(0), x.stride(1), made.values.stride(0), largest.shape[0]),
         **{"AXIS": axis, "SHIFTED": False, "LOW": False},
@@ -211,8 +204,12 @@ def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     )
 
 
-def _current(x: Tensor) -> Any:
-    """Return a context in which the tensor's device is the current one: Triton launches on that."""
-    import torch
+def _multiply(a: Tensor, b: Tensor, scaled: Tensor, out: Tensor) -> None:
+    scaled_half_product(a, b, out, unpacked(scaled, *b.shape))
 
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+def _missing(device: Any) -> str | None:
+    return missing_accelerator(device)
+
+
+SCALED_HALF = PackedArithmetic(_multiply, packed, packed_bytes, _missing)

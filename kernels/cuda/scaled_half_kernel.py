@@ -27,18 +27,9 @@ def _fold(parts, sums, count, length, first, ROWS: tl.constexpr, SIZE: tl.conste
 
 @triton.jit
 def fold_sums(
-    across,
-    weights,
-    parts,
-    sums,
-    across_count,
-    inner,
-    parts_count,
-    lines,
-    ROWS: tl.constexpr,
-    SIZE: tl.constexpr,
-):
-    """Sum the results of the tiles of `split_halves`: over lines to `weights` (inner), along k to `sums` (lines)."""
+    across, weights, parts, sums, across_count, inner, parts_count, lines, ROWS: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
+    """Sum the results of the tiles of `split_pairs`: over lines to `weights` (inner), along k to `sums` (lines)."""
     first = tl.program_id(0) * SIZE
     if tl.program_id(1) == 0:
         _fold(across, weights, across_count, inner, first, ROWS, SIZE)
@@ -48,23 +39,9 @@ def fold_sums(
 
 @triton.jit
 def half_gemm(
-    a,
-    b,
-    row_shifts,
-    col_shifts,
-    c,
-    m,
-    k,
-    n,
-    c_row,
-    c_col,
-    programs,
-    DESCRIBED: tl.constexpr,
-    GROUP: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
+    a, b, row_shifts, col_shifts, c, m, k, n, c_row, c_col, programs, DESCRIBED: tl.constexpr, GROUP: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Compute C = A B in float32 from descriptors of A (m, k) and B (k, n) in float16, summed in float32.
 
     Rows and columns of C are divided by powers of two. Program p computes the tiles p, p + programs, ... A tile that
@@ -123,22 +100,9 @@ def _loses(sums, weighted, total, others, LOST: tl.constexpr, ROUNDING: tl.const
 
 @triton.jit
 def _check(
-    x,
-    line_step,
-    along_step,
-    sums,
-    weights,
-    flag,
-    first,
-    lines,
-    inner,
-    others,
-    LOST: tl.constexpr,
-    ROUNDING: tl.constexpr,
-    LINES: tl.constexpr,
-    ALONG: tl.constexpr,
-    SIZE: tl.constexpr,
-):
+    x, line_step, along_step, sums, weights, flag, first, lines, inner, others, LOST: tl.constexpr,
+    ROUNDING: tl.constexpr, LINES: tl.constexpr, ALONG: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
     """Set the flag if one of LINES lines may lose too much: see `check`."""
     total = tl.zeros((SIZE,), tl.float32)
     least = tl.full((SIZE,), float("inf"), tl.float32)
@@ -167,24 +131,9 @@ def _check(
 
 @triton.jit
 def check(
-    a,
-    b,
-    sums_a,
-    sums_b,
-    weights_a,
-    weights_b,
-    flag,
-    m,
-    k,
-    n,
-    a_row,
-    b_row,
-    LOST: tl.constexpr,
-    ROUNDING: tl.constexpr,
-    LINES: tl.constexpr,
-    ALONG: tl.constexpr,
-    SIZE: tl.constexpr,
-):
+    a, b, sums_a, sums_b, weights_a, weights_b, flag, m, k, n, a_row, b_row, LOST: tl.constexpr, ROUNDING: tl.constexpr,
+    LINES: tl.constexpr, ALONG: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
     """Set the flag if a row or column of C may lose too much.
 
     a (m, k) and b (k, n) are scaled float16, stored by rows; `sums` are of the magnitudes of the rows of A and columns
@@ -213,25 +162,9 @@ def _as_tf32(x):
 
 @triton.jit
 def guarded_gemm(
-    flag,
-    a,
-    b,
-    c,
-    m,
-    k,
-    n,
-    a_row,
-    a_col,
-    b_row,
-    b_col,
-    c_row,
-    c_col,
-    programs,
-    GROUP: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
+    flag, a, b, c, m, k, n, a_row, a_col, b_row, b_col, c_row, c_col, programs, GROUP: tl.constexpr, M: tl.constexpr,
+    N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Compute C = A B of float32 matrices in tf32 if the flag is set; else return at once."""
     tiles = tl.where(tl.load(flag) != 0, tl.cdiv(m, M) * tl.cdiv(n, N), 0)  # one number []
     # The tiles program, program + programs, ... before t are stored; there are none without the flag.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .split import LOST, MOST_SHIFT, TOP
+from .float16_pairs import LOST, MOST_SHIFT, TOP
 
 Array = npt.NDArray[Any]
 

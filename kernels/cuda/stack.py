@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from .launch import device_for
-from .tiles import Tile, launch
+from .tiles import SIDES, Tile, launch
 
 Tensor = Any
 
@@ -138,9 +138,9 @@ def multiply_stack(
         lefts,
         (*described, out if tiles is None else tiles, count, places, m, k, n, count // len(rights), programs),
         tile,
-        side=side,
-        upper=upper,
-        unit=unit,
+        SIDE=SIDES.index(side),
+        UPPER=upper,
+        UNIT=unit,
         A_T=a[1],
         B_T=b[1],
         GROUP=GROUP,

@@ -8,49 +8,24 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _tile_of_a(a, row, inner, A_T: tl.constexpr):
-    if A_T:  # noqa: SIM108  # Triton types both branches of an expression
-        x = a.load([inner, row]).T  # [K, M] transposed
-    else:
-        x = a.load([row, inner])  # [M, K]
-    return x
+from ..codegen.triton_products import tile_start
 
 
 @triton.jit
-def _tile_of_b(b, inner, col, B_T: tl.constexpr):
-    if B_T:  # noqa: SIM108
-        y = b.load([col, inner]).T  # [N, K] transposed
+def _tile(x, row, col, TRANSPOSED: tl.constexpr):
+    if TRANSPOSED:  # noqa: SIM108  # Triton types both branches of an expression
+        found = x.load([col, row]).T  # [K, M] or [N, K] transposed
     else:
-        y = b.load([inner, col])  # [K, N]
-    return y
+        found = x.load([row, col])  # [M, K] or [K, N]
+    return found
 
 
 @triton.jit
 def stack_gemm(
-    a,
-    b,
-    c,
-    tiles,
-    count,
-    places,
-    m,
-    k,
-    n,
-    heads,
-    programs,
-    SIDE: tl.constexpr,
-    UPPER: tl.constexpr,
-    UNIT: tl.constexpr,
-    A_T: tl.constexpr,
-    B_T: tl.constexpr,
-    GROUP: tl.constexpr,
-    FLAT: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
+    a, b, c, tiles, count, places, m, k, n, heads, programs, SIDE: tl.constexpr, UPPER: tl.constexpr,
+    UNIT: tl.constexpr, A_T: tl.constexpr, B_T: tl.constexpr, GROUP: tl.constexpr, FLAT: tl.constexpr, M: tl.constexpr,
+    N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Compute C_r = A_r B_(r // heads) for `count` products; program p computes the tiles p, p + programs, ...
 
     `a`, `b` and `c` are descriptors of all matrices stacked vertically, of A and B their
@@ -58,19 +33,14 @@ def stack_gemm(
     of GROUP rows (SIDE 0), or in the order of the (row, column) pairs of `tiles`. Elements outside a
     triangle are replaced, not multiplied, so that they may be anything; UNIT: its diagonal counts as ones.
     """
-    down, across = tl.cdiv(m, M), tl.cdiv(n, N)
     # The tiles program, program + programs, ... before t are stored. Flattened, the loads of the next tile begin early.
     for t in tl.range(tl.program_id(0), count * places, programs, flatten=FLAT):
         r, q = t // places, t % places
         if SIDE == 0:
-            top = q // (GROUP * across) * GROUP
-            high = tl.minimum(down - top, GROUP)
-            i = top + q % (GROUP * across) % high
-            j = q % (GROUP * across) // high
+            row0, col0 = tile_start(q, m, n, GROUP, M, N)
         else:
-            i = tl.load(tiles + 2 * q)  # one number []
-            j = tl.load(tiles + 2 * q + 1)  # one number []
-        row0, col0 = i * M, j * N
+            row0 = tl.load(tiles + 2 * q) * M  # one number []
+            col0 = tl.load(tiles + 2 * q + 1) * N  # one number []
         # Vertically stacked transposes are m columns of k rows, and n rows of k columns.
         a_row, a_inner = (row0, r * k) if A_T else (r * m + row0, 0)
         b_col, b_inner = (r // heads * n + col0, 0) if B_T else (col0, r // heads * k)
@@ -82,8 +52,8 @@ def stack_gemm(
                 last = tl.where((col0 + N > row0) if UPPER else (col0 < row0 + M), k, K)
             # total: the sum over the first `inner` elements of k.
             for inner in range(0, last, K):
-                x = _tile_of_a(a, a_row, a_inner + inner, A_T)
-                y = _tile_of_b(b, b_inner + inner, b_col, B_T)
+                x = _tile(a, a_row, a_inner + inner, A_T)
+                y = _tile(b, b_inner + inner, b_col, B_T)
                 total = tl.dot(x, y, total)
         else:
             # First the steps inside the triangle, then those that cross the diagonal.
@@ -98,13 +68,13 @@ def stack_gemm(
                 first, last = 0, near
             # total: the sum over the elements of k from first to inner, all inside the triangle: no mask.
             for inner in range(first, last, K):
-                x = _tile_of_a(a, a_row, a_inner + inner, A_T)
-                y = _tile_of_b(b, b_inner + inner, b_col, B_T)
+                x = _tile(a, a_row, a_inner + inner, A_T)
+                y = _tile(b, b_inner + inner, b_col, B_T)
                 total = tl.dot(x, y, total)
             # total: that, and the sum from near to inner of what is inside the triangle.
             for inner in range(near, past, K):
-                x = _tile_of_a(a, a_row, a_inner + inner, A_T)
-                y = _tile_of_b(b, b_inner + inner, b_col, B_T)
+                x = _tile(a, a_row, a_inner + inner, A_T)
+                y = _tile(b, b_inner + inner, b_col, B_T)
                 if SIDE == 2:
                     one = row0 + tl.arange(0, M)[:, None]
                     other = inner + tl.arange(0, K)[None, :]

@@ -1,15 +1,14 @@
-"""The tiles of the kernels for products with a triangle: their sizes and order, and the launch of such a kernel."""
+"""The tiles of products: their sizes, their order for a triangle, and the launch of a kernel that computes them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ...schemes_db.symmetry import Triangle
-from .launch import starter
+from .launch import on_device, starter
 
 Tensor = Any
 
@@ -65,31 +64,9 @@ def tile_table(rows: int, cols: int, triangle: Triangle, tile: Tile, device: str
 
 
 def launch(
-    kernel: Any,
-    grid: tuple[int, ...],
-    like: Tensor,
-    arguments: Sequence[Any],
-    tile: Tile,
-    *,
-    side: str,
-    upper: bool,
-    unit: bool,
-    **constants: Any,
+    kernel: Any, grid: tuple[int, ...], like: Tensor, arguments: Sequence[Any], tile: Tile, **constants: Any
 ) -> None:
-    """Launch a kernel with the constants SIDE, UPPER, UNIT of the triangle and M, N, K of the tile."""
-    import torch
-
-    # Triton launches on the current device, which may differ from the tensors' device.
-    with torch.cuda.device(like.device) if like.is_cuda else nullcontext():
-        starter(kernel, grid, like)(
-            *arguments,
-            SIDE=SIDES.index(side),
-            UPPER=upper,
-            UNIT=unit,
-            **constants,
-            M=tile.m,
-            N=tile.n,
-            K=tile.k,
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
+    """Launch a kernel on the device of a tensor, with the constants M, N, K, the warps and the stages of a tile."""
+    constants |= {"M": tile.m, "N": tile.n, "K": tile.k}
+    with on_device(like):
+        starter(kernel, grid, like)(*arguments, **constants, num_warps=tile.warps, num_stages=tile.stages)

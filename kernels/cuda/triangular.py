@@ -8,7 +8,7 @@ from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
-from .tiles import Tile, launch, tile_table
+from .tiles import SIDES, Tile, launch, tile_table
 
 Tensor = Any
 
@@ -99,9 +99,9 @@ def multiply(
             a,
             (a[start:], b[start // heads :], out[start:], table, m, k, n, *strides, heads),
             tile,
-            side=triangle.side,
-            upper=triangle.upper,
-            unit=unit,
+            SIDE=SIDES.index(triangle.side),
+            UPPER=triangle.upper,
+            UNIT=unit,
             EXACT=m % tile.m == 0 and n % tile.n == 0 and k % tile.k == 0,
             PRECISION="tf32" if rounded else "ieee",
             DOUBLE=name == "float64",

@@ -11,33 +11,10 @@ import triton.language as tl
 
 @triton.jit
 def triangular_gemm(
-    a,
-    b,
-    c,
-    tiles,
-    m,
-    k,
-    n,
-    a_item,
-    a_row,
-    a_col,
-    b_item,
-    b_row,
-    b_col,
-    c_item,
-    c_row,
-    c_col,
-    heads: tl.constexpr,
-    SIDE: tl.constexpr,
-    UPPER: tl.constexpr,
-    UNIT: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    DOUBLE: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
+    a, b, c, tiles, m, k, n, a_item, a_row, a_col, b_item, b_row, b_col, c_item, c_row, c_col, heads: tl.constexpr,
+    SIDE: tl.constexpr, UPPER: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr, PRECISION: tl.constexpr,
+    DOUBLE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
     """Compute one tile of M x N of C = A B. Program (t, item): `tiles` are the (row, column) of all computed tiles.
 
     `heads` matrices of C share one of B (GQA); the item strides of A and C count in matrices of C.

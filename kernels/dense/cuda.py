@@ -12,10 +12,11 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_of
-from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import reason_against
-from ..cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
+from ..cuda.int8_operands import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
+from ..cuda.level_product import level_executor
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
@@ -93,7 +94,7 @@ class CudaVendor(BaseStrategy):
         if request.dtype == INT8:
             assert isinstance(machine.costs, CudaCostModel)
             method = BY_VENDOR if copies_b(request, machine.costs) else BY_VENDOR_IN_PLACE
-            return Int8Executor(request, method, self.workspace(candidate, request, machine))
+            return packed_executor(request, method, self.workspace(candidate, request, machine))
         return VendorExecutor.of(request)
 
 
@@ -211,7 +212,7 @@ class CudaScheme(BaseStrategy):
         pieces = _pieces(candidate, request)
         if pieces is None:
             raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return TensorExecutor(request, _core(candidate), pieces)
+        return level_executor(request, _core(candidate), pieces)
 
 
 Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]

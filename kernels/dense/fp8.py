@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.fp8 import TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
-from ..cuda.fp8_executor import METHODS, Fp8Executor
+from ..cuda.fp8 import METHODS, TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
+from ..cuda.packed_product import packed_executor
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..precision import FP8
@@ -89,7 +89,7 @@ class CudaFp8(BaseStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return Fp8Executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
+        return packed_executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
 
 
 def reason_against_fp8(request: Request) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.int8_executor import BY_KERNEL, Int8Executor
-from ..cuda.int8_operands import inner_size
+from ..cuda.int8_operands import BY_KERNEL, inner_size
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import Shape
 from ..overflow import range_reason
 from ..planning.machine import Machine
@@ -54,4 +54,4 @@ class CudaInt8(BaseStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return Int8Executor(request, BY_KERNEL, self.workspace(candidate, request, machine))
+        return packed_executor(request, BY_KERNEL, self.workspace(candidate, request, machine))

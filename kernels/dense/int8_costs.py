@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from ..cuda.cost_model import START, CudaCostModel
 from ..cuda.int8 import SMALL_TILE, TILE, vendor_sizes
-from ..cuda.int8_executor import EVERY
 from ..cuda.int8_operands import inner_size
+from ..cuda.packed_product import EVERY
 from ..planning.strategy import Stage
 from ..request import Layout, Request
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
-from ..cuda.executor import TensorExecutor
+from ..cuda.level_product import level_executor
 from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
 from ..planning.cost_model import seconds_or_none
@@ -75,7 +75,7 @@ class CudaPadded(BaseStrategy):
         pieces = _pieces(request)
         if pieces is None:
             raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return TensorExecutor(request, padded_product(), pieces)
+        return level_executor(request, padded_product(), pieces)
 
 
 def _pieces(request: Request) -> int | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel, instant_of
-from ..cuda.scaled_half import FACTOR, TILE, packed_bytes, pitch_of
-from ..cuda.scaled_half_executor import ScaledHalfExecutor
+from ..cuda.packed_product import packed_executor
+from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
 from ..cuda.shape import Shape
 from ..cuda.stack import missing_here
 from ..planning.error import error_bound
@@ -101,4 +101,4 @@ class CudaScaledHalf(BaseStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return ScaledHalfExecutor(request, self.workspace(candidate, request, machine))
+        return packed_executor(request, SCALED_HALF, self.workspace(candidate, request, machine))

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.flat_program import flat_program, reason_against_level
+from ..cuda.float16_pairs import TILE, pitch_of
+from ..cuda.float16_pairs_level import PairsLevel, pairs_arithmetic, pairs_level
+from ..cuda.packed_product import packed_executor
 from ..cuda.shape import Shape
-from ..cuda.split import TILE, pitch_of
-from ..cuda.split_executor import SplitExecutor
-from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..precision import ACCURATE
@@ -101,7 +101,7 @@ class CudaSplit(BaseStrategy):
         if reason := reason_against_single(request, "halves are"):
             return reason
         program = candidate.program
-        if program is not None and (reason := reason_against_level(program, "float32", split_level)):
+        if program is not None and (reason := reason_against_level(program, "float32", pairs_level)):
             return reason
         return self.workspace_reason(candidate, request, machine)
 
@@ -134,12 +134,13 @@ class CudaSplit(BaseStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return SplitExecutor(request, self.workspace(candidate, request, machine), _level(candidate))
+        workspace = self.workspace(candidate, request, machine)
+        return packed_executor(request, pairs_arithmetic(_level(candidate)), workspace)
 
 
-def _level(candidate: Candidate) -> SplitLevel | None:
+def _level(candidate: Candidate) -> PairsLevel | None:
     program = candidate.program
-    return None if program is None else split_level(program)
+    return None if program is None else pairs_level(program)
 
 
 def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel, rate: float) -> Any:

@@ -18,25 +18,30 @@ long as row by row.
 
 
 @njit(nogil=True)
-def xor_sums(matrix, grid, block, starts, places, sums, first, last):
-    """Compute rows first <= i < last of sums (R, rows, words): slab r sums the blocks places[starts[r]:starts[r+1]].
+def xor_blocks(source, froms, target, tos, block, starts, places, first, last):
+    """Compute rows first <= i < last of the blocks of target (rows, words), of block[0] rows and block[1] words.
 
-    `matrix` (rows, words) consists of grid[0] x grid[1] whole blocks of block[0] rows and block[1] words.
+    The block that begins at the row and word tos[s] is the sum of the blocks of source (rows, words) that begin at
+    froms[p], p in places[starts[s]:starts[s + 1]]. Blocks are cut at the edges of target, and must be inside source.
     """
-    height, width = block
-    table = np.empty(grid[0] * grid[1], np.int64)
-    streaming = past_caches(sums, width)
-    strip = max(1, STRIP_WORDS // width)
+    rows, words = target.shape
+    table = np.empty(len(froms), np.int64)
+    aligned = past_caches(target, block[1])
+    strip = max(1, STRIP_WORDS // block[1])
     for begin in range(first, last, strip):
-        shape = min(strip, last - begin), width
-        for r in range(len(starts) - 1):
-            for position in range(starts[r], starts[r + 1]):
-                row = places[position] // grid[1] * height + begin
-                column = places[position] % grid[1] * width
-                table[position - starts[r]] = matrix.ctypes.data + row * matrix.strides[0] + 8 * column
-            target = sums.ctypes.data + r * sums.strides[0] + begin * sums.strides[1]
-            strides = matrix.strides[0], sums.strides[1]
-            xor_strip(table, starts[r + 1] - starts[r], target, strides, shape, streaming)
+        for s in range(len(starts) - 1):
+            row, column = tos[s, 0] + begin, tos[s, 1]
+            if row >= rows or column >= words:
+                continue
+            for position in range(starts[s], starts[s + 1]):
+                top, left = froms[places[position]]
+                place = source.ctypes.data + (top + begin) * source.strides[0] + 8 * left
+                table[position - starts[s]] = place
+            address = target.ctypes.data + row * target.strides[0] + 8 * column
+            shape = min(strip, last - begin, rows - row), min(block[1], words - column)
+            strides = source.strides[0], target.strides[0]
+            streaming = aligned and 8 * shape[1] % LINE_BYTES == 0
+            xor_strip(table, starts[s + 1] - starts[s], address, strides, shape, streaming)
     settle()
 
 
@@ -66,30 +71,6 @@ def pad_rows(matrix, padded, first, last):
 
 
 @njit(nogil=True)
-def xor_merge(slabs, grid, block, starts, places, matrix, first, last):
-    """Compute block rows first <= i < last of matrix: block q sums the slabs places[starts[q]:starts[q+1]]."""
-    rows, words = matrix.shape
-    height, width = block
-    table = np.empty(len(slabs), np.int64)
-    aligned = past_caches(matrix, width)
-    strip = max(1, STRIP_WORDS // width)
-    for begin in range(first, last, strip):
-        for q in range(len(starts) - 1):
-            row, column = q // grid[1] * height + begin, q % grid[1] * width
-            if row >= rows or column >= words:
-                continue
-            for position in range(starts[q], starts[q + 1]):
-                source = slabs.ctypes.data + places[position] * slabs.strides[0] + begin * slabs.strides[1]
-                table[position - starts[q]] = source
-            target = matrix.ctypes.data + row * matrix.strides[0] + 8 * column
-            shape = min(strip, last - begin, rows - row), min(width, words - column)
-            strides = slabs.strides[1], matrix.strides[0]
-            streaming = aligned and 8 * shape[1] % LINE_BYTES == 0
-            xor_strip(table, starts[q + 1] - starts[q], target, strides, shape, streaming)
-    settle()
-
-
-@njit(nogil=True)
 def past_caches(matrix, width):
     """Return whether blocks with rows of so many entries bypass the caches: they are large and of whole cache lines."""
     aligned = matrix.ctypes.data % LINE_BYTES == 0 and matrix.itemsize * width % LINE_BYTES == 0
@@ -99,59 +80,35 @@ def past_caches(matrix, width):
 
 
 @njit(nogil=True)
-def float_sums(matrix, grid, block, starts, places, values, modulus, each, sums, first, last):
-    """Compute as `xor_sums` the sums of multiples by `values` of blocks of integer-valued floats.
+def float_blocks(source, froms, target, tos, block, starts, places, values, modulus, each, first, last):
+    """Compute as `xor_blocks` the sums of multiples by `values` of blocks of integer-valued floats.
 
     With a modulus every sum is reduced to the residue of least magnitude; with `each` every multiple is, too.
     """
-    height, width = block
-    table = np.empty(grid[0] * grid[1], np.int64)
-    streaming = past_caches(sums, width)
+    rows, cols = target.shape
+    table = np.empty(len(froms), np.int64)
+    aligned = past_caches(target, block[1])
     for i in range(first, last):
-        for r in range(len(starts) - 1):
-            if each:
-                sums[r, i, :width] = 0
-                for position in range(starts[r], starts[r + 1]):
-                    row, column = places[position] // grid[1] * height + i, places[position] % grid[1] * width
-                    add_multiple(matrix[row, column : column + width], values[position], modulus, sums[r, i])
-                reduce_row(sums[r, i], modulus, 1.0 / modulus)
-                continue
-            terms = starts[r + 1] - starts[r]
-            for t in range(terms):
-                row = places[starts[r] + t] // grid[1] * height + i
-                column = places[starts[r] + t] % grid[1] * width
-                table[t] = matrix.ctypes.data + row * matrix.strides[0] + matrix.itemsize * column
-            target = sums.ctypes.data + r * sums.strides[0] + i * sums.strides[1]
-            float_rows(table, values, starts[r], terms, modulus, target, width, streaming)
-    settle()
-
-
-@njit(nogil=True)
-def float_merge(slabs, grid, block, starts, places, values, modulus, each, matrix, first, last):
-    """Compute as `xor_merge` the sums of multiples by `values` of slabs of integer-valued floats; see `float_sums`."""
-    rows, cols = matrix.shape
-    height, width = block
-    table = np.empty(len(slabs), np.int64)
-    aligned = past_caches(matrix, width)
-    for i in range(first, last):
-        for q in range(len(starts) - 1):
-            row, column = q // grid[1] * height + i, q % grid[1] * width
+        for s in range(len(starts) - 1):
+            row, column = tos[s, 0] + i, tos[s, 1]
             if row >= rows or column >= cols:
                 continue
-            length = min(width, cols - column)
+            length = min(block[1], cols - column)
             if each:
-                target = matrix[row, column : column + length]
-                target[:] = 0
-                for position in range(starts[q], starts[q + 1]):
-                    add_multiple(slabs[places[position], i, :length], values[position], modulus, target)
-                reduce_row(target, modulus, 1.0 / modulus)
+                total = target[row, column : column + length]
+                total[:] = 0
+                for position in range(starts[s], starts[s + 1]):
+                    top, left = froms[places[position]]
+                    add_multiple(source[top + i, left : left + length], values[position], modulus, total)
+                reduce_row(total, modulus, 1.0 / modulus)
                 continue
-            terms = starts[q + 1] - starts[q]
+            terms = starts[s + 1] - starts[s]
             for t in range(terms):
-                table[t] = slabs.ctypes.data + places[starts[q] + t] * slabs.strides[0] + i * slabs.strides[1]
-            place = matrix.ctypes.data + row * matrix.strides[0] + matrix.itemsize * column
-            streaming = aligned and matrix.itemsize * length % LINE_BYTES == 0
-            float_rows(table, values, starts[q], terms, modulus, place, length, streaming)
+                top, left = froms[places[starts[s] + t]]
+                table[t] = source.ctypes.data + (top + i) * source.strides[0] + source.itemsize * left
+            address = target.ctypes.data + row * target.strides[0] + target.itemsize * column
+            streaming = aligned and target.itemsize * length % LINE_BYTES == 0
+            float_rows(table, values, starts[s], terms, modulus, address, length, streaming)
     settle()
 
 

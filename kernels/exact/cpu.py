@@ -17,8 +17,9 @@ from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Sourc
 from ..request import BITS, Request
 from ..structure import DENSE
 from .executor import ExactExecutor
-from .gf2 import BitLeaf, BitLevel, best_kernel
+from .gf2 import best_kernel, bit_core
 from .integers import IntegerCore
+from .level import ExactLevel
 from .rates import CUBES
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
 
@@ -49,51 +50,23 @@ seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8.
 
 
 @dataclass(frozen=True)
-class CpuExactLeaf(CpuStrategy):
-    """One product without a scheme: over GF(2) by words, else by BLAS on limbs. The baseline."""
+class CpuExact(CpuStrategy):
+    """A strategy for exact products on a processor.
 
-    name: str = "leaf"
-    family: str = FAMILY
-    baseline: bool = True
-    version: int = 2
+    - leaf: one product without a scheme: over GF(2) by words, else by BLAS on limbs. The baseline.
+    - scheme: levels of schemes that are valid over the ring, products by the leaf, one product per thread at a time.
+    """
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`."""
-        return [Proposal(0.0, Candidate(FAMILY, self.name))] if is_exact(request) else []
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
-        return _reason(request, ())
-
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
-        return exact_core(request, None)
-
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        return [] if is_empty(request) else priced_exactly(self.core(candidate, request, machine), request, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
-        return 0 if is_empty(request) else self.core(candidate, request, machine).workspace(machine.threads)
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        return _executor(self, candidate, request, machine)
-
-
-@dataclass(frozen=True)
-class CpuExactScheme(CpuStrategy):
-    """Levels of schemes that are valid over the ring, products by the leaf, one product per thread at a time."""
-
-    name: str = "scheme"
+    name: str
     family: str = FAMILY
     version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`: chains of up to MOST_LEVELS levels, extended from the best of each depth."""
-        if not is_exact(request) or is_empty(request):
+        if not is_exact(request) or (is_empty(request) and not self.baseline):
             return []
+        if self.baseline:
+            return [Proposal(0.0, Candidate(FAMILY, self.name))]
         found: list[Proposal] = []
         for source in chains(request, machine):
             candidate = Candidate(FAMILY, self.name, source)
@@ -106,23 +79,34 @@ class CpuExactScheme(CpuStrategy):
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if isinstance(source, ExactChain):
+        if isinstance(source, ExactChain) and not self.baseline:
             yield Candidate(FAMILY, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
+        if self.baseline:
+            return super().restore(key, parameters, request)
         chain = None if request.ring is None or not key else restored_chain(key, request.ring)
         return None if chain is None else Candidate(FAMILY, self.name, chain)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
-        if is_empty(request):
-            return _reason(request, ())
-        return _reason(request, (_chain(candidate),))
+        if not is_exact(request):
+            return "it is no exact product of plain matrices"
+        try:
+            if not is_empty(request):
+                self.core(candidate, request, machine)
+        except PlanError as error:
+            return str(error)
+        return None
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`."""
-        return exact_core(request, _chain(candidate))
+        """See `CpuStrategy.core`.
+
+        Raises:
+            PlanError: a result or a sum of blocks exceeds its dtype, or a scheme is not valid over the ring.
+        """
+        return exact_core(request, None if self.baseline else _chain(candidate))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`."""
@@ -134,7 +118,11 @@ class CpuExactScheme(CpuStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        return _executor(self, candidate, request, machine)
+        if is_empty(request):
+            return ExactExecutor(request, None, machine.pool, 1)
+        core = self.core(candidate, request, machine)
+        core.compile()
+        return ExactExecutor(request, core, machine.pool, machine.threads)
 
 
 def is_exact(request: Request) -> bool:
@@ -145,18 +133,6 @@ def is_exact(request: Request) -> bool:
 def _chain(candidate: Candidate) -> ExactChain:
     assert isinstance(candidate.source, ExactChain)  # all scheme candidates of this family have one
     return candidate.source
-
-
-def _reason(request: Request, chain: tuple[ExactChain, ...]) -> str | None:
-    if not is_exact(request):
-        return "it is no exact product of plain matrices"
-    if is_empty(request):
-        return None
-    try:
-        exact_core(request, chain[0] if chain else None)
-    except PlanError as error:
-        return str(error)
-    return None
 
 
 def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
@@ -184,8 +160,7 @@ def _core(
 
     levels = () if chain is None else chain.maps
     if dtype == BITS:
-        kernel = best_kernel()
-        return BitLevel(levels, sizes, kernel) if levels else BitLeaf(sizes, kernel)
+        return bit_core(levels, sizes, best_kernel())
     return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
 
 
@@ -201,7 +176,7 @@ def max_abs_of(request: Request) -> int:
 
 def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of a core for all matrices of the request, with seconds by the machine's rates."""
-    leveled = isinstance(core, BitLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
+    leveled = isinstance(core, ExactLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
     mode = "tasks" if leveled else "whole"
     dtype = request.dtype if request.dtype == BITS else core.dtype.name if isinstance(core, IntegerCore) else "float64"
     costs = machine.costs
@@ -289,11 +264,3 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
         sizes, count = (m, k, n), count * level.rank
     dtype = request.dtype if request.dtype == BITS else "float64"
     return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * CALL_SECONDS
-
-
-def _executor(strategy: CpuStrategy, candidate: Candidate, request: Request, machine: Machine) -> ExactExecutor:
-    if is_empty(request):
-        return ExactExecutor(request, None, machine.pool, 1)
-    core = strategy.core(candidate, request, machine)
-    core.compile()
-    return ExactExecutor(request, core, machine.pool, machine.threads)

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from ...errors import PlanError
 from ..cuda.h200 import h200
+from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import BITS, Request
 from ..ring import ExactRing
+from .bits import words_of
 from .cpu import FAMILY, is_exact, max_abs_of
 from .cuda_costs import bit_costs, integer_costs
+from .level import ExactLevel
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
-from .tensor_executor import ExactTensorExecutor
 from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
+from .tensor_sums import TensorMemory
 from .tensors import (
     FUSED,
     VENDOR,
     BitTensorCore,
     BitTensorLeaf,
-    BitTensorLevel,
     DigitTensorLeaf,
+    bit_tensor_core,
     integer_bounds,
     require_int64,
 )
+
+Tensor = Any
 
 LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
@@ -130,13 +136,15 @@ class CudaExact:
             return []
         core = self.core(candidate, request)
         (m, k, n), items = request.shape, request.items
-        if isinstance(core, IntegerTensorCore):
-            if self.name == SCHEME:
-                return core.stages(items)
+        if request.dtype == BITS:
+            assert isinstance(core, BitTensorLeaf | ExactLevel)
+            name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
+        elif self.name == SCHEME:
+            assert not isinstance(core, BitTensorLeaf)  # of integers
+            return core.stages(items)
+        else:
             assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # cores without a level
             name, flops, moved, price = integer_costs(core)
-        else:
-            name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
         measured = machine.profile.hardware == h200().hardware
         if isinstance(candidate.source, ExactChain) and _least(request, candidate.source.levels) < PRICED_BLOCK:
             measured = False
@@ -144,11 +152,22 @@ class CudaExact:
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`."""
-        return 0 if _is_empty(request) else self.core(candidate, request).workspace
+        return 0 if _is_empty(request) else self.core(candidate, request).workspace(1)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: Triton compiles at the first run."""
-        return ExactTensorExecutor(request, None if _is_empty(request) else self.core(candidate, request))
+        core = None if _is_empty(request) else self.core(candidate, request)
+
+        def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
+            import torch
+
+            assert core is not None  # an empty product is not computed
+            core.run(a.to(torch.int64), b.to(torch.int64), out, TensorMemory(a.device))
+
+        arithmetic = PackedArithmetic(multiply, by_rows=True)
+        if request.dtype == BITS:
+            arithmetic = replace(arithmetic, width=words_of)
+        return packed_executor(request, arithmetic, self.workspace(candidate, request, machine))
 
 
 def _is_empty(request: Request) -> bool:
@@ -157,7 +176,7 @@ def _is_empty(request: Request) -> bool:
 
 @lru_cache(maxsize=256)
 def _bit_core(sizes: tuple[int, int, int], chain: ExactChain | None, method: str) -> BitTensorCore:
-    return BitTensorLeaf(sizes, method) if chain is None else BitTensorLevel(chain.maps, sizes, method)
+    return bit_tensor_core(() if chain is None else chain.maps, sizes, method)
 
 
 @lru_cache(maxsize=256)

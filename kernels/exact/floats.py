@@ -7,7 +7,9 @@ exceed the bound. Source: Dumas, Giorgi, Pernet, Dense linear algebra over word-
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..cpu.threads import parallel_rows, parallel_tasks, single_threaded_blas
+from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
-from .padding import padded, padded_shapes
-from .schemes import ExactMap, RingLevel
+from .level import Blocks, ExactLevel, LevelArithmetic, Pair, block_sizes
+from .schemes import ExactMap, RingMaps
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -102,166 +104,99 @@ class FloatLeaf:
         return found
 
 
-class FloatLevel:
-    """One level of a scheme on integers stored as floats, and all below it; a `StagedCore`.
+@dataclass(frozen=True)
+class Reductions:
+    """Which sums of a level are reduced modulo n: those of A and B, those of C; `each`: every multiple in them, too."""
+
+    modulus: int
+    sums: bool
+    result: bool
+    each: tuple[bool, bool, bool]
+
+    def of(self, role: int) -> int:
+        """Return the modulus by which sums of A, B or C (role 0, 1, 2) are reduced, or 0."""
+        return self.modulus if (self.result if role == 2 else self.sums) else 0
+
+
+@dataclass(frozen=True)
+class Floats(LevelArithmetic):
+    """Integers stored as floats."""
+
+    dtype: np.dtype[Any]
+    reductions: Reductions
+
+    def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
+        """See `LevelArithmetic.combine`."""
+        from .combine import float_blocks
+
+        scale = sums.values.astype(self.dtype), float(self.reductions.of(role)), self.reductions.each[role]
+        terms = *source, *target, block, sums.starts, sums.places, *scale
+        parallel_rows(lambda i, j: float_blocks(*terms, i, j), block[0], threads)
+
+    def products(self, workers: int) -> AbstractContextManager[object]:
+        """See `LevelArithmetic.products`."""
+        return single_threaded_blas() if workers > 1 else nullcontext()
+
+
+FloatCore = FloatLeaf | ExactLevel
+
+
+@dataclass(frozen=True)
+class FloatKind:
+    """Where integers stored as floats are multiplied: the leaf, and the arithmetic of levels."""
+
+    leaf: Callable[[Sizes, str, int, tuple[int, int], bool], FloatLeaf]
+    arithmetic: Callable[[np.dtype[Any], Reductions], LevelArithmetic]
+
+
+ARRAYS = FloatKind(FloatLeaf, Floats)
+
+
+def float_core(
+    levels: tuple[RingMaps, ...],
+    sizes: Sizes,
+    dtype: str,
+    modulus: int,
+    bounds: tuple[int, int],
+    reduce: bool,
+    kind: FloatKind = ARRAYS,
+) -> FloatCore:
+    """Return the core of these levels for entries of magnitudes at most `bounds`; `reduce`: the result is reduced.
 
     Raises:
         PlanError: a sum could exceed the exact range of the dtype, even after reduction or without a modulus.
     """
+    if not levels:
+        return kind.leaf(sizes, dtype, modulus, bounds, reduce)
+    level, *below = levels
+    limit, block = LIMITS[dtype] - modulus, block_sizes(sizes, level.grid)
 
-    def __init__(
-        self,
-        levels: tuple[RingLevel, ...],
-        sizes: Sizes,
-        dtype: str,
-        modulus: int,
-        bounds: tuple[int, int],
-        reduce: bool,
-    ) -> None:
-        self.level, self.sizes, self.dtype, self.modulus = levels[0], sizes, np.dtype(dtype), modulus
-        level, limit = self.level, LIMITS[dtype] - modulus
-        self.block: Sizes = tuple(-(-size // parts) for size, parts in zip(sizes, level.grid, strict=True))  # type: ignore[assignment]
-        sums = level.left.norm * bounds[0], level.right.norm * bounds[1]
-        inner: FloatCore | None = None
-        if max(sums) <= limit:
-            try:
-                inner = float_core(levels[1:], self.block, dtype, modulus, (max(sums[0], 1), max(sums[1], 1)), False)
-            except PlanError:
-                if not modulus:
-                    raise
-            if inner is not None and not (inner.pure and level.merge.norm * inner.bound <= limit):
-                inner = None
-        self.pure: bool = inner is not None and not reduce
-        self.reduce_sums = inner is None
-        self.reduce_result = not self.pure
-        if inner is None:
+    def core_of(bounds: tuple[int, int], reduce: bool) -> FloatCore:
+        return float_core(tuple(below), block, dtype, modulus, bounds, reduce, kind)
+
+    sums = level.left.norm * bounds[0], level.right.norm * bounds[1]
+    inner: FloatCore | None = None
+    if max(sums) <= limit:
+        try:
+            inner = core_of((max(sums[0], 1), max(sums[1], 1)), False)
+        except PlanError:
             if not modulus:
-                raise PlanError(f"sums of blocks of entries up to {bounds} exceed what {dtype} holds exactly")
-            inner = float_core(levels[1:], self.block, dtype, modulus, (half(modulus),) * 2, True)
-        self.inner = inner
-        self.each = (
-            _each(level.left, bounds[0], modulus, limit),
-            _each(level.right, bounds[1], modulus, limit),
-            _each(level.merge, inner.bound, modulus, limit),
-        )
-        self.bound: int = level.merge.norm * inner.bound if self.pure else half(modulus)
-
-    @property
-    def shapes(self) -> list[tuple[int, int, int]]:
-        """The shapes of the sums of A, of B, and of the products."""
-        m, k, n = self.block
-        rank = self.level.rank
-        return [(rank, m, k), (rank, k, n), (rank, m, n)]
-
-    @property
-    def _padded(self) -> list[tuple[int, int] | None]:
-        """See `padded_shapes`."""
-        (m, k, n), (bm, bk, bn) = self.sizes, self.block
-        return padded_shapes(((m, k), (k, n)), ((bm, bk), (bk, bn)), self.level)
-
-    def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
-        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self.shapes)
-        copied = max(0 if shape is None else aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._padded)
-        return own + max(copied, min(threads, self.level.rank) * aligned(self.inner.workspace(1)))
-
-    def compile(self) -> None:
-        """See `StagedCore.compile`."""
-        from .combine import float_merge, float_sums, pad_rows
-
-        self.inner.compile()
-        slab, matrix = np.zeros((1, 1, 1), self.dtype), np.zeros((1, 1), self.dtype)
-        index, values = np.zeros(2, np.int64), np.zeros(1, self.dtype)
-        pad_rows(matrix, matrix.copy(), 0, 1)
-        float_sums(matrix, (1, 1), (1, 1), index, index, values, 1.0, False, slab, 0, 1)
-        float_merge(slab, (1, 1), (1, 1), index, index, values, 1.0, False, matrix, 0, 1)
-
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
-        from .combine import float_merge
-
-        left, right, products = (arena.array(shape, self.dtype) for shape in self.shapes)
-        level, (m, k, n) = self.level, self.block
-        gm, gk, gn = level.grid
-        for matrix, shape, grid, block, sums, each, slabs in (
-            (a, self._padded[0], (gm, gk), (m, k), level.left, self.each[0], left),
-            (b, self._padded[1], (gk, gn), (k, n), level.right, self.each[1], right),
-        ):
-            # This uses the products' memory: they are computed after the sums.
-            whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, self.dtype), threads)
-            self._add_blocks(whole, grid, block, sums, each, slabs, threads)
-        workers = min(threads, level.rank)
-        arenas = arena.rest().split(workers, self.inner.workspace(1))
-
-        def multiply(r: int, worker: int) -> None:
-            self.inner.run(left[r], right[r], products[r], arenas[worker].rest(), 1)
-
-        if workers > 1:
-            with single_threaded_blas():
-                parallel_tasks(multiply, level.rank, workers)
-        else:
-            parallel_tasks(multiply, level.rank, 1)
-        merge, values = level.merge, level.merge.values.astype(self.dtype)
-        modulus = float(self.modulus if self.reduce_result else 0)
-        parallel_rows(
-            lambda i, j: float_merge(
-                products, (gm, gn), (m, n), merge.starts, merge.places, values, modulus, self.each[2], out, i, j
-            ),
-            m,
-            threads,
-        )
-
-    def _add_blocks(
-        self,
-        matrix: Matrix,
-        grid: tuple[int, int],
-        block: tuple[int, int],
-        sums: ExactMap,
-        each: bool,
-        slabs: Any,
-        threads: int,
-    ) -> None:
-        """Compute slabs = the sums of the blocks of a matrix, reduced if the bound requires it."""
-        from .combine import float_sums
-
-        modulus = float(self.modulus if self.reduce_sums else 0)
-        starts, places, values = sums.starts, sums.places, sums.values.astype(self.dtype)
-        parallel_rows(
-            lambda i, j: float_sums(matrix, grid, block, starts, places, values, modulus, each, slabs, i, j),
-            block[0],
-            threads,
-        )
-
-    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
-        level, (m, k, n) = self.level, self.block
-        gm, gk, gn = level.grid
-        found = []
-        for name, blocks, sums, size in (
-            ("A", gm * gk, level.left, m * k),
-            ("B", gk * gn, level.right, k * n),
-            ("C", gm * gn, level.merge, m * n),
-        ):
-            moved = self.dtype.itemsize * times * size * (blocks + level.rank)
-            label = f"{'x'.join(map(str, level.grid))}:{level.rank}"
-            found.append(Stage(f"sums of {name}", 2 * times * size * sums.terms, moved, level=label))
-        return [*found, *self.inner.stages(times * level.rank)]
-
-
-FloatCore = FloatLeaf | FloatLevel
-
-
-def float_core(
-    levels: tuple[RingLevel, ...], sizes: Sizes, dtype: str, modulus: int, bounds: tuple[int, int], reduce: bool
-) -> FloatCore:
-    """Return the core of these levels.
-
-    Raises:
-        PlanError: a sum could exceed the exact range of the dtype.
-    """
-    if levels:
-        return FloatLevel(levels, sizes, dtype, modulus, bounds, reduce)
-    return FloatLeaf(sizes, dtype, modulus, bounds, reduce)
+                raise
+        if inner is not None and not (inner.pure and level.merge.norm * inner.bound <= limit):
+            inner = None
+    pure, reduced = inner is not None and not reduce, inner is None
+    if inner is None:
+        if not modulus:
+            raise PlanError(f"sums of blocks of entries up to {bounds} exceed what {dtype} holds exactly")
+        inner = core_of((half(modulus),) * 2, True)
+    each = (
+        _each(level.left, bounds[0], modulus, limit),
+        _each(level.right, bounds[1], modulus, limit),
+        _each(level.merge, inner.bound, modulus, limit),
+    )
+    arithmetic = kind.arithmetic(np.dtype(dtype), Reductions(modulus, reduced, not pure, each))
+    bound = level.merge.norm * inner.bound if pure else half(modulus)
+    return ExactLevel(level, sizes, block, arithmetic, inner, bound, pure)
 
 
 def half(modulus: int) -> int:

@@ -1,4 +1,4 @@
-"""Cores of products over GF(2): a leaf, and levels of schemes above it."""
+"""Cores of products over GF(2): a leaf, and the arithmetic of levels above it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..codegen.host import has_features
-from ..cpu.threads import parallel_rows, parallel_tasks
+from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, words_of
-from .padding import padded, padded_shapes
-from .schemes import ExactMap, RingLevel
+from .level import Blocks, ExactLevel, LevelArithmetic, Pair
+from .schemes import ExactMap, RingMaps
 
 Words = npt.NDArray[np.uint64]
 Sizes = tuple[int, int, int]
@@ -101,107 +101,37 @@ class BitLeaf:
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, moved, product=self.sizes)]
 
 
-class BitLevel:
-    """One level of a scheme over GF(2), and all below it; a `StagedCore`.
+class Bits(LevelArithmetic):
+    """Words of bits: sums are XORs."""
 
-    Sums of blocks are stored as slabs, then multiplied, then the products are summed: each step reads
-    every block row once. Threads share every sum; each product is computed by one thread.
-    """
+    dtype = WORDS
+    per_term = 64
 
-    def __init__(self, levels: tuple[RingLevel, ...], sizes: Sizes, kernel: str) -> None:
-        self.level, self.sizes = levels[0], sizes
-        self.block = block_sizes(sizes, self.level.grid)
-        below = levels[1:]
-        self.inner: BitLevel | BitLeaf = BitLevel(below, self.block, kernel) if below else BitLeaf(self.block, kernel)
+    def width(self, cols: int) -> int:
+        """See `LevelArithmetic.width`."""
+        return words_of(cols)
 
-    @property
-    def _shapes(self) -> list[tuple[int, int, int]]:
-        m, k, n = self.block
-        rank = self.level.rank
-        return [(rank, m, words_of(k)), (rank, k, words_of(n)), (rank, m, words_of(n))]
+    def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
+        """See `LevelArithmetic.combine`."""
+        from .combine import xor_blocks
 
-    @property
-    def _padded(self) -> list[tuple[int, int] | None]:
-        """See `padded_shapes`; in words."""
-        (m, k, n), (bm, bk, bn) = self.sizes, self.block
-        return padded_shapes(((m, words_of(k)), (k, words_of(n))), ((bm, words_of(bk)), (bk, words_of(bn))), self.level)
+        terms = *source, *target, block, sums.starts, sums.places
+        parallel_rows(lambda i, j: xor_blocks(*terms, i, j), block[0], threads)
 
-    def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
-        own = sum(aligned(8 * math.prod(shape)) for shape in self._shapes)
-        padded = max(0 if shape is None else aligned(8 * math.prod(shape)) for shape in self._padded)
-        return own + max(padded, min(threads, self.level.rank) * aligned(self.inner.workspace(1)))
-
-    def compile(self) -> None:
-        """See `StagedCore.compile`."""
-        self.inner.compile()
-        from .combine import pad_rows, xor_merge, xor_sums
-
-        slab, matrix = np.zeros((1, 64, 1), np.uint64), np.zeros((64, 1), np.uint64)
-        index = np.zeros(2, np.int64)
-        pad_rows(matrix, matrix.copy(), 0, 1)
-        xor_sums(matrix, (1, 1), (64, 1), index, index, slab, 0, 1)
-        xor_merge(slab, (1, 1), (64, 1), index, index, matrix, 0, 1)
-
-    def run(self, a: Words, b: Words, out: Words, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
-        from .combine import xor_merge
-
-        left, right, products = (arena.array(shape, WORDS) for shape in self._shapes)
-        level, (m, k, n) = self.level, self.block
-        gm, gk, gn = level.grid
-        for matrix, shape, grid, block, sums, slabs in (
-            (a, self._padded[0], (gm, gk), (m, words_of(k)), level.left, left),
-            (b, self._padded[1], (gk, gn), (k, words_of(n)), level.right, right),
-        ):
-            # This uses the products' memory: they are computed after the sums.
-            whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, WORDS), threads)
-            _add_blocks(whole, grid, block, sums, slabs, threads)
-        workers = min(threads, level.rank)
-        arenas = arena.rest().split(workers, self.inner.workspace(1))
-
-        def multiply(r: int, worker: int) -> None:
-            # A new view of the worker's memory: the last product allocated from its own.
-            self.inner.run(left[r], right[r], products[r], arenas[worker].rest(), 1)
-
-        parallel_tasks(multiply, level.rank, workers)
-        merge = level.merge
-        parallel_rows(
-            lambda i, j: xor_merge(products, (gm, gn), (m, words_of(n)), merge.starts, merge.places, out, i, j),
-            m,
-            threads,
-        )
-
-    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
-        level, (m, k, n) = self.level, self.block
-        gm, gk, gn = level.grid
-        found = []
-        for name, blocks, sums, (rows, words), whole in (
-            ("A", gm * gk, level.left, (m, words_of(k)), self._padded[0]),
-            ("B", gk * gn, level.right, (k, words_of(n)), self._padded[1]),
-            ("C", gm * gn, level.merge, (m, words_of(n)), None),
-        ):
-            # A padded copy is written and read; rows that are no whole cache lines are fetched before they are written.
-            copied = 0 if whole is None else 2 * blocks
-            read, written = (level.rank, blocks) if name == "C" else (blocks, level.rank)
-            moved = read + copied + written * (2 if words % LINE_WORDS else 1)
-            size = times * rows * words
-            found.append(Stage(f"sums of {name}", 64 * size * sums.terms, 8 * size * moved, level=_label(level)))
-        return [*found, *self.inner.stages(times * level.rank)]
+    def passes(self, read: int, written: int, copied: int, width: int) -> int:
+        """See `LevelArithmetic.passes`: rows that are no whole cache lines are fetched before they are written."""
+        return read + copied + written * (2 if width % LINE_WORDS else 1)
 
 
-def _add_blocks(
-    matrix: Words, grid: tuple[int, int], block: tuple[int, int], sums: ExactMap, slabs: Any, threads: int
-) -> None:
-    """Compute slabs = the sums of the blocks of a matrix."""
-    from .combine import xor_sums
-
-    starts, places = sums.starts, sums.places
-    parallel_rows(lambda i, j: xor_sums(matrix, grid, block, starts, places, slabs, i, j), block[0], threads)
+def bit_core(levels: tuple[RingMaps, ...], sizes: Sizes, kernel: str) -> ExactLevel | BitLeaf:
+    """Return the core of these levels above products by `kernel`."""
+    if not levels:
+        return BitLeaf(sizes, kernel)
+    block = word_blocks(sizes, levels[0].grid)
+    return ExactLevel(levels[0], sizes, block, Bits(), bit_core(levels[1:], block, kernel))
 
 
-def block_sizes(sizes: Sizes, grid: Sizes) -> Sizes:
+def word_blocks(sizes: Sizes, grid: Sizes) -> Sizes:
     """Return the block sizes of a level over GF(2): k and n in whole words, unless the size is a single block."""
     m, k, n = sizes
     gm, gk, gn = grid
@@ -214,7 +144,3 @@ def _whole_words(size: int, parts: int) -> int:
     words = -(-words_of(size) // parts)
     aligned = -(-words // LINE_WORDS) * LINE_WORDS
     return 64 * (aligned if aligned <= WIDENED * words else words)
-
-
-def _label(level: RingLevel) -> str:
-    return f"{'x'.join(map(str, level.grid))}:{level.rank}"

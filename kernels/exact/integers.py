@@ -17,7 +17,7 @@ from ..planning.strategy import Stage
 from ..request import PYTHON, WIDE
 from ..ring import ExactRing
 from .floats import LIMITS, FloatCore, float_core
-from .schemes import RingLevel
+from .schemes import RingMaps
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -47,7 +47,7 @@ class IntegerCore:
     sizes: Sizes
     ring: ExactRing
     bounds: tuple[int, int]
-    levels: tuple[RingLevel, ...] = ()
+    levels: tuple[RingMaps, ...] = ()
     out_dtype: str | None = None
 
     def __post_init__(self) -> None:

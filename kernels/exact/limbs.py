@@ -73,23 +73,6 @@ def single_modulo(product, modulus, out):
 
 
 @njit(nogil=True)
-def terms_of(products, limbs, i, j, terms):
-    """Compute the coefficients of 2^(t width), 0 <= t <= 2 limbs - 2, of element (i, j) by Karatsuba's identity.
-
-    a b' + a' b = (a + a') (b + b') - a b - a' b'. Every product is an integer below 2^53.
-    """
-    terms[: 2 * limbs - 1] = 0
-    place = limbs
-    for one in range(limbs):
-        terms[2 * one] += np.int64(products[one, i, j])
-    for one in range(limbs):
-        for other in range(one + 1, limbs):
-            both = np.int64(products[place, i, j])
-            terms[one + other] += both - np.int64(products[one, i, j]) - np.int64(products[other, i, j])
-            place += 1
-
-
-@njit(nogil=True)
 def join_modulo(products, limbs, width, modulus, add, out, first, last):
     """Recombine rows first <= i < last of the products modulo n, 0 <= c < n; `add`: added to out, else out is set.
 
@@ -118,7 +101,10 @@ def join_modulo(products, limbs, width, modulus, add, out, first, last):
 
 @njit(nogil=True)
 def term_row(products, limbs, i, t, out):
-    """Compute the coefficients of 2^(t width) of row i: see `terms_of`."""
+    """Compute the coefficient of 2^(t width), 0 <= t <= 2 limbs - 2, of the elements of row i by Karatsuba's identity.
+
+    a b' + a' b = (a + a') (b + b') - a b - a' b'. Every product is an integer below 2^53.
+    """
     out[:] = 0
     place = limbs
     for one in range(limbs):
@@ -137,52 +123,44 @@ def term_row(products, limbs, i, t, out):
 @njit(nogil=True)
 def join_integers(products, limbs, width, add, out, first, last):
     """Recombine rows first <= i < last of the products in out (int64): exact, as the bound proves that it fits."""
-    terms = np.empty(2 * limbs, np.int64)
+    term, total = np.empty(out.shape[1], np.int64), np.empty(out.shape[1], np.int64)
     for i in range(first, last):
-        if limbs == 1:
-            for j in range(out.shape[1]):
-                out[i, j] = np.int64(products[0, i, j])
-            continue
-        for j in range(out.shape[1]):
-            terms_of(products, limbs, i, j, terms)
-            r = np.int64(0)
-            for t in range(2 * limbs - 2, -1, -1):
-                r = (r << width) + terms[t]
-            out[i, j] = out[i, j] + r if add else r
+        total[:] = 0
+        for t in range(2 * limbs - 2, -1, -1):
+            term_row(products, limbs, i, t, term)
+            for j in range(len(term)):
+                total[j] = (total[j] << width) + term[j]
+        row = out[i]
+        for j in range(len(row)):
+            row[j] = row[j] + total[j] if add else total[j]
 
 
 @njit(nogil=True)
 def join_wide(products, limbs, width, add, out, first, last):
     """Recombine rows first <= i < last of the products in out (rows, cols, 2), as two words, the lower one first."""
-    terms = np.empty(2 * limbs, np.int64)
+    term = np.empty(out.shape[1], np.int64)
     for i in range(first, last):
-        for j in range(out.shape[1]):
-            terms_of(products, limbs, i, j, terms)
-            low = np.uint64(out[i, j, 0]) if add else np.uint64(0)
-            high = out[i, j, 1] if add else np.int64(0)
-            for t in range(2 * limbs - 1):
-                shift = t * width
+        row = out[i]
+        if not add:
+            row[:] = 0
+        for t in range(2 * limbs - 1):
+            shift = t * width
+            term_row(products, limbs, i, t, term)
+            for j in range(len(term)):
                 if shift == 0:
-                    part, over = np.uint64(terms[t]), terms[t] >> 63
+                    part, over = np.uint64(term[j]), term[j] >> 63
                 elif shift < 64:
-                    part, over = np.uint64(terms[t]) << np.uint64(shift), terms[t] >> (64 - shift)
+                    part, over = np.uint64(term[j]) << np.uint64(shift), term[j] >> (64 - shift)
                 else:
-                    part, over = np.uint64(0), terms[t] << (shift - 64)
-                before = low
-                low += part
-                high += over
-                if low < before:
-                    high += 1
-            out[i, j, 0] = np.int64(low)
-            out[i, j, 1] = high
+                    part, over = np.uint64(0), term[j] << (shift - 64)
+                low = np.uint64(row[j, 0]) + part
+                row[j, 0] = np.int64(low)
+                row[j, 1] += over + (1 if low < part else 0)
 
 
 @njit(nogil=True)
 def join_terms(products, limbs, out, first, last):
     """Compute rows first <= i < last of out (2 limbs - 1, rows, cols): the coefficients of the powers of 2^width."""
-    terms = np.empty(2 * limbs, np.int64)
     for i in range(first, last):
-        for j in range(out.shape[2]):
-            terms_of(products, limbs, i, j, terms)
-            for t in range(2 * limbs - 1):
-                out[t, i, j] = terms[t]
+        for t in range(2 * limbs - 1):
+            term_row(products, limbs, i, t, out[t, i])

@@ -59,7 +59,7 @@ class ExactMap:
 
 
 @dataclass(frozen=True)
-class RingLevel:
+class RingMaps:
     """The three maps of a scheme in a ring: of A, of B, and of the products to the blocks of C."""
 
     grid: tuple[int, int, int]
@@ -118,13 +118,13 @@ class ExactChain:
         return program
 
     @cached_property
-    def maps(self) -> tuple[RingLevel, ...]:
+    def maps(self) -> tuple[RingMaps, ...]:
         """Return the maps of every level; every scheme is proven first.
 
         Raises:
             PlanError, VerificationError: as `certified`.
         """
-        return tuple(ring_level(certified(level.scheme, self.ring), self.ring) for level in self.levels)
+        return tuple(ring_maps(certified(level.scheme, self.ring), self.ring) for level in self.levels)
 
 
 @lru_cache(maxsize=256)
@@ -133,13 +133,13 @@ def _program(scheme: Scheme) -> Program:
     return program_of(scheme, cse=False)
 
 
-def ring_level(scheme: Scheme, ring: ExactRing) -> RingLevel:
+def ring_maps(scheme: Scheme, ring: ExactRing) -> RingMaps:
     """Return the maps of a scheme that `certified` has accepted for this ring."""
     m, k, n = scheme.target.shape
     if not scheme.target.is_general:
         raise PlanError(f"{scheme.target} is structured; exact products are of plain matrices: name another scheme")
     left, right = (_by_product(factor, ring) for factor in (scheme.u, scheme.v))
-    return RingLevel((m, k, n), scheme.rank, left, right, _by_block(scheme.w, ring))
+    return RingMaps((m, k, n), scheme.rank, left, right, _by_block(scheme.w, ring))
 
 
 def _values(factor: Factor, ring: ExactRing) -> list[int]:

@@ -9,21 +9,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ...errors import PlanError
 from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
-from .gf2 import block_sizes
-from .schemes import ExactMap, RingLevel
+from .gf2 import word_blocks
+from .level import ExactLevel
+from .schemes import RingMaps
+from .tensor_sums import TensorSums
 
 Tensor = Any
 Sizes = tuple[int, int, int]
 
+INT64 = np.dtype(np.int64)
+
 VENDOR, FUSED = "vendor", "fused"
 """Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
-
-DIGIT = 8
 
 
 def _tiles(size: int, tile: int) -> int:
@@ -86,14 +90,13 @@ class BitTensorLeaf:
         m, k, n = self.sizes
         return max(LEAST_ROWS, 8 * _tiles(m, 8)), 64 * words_of(k), 64 * words_of(n)
 
-    @property
-    def workspace(self) -> int:
-        """Bytes allocated besides the operands and the result."""
+    def workspace(self, threads: int = 1) -> int:
+        """See `Core.workspace`: bytes of torch's allocator."""
         m, k, n = self._padded
         return m * k + k * n + (4 * m * n if self.method == VENDOR else 0)
 
-    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """Compute out = a b, all of words."""
+    def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
+        """See `Core.run`; all are of words."""
         import torch
 
         from .triton_bits import multiply_parity, pack_parity
@@ -117,73 +120,12 @@ class BitTensorLeaf:
         )
 
 
-class BitTensorLevel:
-    """One level of a scheme over GF(2) on words, and all below it: sums of blocks are XORs of words.
-
-    The sums move an eighth of the bytes that byte elements would; only the operands of one product are unpacked.
-    """
-
-    def __init__(self, levels: tuple[RingLevel, ...], sizes: Sizes, method: str) -> None:
-        self.level, self.sizes = levels[0], sizes
-        self.block = block_sizes(sizes, self.level.grid)
-        below = levels[1:]
-        self.inner: BitTensorLevel | BitTensorLeaf = (
-            BitTensorLevel(below, self.block, method) if below else BitTensorLeaf(self.block, method)
-        )
-
-    @property
-    def _shapes(self) -> list[tuple[int, int, int]]:
-        m, k, n = self.block
-        rank = self.level.rank
-        return [(rank, m, words_of(k)), (rank, k, words_of(n)), (rank, m, words_of(n))]
-
-    @property
-    def workspace(self) -> int:
-        """Bytes allocated besides the operands and the result."""
-        return sum(8 * x * y * z for x, y, z in self._shapes) + self.inner.workspace
-
-    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """Compute out = a b, all of words."""
-        import torch
-
-        left, right, products = (a.new_empty(shape, dtype=torch.int64) for shape in self._shapes)
-        level, (m, k, n) = self.level, self.block
-        gm, gk, gn = level.grid
-        rank, wk, wn = level.rank, words_of(k), words_of(n)
-        _add(a, corners(gm, gk, m, wk), level.left, left.view(-1, wk), corners(rank, 1, m, 0), (m, wk))
-        _add(b, corners(gk, gn, k, wn), level.right, right.view(-1, wn), corners(rank, 1, k, 0), (k, wn))
-        for r in range(rank):
-            self.inner.run(left[r], right[r], products[r])
-        _add(products.view(-1, wn), corners(rank, 1, m, 0), level.merge, out, corners(gm, gn, m, wn), (m, wn))
-
-
-def corners(down: int, across: int, height: int, width: int) -> list[tuple[int, int]]:
-    """Return row and word of the first element of every block of a grid."""
-    return [(i * height, j * width) for i in range(down) for j in range(across)]
-
-
-def _add(
-    source: Tensor,
-    froms: list[tuple[int, int]],
-    sums: ExactMap,
-    target: Tensor,
-    tos: list[tuple[int, int]],
-    block: tuple[int, int],
-) -> None:
-    """Compute blocks of target = sums of blocks of source, both (rows, words) int64."""
-    import torch
-
-    from .triton_bits import xor_blocks
-
-    x, y = _words(source), _words(target)
-    height, width = block[0], 2 * block[1]
-    columns = [[froms[p][0] for p in sums.places], [2 * froms[p][1] for p in sums.places]]
-    columns += [[place[0] for place in tos], [2 * place[1] for place in tos]]
-    index = [torch.tensor(column, dtype=torch.int64, device=x.device) for column in (sums.starts.tolist(), *columns)]
-    grid = _tiles(width, 128), _tiles(height, 16), len(tos)
-    xor_blocks[grid](
-        x, y, *index, height, width, *x.shape, x.stride(0), *y.shape, y.stride(0), R=16, W=128, num_warps=4
-    )
+def bit_tensor_core(levels: tuple[RingMaps, ...], sizes: Sizes, method: str) -> BitTensorCore:
+    """Return the core of these levels above products by a method."""
+    if not levels:
+        return BitTensorLeaf(sizes, method)
+    block = word_blocks(sizes, levels[0].grid)
+    return ExactLevel(levels[0], sizes, block, TensorSums(INT64), bit_tensor_core(levels[1:], block, method))
 
 
 @dataclass(frozen=True)
@@ -215,14 +157,13 @@ class DigitTensorLeaf:
     def _padded(self) -> tuple[int, int]:
         return max(LEAST_ROWS, 8 * _tiles(self.sizes[0], 8)), 8 * _tiles(self.sizes[2], 8)
 
-    @property
-    def workspace(self) -> int:
-        """Bytes allocated besides the operands and the result."""
+    def workspace(self, threads: int = 1) -> int:
+        """See `Core.workspace`: bytes of torch's allocator."""
         m, n = self._padded
         return self.digits * self.depth * (m + n) + 4 * (2 * self.digits - 1) * m * n
 
-    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """Compute out = a b, all int64."""
+    def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
+        """See `Core.run`; all are int64."""
         import torch
 
         from .triton_digits import join_digits, split_digits
@@ -273,7 +214,7 @@ def centred(x: Tensor, modulus: int) -> Tensor:
     return torch.where(x > modulus // 2, x - modulus, x)
 
 
-BitTensorCore = BitTensorLeaf | BitTensorLevel
+BitTensorCore = BitTensorLeaf | ExactLevel
 
 
 def integer_bounds(ring: ExactRing, most: int) -> tuple[int, int]:

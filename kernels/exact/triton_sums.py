@@ -1,4 +1,4 @@
-"""A Triton kernel that sums multiples of blocks of integers, stored as int64 or as float64.
+"""A Triton kernel that sums multiples of blocks of integers, stored as int64 or as float64, or blocks of bits.
 
 Imports triton: imported only to launch the kernel.
 """
@@ -12,15 +12,15 @@ import triton.language as tl
 @triton.jit
 def sum_blocks(
     source, target, starts, source_rows, source_cols, values, target_rows, target_cols, height, width, rows, cols,
-    stride, out_rows, out_cols, out_stride, modulus, REDUCE: tl.constexpr, EACH: tl.constexpr, R: tl.constexpr,
-    W: tl.constexpr,
+    stride, out_rows, out_cols, out_stride, modulus, XOR: tl.constexpr, REDUCE: tl.constexpr, EACH: tl.constexpr,
+    R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
     """Set block s of target to the sum of values[p] times block p of source, starts[s] <= p < starts[s + 1].
 
     Blocks have height x width elements. Block p begins at (source_rows[p], source_cols[p]), block s at (target_rows[s],
     target_cols[s]); elements beyond an edge of source (rows, cols) count as zero, of target (out_rows, out_cols) are
     not written. REDUCE: the sum is reduced modulo n, float64 to the residue of least magnitude as by
-    `combine.reduce_row`, int64 to 0 <= c < n; EACH: every multiple is, too.
+    `combine.reduce_row`, int64 to 0 <= c < n; EACH: every multiple is, too. XOR: of words, without values.
     """
     s = tl.program_id(2)
     i = (tl.program_id(1) * R + tl.arange(0, R)).to(tl.int64)
@@ -33,10 +33,14 @@ def sum_blocks(
     for p in range(tl.load(starts + s), tl.load(starts + s + 1)):  # one number []
         row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + j  # one number []
         here = inside & (row < rows)[:, None] & (col < cols)[None, :]
-        term = tl.load(source + row[:, None] * stride + col[None, :], here, 0) * tl.load(values + p)  # [R, W]
-        if EACH:
-            term = residue(term, divisor)
-        total += term
+        term = tl.load(source + row[:, None] * stride + col[None, :], here, 0)  # [R, W]
+        if XOR:
+            total ^= term
+        else:
+            term *= tl.load(values + p)  # one number []
+            if EACH:
+                term = residue(term, divisor)
+            total += term
     if REDUCE:
         total = residue(total, divisor)
     row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + j  # one number []

@@ -69,14 +69,14 @@ def _cpu() -> tuple[Strategy, ...]:
     from ..causal.masks import CpuMaskedRuns, CpuMaskedScheme
     from ..dense.cpu import CpuScheme, CpuVendor
     from ..dense.naive import NaiveScheme
-    from ..exact.cpu import CpuExactLeaf, CpuExactScheme
+    from ..exact.cpu import CpuExact
     from ..structured.cpu import CpuStructured
 
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
     structured = (CpuStructured("strided", baseline=True), *structured)
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
-    exact = (CpuExactLeaf(), CpuExactScheme())
+    exact = (CpuExact("leaf", baseline=True), CpuExact("scheme"))
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *structured, *exact
 
 

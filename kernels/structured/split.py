@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..cuda.float16_pairs import MOST_SHIFT, TOP, largest_of, multiply_pairs, pairs_of, pitch_of, stack_of_pairs
+from ..cuda.float16_pairs import TILE as LARGE
 from ..cuda.launch import starter
-from ..cuda.split import MOST_SHIFT, TOP, halves_of, largest_of, multiply_halves, pitch_of, stack_of_halves
-from ..cuda.split import TILE as LARGE
 from ..cuda.tiles import Tile
 from ..precision import ACCURATE
 from .pattern import Pattern
@@ -47,7 +47,7 @@ class SplitFactor:
 
 def split_factor(weights: Tensor, pattern: Pattern) -> SplitFactor:
     """Return the parameters (a, d, b, c) in float16 halves."""
-    found = halves_of(weights.reshape(-1, pattern.c), 0)
+    found = pairs_of(weights.reshape(-1, pattern.c), 0)
     blocks = found.stack.unflatten(1, (pattern.a * pattern.d, pattern.b)).flatten(0, 1)
     return SplitFactor(blocks, found.shifts)
 
@@ -89,7 +89,7 @@ def multiply_split(factor: SplitFactor, pattern: Pattern, x: Tensor, out: Tensor
 
     a, b, c, d = pattern.sizes
     n, largest = x.shape[1], largest_of(x, 1)
-    stack = stack_of_halves(x, a * d, c, n)
+    stack = stack_of_pairs(x, a * d, c, n)
     shifts = torch.empty(n, dtype=torch.int32, device=x.device)
     features, columns, warps = SPLIT_TILE
     starter(split_gathered, (-(-len(x) // features) * -(-n // columns),), x)(
@@ -98,7 +98,7 @@ def multiply_split(factor: SplitFactor, pattern: Pattern, x: Tensor, out: Tensor
         num_warps=warps,
     )
     product = x.new_empty((a * d, b, n))
-    multiply_halves(factor.stack, stack, product, None, split_tile(pattern))
+    multiply_pairs(factor.stack, stack, product, None, split_tile(pattern))
     features, columns, warps = UNSCALE_TILE
     starter(unscale_scattered, (-(-len(out) // features) * -(-n // columns),), x)(
         *(product, factor.shifts, shifts, out, *out.shape, *out.stride(), b),

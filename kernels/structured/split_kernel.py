@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from ..codegen.triton_powers import times_power
-from ..cuda.split_kernel import shift_of
+from ..cuda.float16_pairs_kernel import shift_of
 from .transposition_kernel import gathered_place
 
 

@@ -142,16 +142,16 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     """
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")
-    from ..cuda.fp8_executor import Fp8Executor  # with the code of schemes, which a first product does not wait for
-    from ..cuda.scaled_half_executor import ScaledHalfExecutor
+    from ..cuda.packed_product import PackedProduct  # with the code of schemes, which a first product does not wait for
     from ..dense.flat_pool import FlatChain
 
     if not recipe.levels:
         precision = dense_precision(b, recipe.precision)
         request = request_of(b.new_empty((rows, b.shape[0])), b, precision, static="B")
         plan = recipe_plan(recipe, request, index_of(b.device))
-        if isinstance(scaling := plan.build(), Fp8Executor | ScaledHalfExecutor):
-            return recipe, scaling.prepare(b).sums
+        built: Any = plan.build()
+        if _prepares(built) and isinstance(built.core, PackedProduct):
+            return recipe, built.prepare(b).sums
         source = plan.candidate.source
         schemes = [level.scheme for level in source.levels] if isinstance(source, FlatChain) else []
         recipe = replace(recipe, levels=tuple(map(named, schemes)), where_faster=True)
@@ -163,7 +163,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
 
 def _prepares(executor: Executor) -> bool:
     """Return whether an executor takes a B prepared before."""
-    return hasattr(executor, "fits")
+    return getattr(executor, "prepares", False)
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

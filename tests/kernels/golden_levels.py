@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.int8 import Int8Leaf, Int8Level
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
+from lcma.kernels.cpu.triangular_products import HalfProduct
 from lcma.kernels.cpu.workspace import Pool
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive

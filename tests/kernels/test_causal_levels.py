@@ -10,8 +10,8 @@ from lcma.errors import CatalogError, PlanError  # noqa: E402
 from lcma.kernels import Machine, Request, decision_for, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
-from lcma.kernels.cuda import half  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
+from lcma.kernels.cuda import triangular_products  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.precision import fields_of  # noqa: E402
@@ -56,7 +56,7 @@ def test_every_method_ignores_entries_outside_the_triangle(side, upper, names):
 @pytest.mark.parametrize("choice", [cuda.SCHEME, cuda.TWO_LEVELS])
 @pytest.mark.parametrize("upper", [False, True])
 def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, choice, upper):
-    monkeypatch.setattr(half, "DIAGONAL", 3)
+    monkeypatch.setattr(triangular_products, "DIAGONAL", 3)
     level = level_of(choice, Triangle("out", upper))
     generator = torch.Generator().manual_seed(2)
     for block in (12, 7):  # halved twice, and not at all
@@ -67,14 +67,14 @@ def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, choice, upper
 
 def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch):
     pieces = []
-    multiply = half._in_pieces
+    multiply = triangular_products._in_pieces
 
     def seen(x, y, z, longest):
         pieces.append(-(-x.shape[2] // longest))
         multiply(x, y, z, longest)
 
-    monkeypatch.setattr(half, "LONGEST", 4)
-    monkeypatch.setattr(half, "_in_pieces", seen)
+    monkeypatch.setattr(triangular_products, "LONGEST", 4)
+    monkeypatch.setattr(triangular_products, "_in_pieces", seen)
     for side, dtype, cut in (("left", torch.float32, 4), ("left", torch.float64, 999), ("out", torch.float32, 999)):
         level = level_of(cuda.SCHEME, Triangle(side))
         a = torch.randint(-9, 10, (40, 40)).to(dtype)

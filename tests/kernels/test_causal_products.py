@@ -10,10 +10,10 @@ from lcma.errors import PlanError
 from lcma.kernels import Machine, Pool, Profile, Request, decision_for, executor_for, tune
 from lcma.kernels.causal.candidates import scheme_names, scheme_program, stable_scheme_names
 from lcma.kernels.cpu.executor import MatrixExecutor
-from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
+from lcma.kernels.cpu.triangular_products import HalfProduct
 from lcma.kernels.masked import masked_matmul
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import stored_wisdom

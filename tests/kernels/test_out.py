@@ -61,7 +61,7 @@ def of_tensors():
     """Products of CPU tensors by name, and executors of GPU products that run on them, too."""
     import torch
 
-    from lcma.kernels.cuda.executor import TensorExecutor
+    from lcma.kernels.cuda.level_product import level_executor
     from lcma.kernels.cuda.padded import padded_product
     from lcma.kernels.cuda.requests import request_of
     from lcma.kernels.cuda.vendor import VendorExecutor
@@ -80,7 +80,7 @@ def of_tensors():
     request = request_of(a, b)
     yield "vendor", partial(VendorExecutor().run, a, b)
     yield "vendor of a batch", partial(VendorExecutor(strict=True).run, three, b)
-    yield "padded", partial(TensorExecutor(request, padded_product(), 1).run, a, b)
+    yield "padded", partial(level_executor(request, padded_product(), 1).run, a, b)
 
 
 @pytest.fixture(scope="module")

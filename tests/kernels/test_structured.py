@@ -8,8 +8,8 @@ import pytest
 from lcma.errors import PlanError
 from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.cpu import strips
-from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.strips import leaf_strips, worked_fraction
+from lcma.kernels.cpu.triangular_products import HalfProduct
 from lcma.kernels.cpu.workspace import Arena
 from lcma.kernels.ranges import ranges
 from lcma.schemes_db import ProductKind, parse_target

@@ -6,7 +6,7 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels.cuda import fp8, fp8_naive
-from lcma.kernels.cuda.fp8_executor import METHODS, Fp8Executor
+from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
@@ -127,7 +127,7 @@ def test_scales_of_another_shape_or_dtype_are_refused():
 
 
 def executor(m, k, n, dtype):
-    return Fp8Executor(Request(m, k, n, **fields_of(dtype), device="cuda"), METHODS["fp8-blocked"], 0)
+    return packed_executor(Request(m, k, n, **fields_of(dtype), device="cuda"), fp8.METHODS["fp8-blocked"], 0)
 
 
 def test_executors_take_prepared_operands():

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from lcma.kernels.cuda.int8 import multiply_stack
-from lcma.kernels.cuda.int8_executor import BY_KERNEL, Int8Executor
 from lcma.kernels.cuda.int8_naive import stack_product
-from lcma.kernels.cuda.int8_operands import multiply, packed_columns
+from lcma.kernels.cuda.int8_operands import BY_KERNEL, multiply, packed_columns
+from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.request import Request
 
@@ -44,7 +44,7 @@ def test_products_are_exact_at_the_end_of_the_range(order):
     a, b = drawn(m, k), drawn(k, n)
     if order == "columns":
         a, b = (x.mT.contiguous().mT for x in (a, b))
-    executor = Int8Executor(Request(m, k, n, "int8", device="cuda", max_abs=127), BY_KERNEL, 0)
+    executor = packed_executor(Request(m, k, n, "int8", device="cuda", max_abs=127), BY_KERNEL, 0)
     held = torch.full((m + 1, n + 1), UNWRITTEN, dtype=torch.int32)
     assert executor.run(a, b, held[:m, :n]) is not None
     assert torch.equal(held[:m, :n], exactly(a, b))

@@ -3,9 +3,9 @@
 import pytest
 
 from lcma.kernels.cuda import scaled_half
+from lcma.kernels.cuda.float16_pairs import LOST, MOST_SHIFT, TOP
+from lcma.kernels.cuda.float16_pairs_kernel import split_pairs
 from lcma.kernels.cuda.scaled_half_kernel import check, fold_sums, guarded_gemm, half_gemm
-from lcma.kernels.cuda.split import LOST, MOST_SHIFT, TOP
-from lcma.kernels.cuda.split_kernel import split_halves
 
 
 def tiled(tile):
@@ -41,7 +41,7 @@ def test_scaling_needs_no_stack(axis, fitted):
     pointers |= {"along_shifts": "*fp32", "sums": "*fp32"}
     constants = {"AXIS": axis, "SHIFTED": False, "LOW": False, "TOP": TOP, "MOST": MOST_SHIFT}
     constants |= dict(zip("MN", scaled_half.BLOCKS[axis], strict=True))
-    fitted(split_halves, pointers, constants, scaled_half.WARPS)
+    fitted(split_pairs, pointers, constants, scaled_half.WARPS)
 
 
 def test_the_check_needs_no_stack(fitted):

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
-from lcma.kernels.cuda import scaled_half, scaled_half_executor, scaled_half_naive
-from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, scaled_half_product
-from lcma.kernels.cuda.scaled_half_executor import ScaledHalfExecutor
+from lcma.kernels.cuda import scaled_half, scaled_half_naive
+from lcma.kernels.cuda.packed_product import packed_executor
+from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, SCALED_HALF, scaled_half_product
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.request import Request
 from lcma.kernels.torch import dispatch
@@ -216,7 +216,7 @@ def test_tf32_is_rounded_to_nearest():
 def test_a_b_that_was_scaled_before_gives_the_same_product():
     torch.manual_seed(9)
     a, b = operands(40, 72, 56, "both")
-    executor = ScaledHalfExecutor(Request(40, 72, 56, device="cuda", precision="tf32", static="B"), 0)
+    executor = packed_executor(Request(40, 72, 56, device="cuda", precision="tf32", static="B"), SCALED_HALF, 0)
     prepared = executor.prepare(b.mT.contiguous().mT)
     assert executor.fits(prepared.sums)
     assert not executor.fits(b)
@@ -229,7 +229,7 @@ def test_a_b_that_was_scaled_before_gives_the_same_product():
 
 
 def test_the_executor_checks_its_tensors_and_writes_over_an_operand():
-    executor = ScaledHalfExecutor(Request(48, 48, 48, device="cuda", precision="tf32"), 0)
+    executor = packed_executor(Request(48, 48, 48, device="cuda", precision="tf32"), SCALED_HALF, 0)
     with pytest.raises(PlanError, match="plan again"):
         executor.run(torch.zeros(8, 9), torch.zeros(9, 8))
     with pytest.raises(PlanError, match="out must be"):
@@ -246,7 +246,7 @@ def test_the_executor_checks_its_tensors_and_writes_over_an_operand():
 def test_a_packed_weight_is_scaled_once(monkeypatch):
     torch.manual_seed(11)
     a, b = operands(40, 72, 56, "plain")
-    executor = ScaledHalfExecutor(Request(40, 72, 56, device="cuda", precision="tf32", static="B"), 0)
+    executor = packed_executor(Request(40, 72, 56, device="cuda", precision="tf32", static="B"), SCALED_HALF, 0)
     monkeypatch.setattr(scaled_half_product, "__defaults__", (None, TILE, PLAIN))
     wanted = executor.run(a, b)
     monkeypatch.setattr(dispatch, "recipe_plan", lambda *_: SimpleNamespace(build=lambda: executor))
@@ -259,8 +259,8 @@ def test_a_packed_weight_is_scaled_once(monkeypatch):
 
 
 def test_without_an_accelerator_for_tiles_the_product_is_the_vendors(monkeypatch):
-    monkeypatch.setattr(scaled_half_executor, "missing_accelerator", lambda _: "no accelerator")
+    monkeypatch.setattr(scaled_half, "missing_accelerator", lambda _: "no accelerator")
     a, b = torch.randn(8, 9), torch.randn(9, 7)
-    executor = ScaledHalfExecutor(Request(8, 9, 7, device="cuda", precision="tf32"), 0)
+    executor = packed_executor(Request(8, 9, 7, device="cuda", precision="tf32"), SCALED_HALF, 0)
     with pytest.warns(UserWarning, match="no accelerator: the product is the vendor's"):
         assert torch.equal(executor.run(a, b), a @ b)

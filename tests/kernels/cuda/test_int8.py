@@ -10,8 +10,8 @@ from lcma.kernels import Machine, plan_for
 from lcma.kernels.cuda import int8
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_executor import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
-from lcma.kernels.cuda.int8_operands import vendor_operand
+from lcma.kernels.cuda.int8_operands import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
+from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
@@ -40,7 +40,7 @@ def exactly(a, b):
 def test_the_vendors_product_is_padded_where_its_rules_need_it(sizes, method):
     m, k, n = sizes
     a, b = drawn(m, k), drawn(k, n)
-    executor = Int8Executor(request_of(m, k, n), method, 0)
+    executor = packed_executor(request_of(m, k, n), method, 0)
     out = torch.full((n, m), -1, dtype=torch.int32).t()
     assert executor.run(a, b, out) is out
     for right in (b, b.t().contiguous().t(), executor.prepare(b)):
@@ -66,7 +66,7 @@ def test_the_vendors_product_gets_b_by_columns():
 def test_our_product_in_plain_torch_is_exact_with_batches():
     request = request_of(19, 37, 29, max_abs=15, batch_a=(2, 1), batch_b=(3,))
     a, b = drawn(2, 1, 19, 37, most=15), drawn(3, 37, 29, most=15)
-    found = Int8Executor(request, BY_KERNEL, 0).run(a, b)
+    found = packed_executor(request, BY_KERNEL, 0).run(a, b)
     assert found.dtype == torch.int32
     assert torch.equal(found, exactly(a, b))
 
@@ -74,7 +74,7 @@ def test_our_product_in_plain_torch_is_exact_with_batches():
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
 def test_empty_products_are_zeros(sizes):
     m, k, n = sizes
-    executor = Int8Executor(request_of(m, k, n), BY_KERNEL, 0)
+    executor = packed_executor(request_of(m, k, n), BY_KERNEL, 0)
     assert torch.equal(executor.run(drawn(m, k), drawn(k, n)), torch.zeros(m, n, dtype=torch.int32))
 
 
@@ -82,7 +82,7 @@ def test_entries_are_compared_with_the_stated_magnitude():
     a, b = drawn(20, 32), drawn(32, 16)
     a[3, 4], b[1, 2] = 32, -33
     for method in (BY_VENDOR, BY_KERNEL):
-        executor = Int8Executor(request_of(20, 32, 16), method, 0)
+        executor = packed_executor(request_of(20, 32, 16), method, 0)
         with pytest.raises(PlanError, match="a or b has an entry of magnitude 33, but max_abs=31 was stated; state 33"):
             executor.run(a, b)
         with pytest.raises(PlanError, match="b has an entry of magnitude 33"):
@@ -91,14 +91,14 @@ def test_entries_are_compared_with_the_stated_magnitude():
             executor.run(a, executor.prepare(b.clamp(-31, 31)))
     turned = b.mT.contiguous().mT
     with pytest.raises(PlanError, match="b has an entry of magnitude 33"):
-        Int8Executor(request_of(20, 32, 16), BY_VENDOR, 0).prepare(turned)
-    whole = Int8Executor(request_of(20, 32, 16, max_abs=128), BY_KERNEL, 0)
+        packed_executor(request_of(20, 32, 16), BY_VENDOR, 0).prepare(turned)
+    whole = packed_executor(request_of(20, 32, 16, max_abs=128), BY_KERNEL, 0)
     a[0, 0] = -128
     assert torch.equal(whole.run(a, b), exactly(a, b))
 
 
 def test_operands_that_do_not_fit_the_plan_are_refused():
-    executor = Int8Executor(request_of(20, 32, 16), BY_VENDOR, 0)
+    executor = packed_executor(request_of(20, 32, 16), BY_VENDOR, 0)
     with pytest.raises(PlanError, match=r"for int8 tensors of the shapes \(20, 32\) and \(32, 16\)"):
         executor.run(drawn(20, 32).int(), drawn(32, 16).int())
     with pytest.raises(PlanError, match=r"out must be a tensor of shape \(20, 16\) and dtype torch.int32"):

@@ -9,7 +9,7 @@ from lcma.kernels.precision import fields_of
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.cuda.executor import TensorExecutor  # noqa: E402
+from lcma.kernels.cuda.level_product import level_executor  # noqa: E402
 from lcma.kernels.cuda.padded import padded_product  # noqa: E402
 from lcma.kernels.cuda.requests import request_of  # noqa: E402
 
@@ -20,7 +20,7 @@ def test_products_of_any_sizes_are_right(m, k, n, dtype):
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(m, k, generator=generator).to(getattr(torch, dtype))
     b = torch.randn(k, n, generator=generator).to(a.dtype)
-    executor = TensorExecutor(request_of(a, b), padded_product(), 1)
+    executor = level_executor(request_of(a, b), padded_product(), 1)
     truth = a.double() @ b.double()
     for right in (b, executor.prepare(b)):
         error = torch.linalg.norm(executor.run(a, right).double() - truth) / torch.linalg.norm(truth)

@@ -3,7 +3,7 @@
 import pytest
 
 from lcma.kernels.cuda.int8 import GROUP, TILE
-from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits, xor_blocks
+from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits
 from lcma.kernels.exact.triton_digits import join_digits, split_digits
 from lcma.kernels.exact.triton_sums import sum_blocks
 
@@ -22,7 +22,6 @@ CASES = {
     "pack-bytes": (pack_parity, {"values": "*u8", "out": "*i32"}, {"R": 16, "W": 4}, (4,)),
     "unpack": (unpack_bits, {"words": "*i32", "out": "*i8"}, {"TURN": False, "R": 32, "W": 4}, (4,)),
     "unpack-turned": (unpack_bits, {"words": "*i32", "out": "*i8"}, {"TURN": True, "R": 32, "W": 4}, (4,)),
-    "xor": (xor_blocks, {"source": "*i32", "target": "*i32", **INDEX}, {"R": 16, "W": 128}, (4,)),
 }
 for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
     CASES[f"split-{digits}-{kind}"] = (
@@ -37,11 +36,12 @@ for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
         {"ADD": False, "TERMS": 2 * digits - 1, "R": 16, "C": 64},
         (4,),
     )
-for name, kind, modulus, each in (("float64", "fp64", "i32", True), ("int64", "i64", "i64", False)):
+for name, kind, each in (("float64", "fp64", True), ("int64", "i64", False), ("xor", "i32", None)):
+    pointers = dict.fromkeys(("source", "target", "values"), f"*{kind}")
     CASES[f"sums-{name}"] = (
         sum_blocks,
-        {"source": f"*{kind}", "target": f"*{kind}", "values": f"*{kind}", **INDEX, "modulus": modulus},
-        {"REDUCE": True, "EACH": each, "R": 16, "W": 64},
+        {**pointers, **INDEX, "modulus": "i64" if kind == "i64" else "i32"},
+        {"XOR": each is None, "REDUCE": each is not None, "EACH": each or False, "R": 16, "W": 128},
         (4,),
     )
 

@@ -11,16 +11,18 @@ from lcma.errors import PlanError
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.exact import tensors
 from lcma.kernels.exact.bits import BitMatrix
+from lcma.kernels.exact.floats import Reductions
+from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.naive import naive_bits, naive_product
 from lcma.kernels.exact.schemes import ExactMap, given_chain
-from lcma.kernels.exact.tensor_levels import DigitTensorLevel, FloatTensorCore, integer_core, sum_of_blocks
+from lcma.kernels.exact.tensor_levels import FloatTensorCore, digit_core, integer_core
+from lcma.kernels.exact.tensor_sums import TensorMemory, TensorSums
 from lcma.kernels.exact.tensors import (
     FUSED,
     VENDOR,
     BitTensorLeaf,
-    BitTensorLevel,
     DigitTensorLeaf,
-    corners,
+    bit_tensor_core,
     integer_bounds,
     pack,
     unpack,
@@ -31,6 +33,7 @@ from lcma.kernels.ring import GF2, INTEGERS, ExactRing
 
 SIZES = [(1, 1, 1), (33, 130, 70), (70, 65, 257), (5, 300, 64)]
 P61 = (1 << 61) - 1
+CPU = TensorMemory("cpu")
 PRIMES = (3, 1021, 8388593, (1 << 31) - 1, (1 << 61) - 1)
 
 
@@ -85,7 +88,7 @@ def test_levels_are_the_naive_product(schemes):
     sizes = m, k, n = 37, 300, 257
     a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
     whole, out = canvas(m, -(-n // 64))
-    BitTensorLevel(given_chain(schemes, 1, GF2).maps, sizes, VENDOR).run(words(a), words(b), out)
+    bit_tensor_core(given_chain(schemes, 1, GF2).maps, sizes, VENDOR).run(words(a), words(b), out, CPU)
     assert (out.numpy().view(np.uint64) == naive_bits(a, b).words).all()
     assert border_is_kept(whole)
 
@@ -134,7 +137,7 @@ def test_products_in_float64_are_exact(modulus):
     out = torch.empty((7, 5), dtype=torch.int64)
     leaf = FloatTensorCore(sizes, ring, integer_bounds(ring, 1 << 63))
     assert leaf.depth < 1300 or modulus < 8388593
-    leaf.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    leaf.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
     assert (out.numpy() == naive_product(a, b, ring)).all()
 
 
@@ -156,7 +159,7 @@ def test_levels_over_a_field_are_exact(schemes, digits, modulus):
     left, right = (torch.from_numpy(x % modulus if digits else x) for x in (a, b))
     bounds = (modulus - 1,) * 2 if digits else integer_bounds(ring, 1 << 63)
     core = integer_core(sizes, ring, bounds, given_chain(schemes, 1, ring).maps, digits)
-    core.run(left, right, out)
+    core.run(left, right, out, CPU)
     assert (out.numpy() == naive_product(a, b, ring)).all()
     assert border_is_kept(whole)
 
@@ -167,24 +170,24 @@ def test_levels_over_the_integers_are_exact(digits, bits):
     a, b = integers(sizes, -(1 << bits), 1 << bits)
     out = torch.empty((17, 11), dtype=torch.int64)
     core = integer_core(sizes, INTEGERS, (1 << bits,) * 2, given_chain("winograd", 2 - digits, INTEGERS).maps, digits)
-    core.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    core.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
     assert (out.numpy() == naive_product(a, b, INTEGERS)).all()
 
 
 def test_sums_of_blocks_are_reduced_where_the_bound_asks():
     ring = ExactRing((1 << 60) - 93)
     levels = given_chain(["winograd", "winograd"], 1, ring).maps
-    core = DigitTensorLevel(levels, (4, 12, 4), ring, (ring.modulus - 1,) * 2)
-    assert core.reduce_sums
-    assert not core.inner.reduce_sums
+    core = digit_core(levels, (4, 12, 4), ring, (ring.modulus - 1,) * 2)
+    assert core.arithmetic.reductions.sums
+    assert not core.inner.arithmetic.reductions.sums
     a, b = integers((4, 12, 4), 0, ring.modulus - 1)
     out = torch.empty((4, 4), dtype=torch.int64)
-    core.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    core.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
     assert (out.numpy() == naive_product(a, b, ring)).all()
     fields = FloatTensorCore((64, 1024, 64), ExactRing(8388593), (1 << 22,) * 2, levels)
-    assert fields.core.reduce_sums
+    assert fields.core.arithmetic.reductions.sums
     with pytest.raises(PlanError, match="beyond int64"):
-        DigitTensorLevel(levels, (8, 8, 8), ExactRing(1 << 62), ((1 << 62) - 1,) * 2)
+        digit_core(levels, (8, 8, 8), ExactRing(1 << 62), ((1 << 62) - 1,) * 2)
 
 
 def test_multiples_of_blocks_are_reduced_where_the_bound_asks():
@@ -194,9 +197,9 @@ def test_multiples_of_blocks_are_reduced_where_the_bound_asks():
     sums = ExactMap(np.array([0, 2]), np.array([0, 1]), np.array([half, half]))
     blocks = np.random.default_rng(0).integers(-(p // 2), p // 2, (2, 3, 5))
     made = torch.empty((3, 5), dtype=torch.float64)
-    places = corners(2, 1, 3, 0), corners(1, 1, 3, 5)
+    arithmetic = TensorSums(np.dtype(float), Reductions(ring.modulus, True, True, (True,) * 3))
     source = torch.from_numpy(blocks.reshape(6, 5)).double()
-    sum_of_blocks(source, places[0], sums, made, places[1], (3, 5), ring.modulus, True)
+    arithmetic.combine(2, sums, (source, corners(2, 1, 3, 0)), (made, corners(1, 1, 3, 5)), (3, 5), 1)
     assert ((made.numpy().astype(np.int64) - half * blocks.astype(object).sum(axis=0)) % p == 0).all()
     assert abs(made.numpy()).max() <= p // 2 + 2
 
@@ -265,7 +268,7 @@ def test_out_and_stated_magnitudes_are_checked():
         executor.run(a + 1, a.T)
     with pytest.raises(PlanError, match="out must be a tensor"):
         executor.run(a, a.T, out[:2])
-    with pytest.raises(PlanError, match="the plan is for tensors of"):
+    with pytest.raises(PlanError, match="the plan is for int64 tensors of the shapes"):
         executor.run(a.float(), a.T)
 
 

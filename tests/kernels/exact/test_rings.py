@@ -12,9 +12,10 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Request
 from lcma.kernels.cpu.workspace import empty_aligned
-from lcma.kernels.exact.combine import float_merge, float_sums
-from lcma.kernels.exact.floats import LIMITS, FloatLevel
+from lcma.kernels.exact.combine import float_blocks
+from lcma.kernels.exact.floats import LIMITS, float_core
 from lcma.kernels.exact.integers import IntegerCore, _limb_sum, _width
+from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.limbs import split_rows
 from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import given_chain
@@ -135,11 +136,11 @@ def _fractional():
 
 def test_sums_are_reduced_only_where_the_bound_asks():
     levels = given_chain("strassen", 2, ExactRing(32749)).maps
-    small = FloatLevel(levels, (1024, 1024, 1024), "float64", 32749, (16375, 16375), True)
-    assert not small.reduce_sums
+    small = float_core(levels, (1024, 1024, 1024), "float64", 32749, (16375, 16375), True)
+    assert not small.arithmetic.reductions.sums
     assert small.inner.pure
-    large = FloatLevel(levels, (1024, 1024, 1024), "float64", 8388593, (4194297, 4194297), True)
-    assert large.reduce_sums
+    large = float_core(levels, (1024, 1024, 1024), "float64", 8388593, (4194297, 4194297), True)
+    assert large.arithmetic.reductions.sums
     assert not large.inner.pure
 
 
@@ -195,10 +196,12 @@ def test_sums_of_floats_are_right(dtype, rows, width, modulus):
     matrix = rng.integers(-1000, 1001, (2 * rows, 2 * width)).astype(dtype)
     starts, places, values = np.array([0, 1, 4, 4, 6]), np.array([2, 0, 1, 3, 1, 2]), np.array([1, -1, 2, 1, 1, -3])
     sums = empty_aligned((4, rows, width), np.dtype(dtype))
-    float_sums(matrix, (2, 2), (rows, width), starts, places, values.astype(dtype), modulus, False, sums, 0, rows)
+    inside, stacked, block = corners(2, 2, rows, width), corners(4, 1, rows, 0), (rows, width)
+    slabs, factors = sums.reshape(-1, width), values.astype(dtype)
+    float_blocks(matrix, inside, slabs, stacked, block, starts, places, factors, modulus, False, 0, rows)
     made = np.full((2 * rows - 1, 2 * width - 1), np.nan, dtype)
-    arguments = (starts[[0, 1, 2, 4, 4]], places % 4, values.astype(dtype))
-    float_merge(sums, (2, 2), (rows, width), *arguments, modulus, False, made, 0, rows)
+    arguments = (starts[[0, 1, 2, 4, 4]], places % 4, factors)
+    float_blocks(slabs, stacked, made, inside, block, *arguments, modulus, False, 0, rows)
 
     def reduced(x):
         return x - modulus * np.rint(x / modulus) if modulus else x

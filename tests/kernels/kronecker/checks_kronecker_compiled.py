@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lcma.kernels.cuda.split import GROUP, MOST_SHIFT, TOP
-from lcma.kernels.cuda.split_kernel import split_gemm
+from lcma.kernels.cuda.float16_pairs import GROUP, MOST_SHIFT, TOP
+from lcma.kernels.cuda.float16_pairs_kernel import pairs_gemm
 from lcma.kernels.structured.outer_kernel import sum_outer
 from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
@@ -104,7 +104,7 @@ def test_the_smaller_product_of_halves_fits(fitted):
     constants = {"GROUP": GROUP, "SCALED": False, "M": SMALL.m, "N": SMALL.n, "K": SMALL.k}
     types = {"row_shifts": "*fp32", "col_shifts": "*fp32", "c": "*fp32"}
     types |= {"a": f"tensordesc<fp16[{SMALL.m}, {SMALL.k}]>", "b": f"tensordesc<fp16[{SMALL.k}, {SMALL.n}]>"}
-    fitted(split_gemm, types, constants, SMALL.warps, SMALL.stages)
+    fitted(pairs_gemm, types, constants, SMALL.warps, SMALL.stages)
 
 
 @pytest.mark.parametrize("first", [True, False])

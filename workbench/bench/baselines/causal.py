@@ -68,9 +68,9 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
 
 def _on_cpu(request: Request, dense: Program | None) -> Any:
     from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.half import HalfProduct
     from ....kernels.cpu.level import Level
     from ....kernels.cpu.threads import thread_count
+    from ....kernels.cpu.triangular_products import HalfProduct
     from ....kernels.request import Layout
 
     triangle = request.triangle
@@ -89,10 +89,10 @@ def _on_cpu(request: Request, dense: Program | None) -> Any:
 
 
 def _on_gpu(request: Request, dense: Program | None) -> Any:
-    from ....kernels.cuda.triangular_executor import TriangularExecutor
+    from ....kernels.cuda.triangular_batches import triangular_executor
 
     triangle = request.triangle
     assert triangle is not None  # `family_of` says so
     if triangle.side == "right":  # run as the left factor of the transposed product
         triangle = replace(triangle, side="left", upper=not triangle.upper)
-    return TriangularExecutor(request, partial(halving, triangle=triangle, dense=dense), None, 0)
+    return triangular_executor(request, partial(halving, triangle=triangle, dense=dense), None, 0)

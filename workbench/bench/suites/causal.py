@@ -112,8 +112,8 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels import Plan, decision_for, machine_for, plan_for, strategies, tune
     from ....kernels.causal.naive import plain
     from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.half import HalfProduct
     from ....kernels.cpu.strips import zero_outside_triangle
+    from ....kernels.cpu.triangular_products import HalfProduct
     from ....kernels.planning.planner import plan_candidate
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
     from ..baselines import NAMES, baseline

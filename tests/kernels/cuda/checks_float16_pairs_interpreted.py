@@ -5,9 +5,9 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels.cuda.combine import Combination
-from lcma.kernels.cuda.split import split_product
-from lcma.kernels.cuda.split_executor import SplitExecutor
-from lcma.kernels.cuda.split_level import split_level
+from lcma.kernels.cuda.float16_pairs import pairs_product
+from lcma.kernels.cuda.float16_pairs_level import pairs_arithmetic, pairs_level
+from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
@@ -49,7 +49,7 @@ def errors(c, a, b):
 def test_rows_and_columns_are_as_exact_as_float32(sizes, kind):
     torch.manual_seed(0)
     a, b = operands(*sizes, kind)
-    c = split_product(a, b, torch.full((sizes[0], sizes[2]), torch.nan), TILE)
+    c = pairs_product(a, b, torch.full((sizes[0], sizes[2]), torch.nan), TILE)
     assert max(errors(c, a, b)) <= 2.0**-21
 
 
@@ -60,12 +60,12 @@ def test_operands_of_any_strides(of_a, of_b):
     a, b = operands(40, 72, 56, "plain")
     a, b = (x.mT.contiguous().mT if turned else x for x, turned in ((a, of_a), (b, of_b)))
     out = torch.full((56, 40), torch.nan).mT
-    assert max(errors(split_product(a, b, out, TILE), a, b)) <= 2.0**-21
+    assert max(errors(pairs_product(a, b, out, TILE), a, b)) <= 2.0**-21
 
 
 def test_zeros_stay_zeros():
     a, b = torch.zeros(40, 72), torch.randn(72, 56)
-    assert (split_product(a, b, torch.full((40, 56), torch.nan), TILE) == 0).all()
+    assert (pairs_product(a, b, torch.full((40, 56), torch.nan), TILE) == 0).all()
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # infinity less infinity, by numpy
@@ -74,7 +74,7 @@ def test_entries_that_are_not_finite_are_refused(bad):
     a, b = torch.randn(8, 8), torch.randn(8, 8)
     b[3, 4] = bad
     with pytest.raises(PlanError, match="infinity or NaN"):
-        split_product(a, b, torch.empty(8, 8), TILE)
+        pairs_product(a, b, torch.empty(8, 8), TILE)
 
 
 def along_k(kind):
@@ -94,7 +94,7 @@ def along_k(kind):
 def test_a_spread_along_k_is_balanced(kind):
     a, b = along_k(kind)
     out = torch.full((40, 56), torch.nan)
-    split_product(a, b, out, TILE)
+    pairs_product(a, b, out, TILE)
     assert max(errors(out, a, b)) <= 2.0**-21
 
 
@@ -106,10 +106,8 @@ def test_a_spread_along_k_is_balanced_without_a_scheme_and_over_an_operand():
     square = [torch.zeros(72, 72), torch.zeros(72, 72)]
     square[0][:40], square[1][:, :56] = a, b
     first = square[0].clone()
-    assert (
-        SplitExecutor(Request(72, 72, 72, device="cuda", precision="fp32-accurate"), 0).run(*square, square[0])
-        is square[0]
-    )
+    request = Request(72, 72, 72, device="cuda", precision="fp32-accurate")
+    assert packed_executor(request, pairs_arithmetic(), 0).run(*square, square[0]) is square[0]
     assert max(errors(square[0][:40, :56], first[:40], b)) <= 2.0**-21
 
 
@@ -120,12 +118,12 @@ def test_a_spread_along_k_that_no_powers_balance_is_refused():
     a[:20, 36:] *= 2.0**-60
     b[:36] *= 2.0**-60
     with pytest.raises(PlanError, match=r"entries along k are too far apart .* whatever powers of two") as refused:
-        split_product(a, b, torch.empty(40, 56), TILE)
+        pairs_product(a, b, torch.empty(40, 56), TILE)
     assert "\n" not in str(refused.value)
 
 
 def test_the_executor_checks_its_tensors():
-    executor = SplitExecutor(Request(8, 8, 8, device="cuda", precision="fp32-accurate"), 0)
+    executor = packed_executor(Request(8, 8, 8, device="cuda", precision="fp32-accurate"), pairs_arithmetic(), 0)
     with pytest.raises(PlanError, match="plan again"):
         executor.run(torch.zeros(8, 9), torch.zeros(9, 8))
     with pytest.raises(PlanError, match="out must be"):
@@ -133,7 +131,7 @@ def test_the_executor_checks_its_tensors():
 
 
 def level_of(*names):
-    return split_level(given([resolve(name)[0] for name in names])[0].program)
+    return pairs_level(given([resolve(name)[0] for name in names])[0].program)
 
 
 LEVELS = [("strassen",), ("3x2x2",), ("strassen", "strassen")]
@@ -188,14 +186,16 @@ def test_levels_write_over_an_operand():
     torch.manual_seed(7)
     a, b = operands(48, 48, 48, "plain")
     first = a.clone()
-    executor = SplitExecutor(Request(48, 48, 48, device="cuda", precision="fp32-accurate"), 0, level_of("strassen"))
+    executor = packed_executor(
+        Request(48, 48, 48, device="cuda", precision="fp32-accurate"), pairs_arithmetic(level_of("strassen")), 0
+    )
     assert executor.run(a, b, out=a) is a
     assert max(errors(a, first, b)) <= 2.0**-19
 
 
 def test_loops_scale_and_store_halves_as_straight_line_code_does():
     torch.manual_seed(4)
-    level, height, width = split_level(given([resolve("strassen")[0]] * 3)[0].program), 2, 3
+    level, height, width = pairs_level(given([resolve("strassen")[0]] * 3)[0].program), 2, 3
     for one, slabs, dtype in ((level.left, 686, torch.float16), (level.merge, 343, torch.float32)):
         assert one.nest is not None
         straight = Combination(one.map, one.direction, one.blocks, one.kinds, scale=one.scale, halves=one.halves)

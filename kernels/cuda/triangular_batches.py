@@ -1,4 +1,4 @@
-"""The executor of triangular products of tensors: batches, shared operands, `out`, and a low-memory fallback."""
+"""The core of triangular products of tensors: batches, shared operands, and a low-memory fallback."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import PlanError
-from ..out import shares_storage
 from ..request import Request
-from .executor import check_operands
+from .executor import TensorCore, TensorExecutor
 
 Tensor = Any
 
@@ -20,43 +19,31 @@ All = Callable[[Tensor, Tensor, Tensor], object]
 """All products of a batch: a (items, m, k), b (items / heads, k, n), out (items, m, n)."""
 
 
-class TriangularExecutor:
-    """Runs a triangular product on every pair of matrices, by one call for all or one call each. Thread-safe.
+class TriangularProduct(TensorCore):
+    """Runs a triangular product on every pair of matrices, by one call for all or one call each.
 
-    A right factor is executed as the left one of the transposed product. `spare` computes one product with
-    little memory, if the device has too little for `one`.
+    C is zero outside a wanted triangle. A right factor is executed as the left one of the transposed product. `spare`
+    computes one product with little memory, if the device has too little for `one`.
     """
 
-    def __init__(
-        self, request: Request, one: One | None, every: All | None, workspace: int, spare: One | None = None
-    ) -> None:
-        self.request, self.workspace = request, workspace
-        self._one, self._every, self._spare = one, every, spare
+    def __init__(self, request: Request, one: One | None, every: All | None, spare: One | None = None) -> None:
+        self.request, self._one, self._every, self._spare = request, one, every, spare
         triangle = request.triangle
         assert triangle is not None  # checked by the strategy
         self._turned = triangle.side == "right"
 
-    def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """Compute C = A B in `out`, or in a new tensor; zero outside a wanted triangle. See `Executor.run`.
+    def writes(self, out: Tensor) -> bool:
+        """See `TensorCore.writes`."""
+        return bool(out.is_contiguous())
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        """See `TensorCore.run`.
 
         Raises:
-            PlanError: the tensors do not match the request, or the device has too little memory.
+            PlanError: the device has too little memory.
         """
-        request = self.request
-        wanted = (*request.batch, request.m, request.n)
-        check_operands(request, a, b, out, wanted)
-        result = a.new_empty(wanted) if out is None or not out.is_contiguous() else out
-        if out is not None and result is out and any(shares_storage(out, x) for x in (a, b)):
-            result = a.new_empty(wanted)
-        if not result.numel() or not request.k:
-            result.zero_()
-        elif self._turned:
-            self._all(b.mT, a.mT, result.mT)
-        else:
-            self._all(a, b, result)
-        return result if out is None or result is out else out.copy_(result)
-
-    def _all(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        if self._turned:
+            a, b, out = b.mT, a.mT, out.mT
         batch = self.request.batch
         # `out` is contiguous or the transpose of such: its leading sizes fold without a copy.
         items_out = out.flatten(0, -3) if batch else out[None]
@@ -81,6 +68,13 @@ class TriangularExecutor:
                 raise PlanError(f"{self.request} does not fit in the memory of {a.device}") from None
             warnings.warn(f"{a.device} has too little memory for the sums of a scheme: strips are run", stacklevel=4)
         self._spare(a, b, out)
+
+
+def triangular_executor(
+    request: Request, one: One | None, every: All | None, workspace: int, spare: One | None = None
+) -> TensorExecutor:
+    """Return the executor of a triangular product; see `TriangularProduct`."""
+    return TensorExecutor(request, TriangularProduct(request, one, every, spare), workspace)
 
 
 def _shared(b: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, int]:

@@ -1,4 +1,4 @@
-"""Triton kernels of products of float32 as three products of float16 halves, summed in float32.
+"""Triton kernels of products of float32 as three products of pairs of float16, summed in float32.
 
 Imports triton: imported only to launch the kernels.
 """
@@ -9,22 +9,14 @@ import triton
 import triton.language as tl
 
 from ..codegen.triton_powers import times_power
+from ..codegen.triton_products import tile_start
 
 
 @triton.jit
 def largest_bits(
-    x,
-    along_shifts,
-    largest,
-    lines,
-    length,
-    line_step,
-    along_step,
-    span,
-    SHIFTED: tl.constexpr,
-    LINES: tl.constexpr,
+    x, along_shifts, largest, lines, length, line_step, along_step, span, SHIFTED: tl.constexpr, LINES: tl.constexpr,
     ALONG: tl.constexpr,
-):
+):  # fmt: skip
     """Compute the largest |x| of every line, row or column, of a float32 matrix, as bits: NaN exceeds all others.
 
     SHIFTED: of |x| 2^shift with a shift for each element along a line, of finite x; exponents are cut to those of
@@ -68,34 +60,16 @@ def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr)
 
 
 @triton.jit
-def split_halves(
-    x,
-    along_shifts,
-    largest,
-    shifts,
-    high,
-    low,
-    across,
-    sums,
-    rows,
-    cols,
-    x_row,
-    x_col,
-    pitch,
-    parts,
-    AXIS: tl.constexpr,
-    SHIFTED: tl.constexpr,
-    LOW: tl.constexpr,
-    TOP: tl.constexpr,
-    MOST: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-):
+def split_pairs(
+    x, along_shifts, largest, shifts, high, low, across, sums, rows, cols, x_row, x_col, pitch, parts,
+    AXIS: tl.constexpr, SHIFTED: tl.constexpr, LOW: tl.constexpr, TOP: tl.constexpr, MOST: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
     """Split x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
     SHIFTED: another one is added for each element along a line. Shifts are computed from `largest` (see `shift_of`)
     and stored. Rows of `high` and `low` are `pitch` elements apart. `across` are the sums of the scaled magnitudes of a
-    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1. Without LOW the lower half is not
+    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1. Without LOW the lower part is not
     stored, but the sums of a tile along its lines: `sums` (column tiles, rows) for AXIS 0, (row tiles, cols) for 1.
     """
     row = tl.program_id(0) * M + tl.arange(0, M)
@@ -142,18 +116,8 @@ def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.const
 
 @triton.jit
 def weighted_sums(
-    x,
-    weights,
-    plain,
-    weighted,
-    lines,
-    length,
-    line_step,
-    along_step,
-    span,
-    LINES: tl.constexpr,
-    ALONG: tl.constexpr,
-):
+    x, weights, plain, weighted, lines, length, line_step, along_step, span, LINES: tl.constexpr, ALONG: tl.constexpr,
+):  # fmt: skip
     """Compute the sums of |x|, and of |x| times the element's weight, of every line of a matrix; see `largest_bits`."""
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
@@ -175,17 +139,8 @@ def weighted_sums(
 
 @triton.jit
 def block_sums(
-    x,
-    shifts,
-    sums,
-    lines,
-    length,
-    line_step,
-    along_step,
-    span,
-    LINES: tl.constexpr,
-    ALONG: tl.constexpr,
-):
+    x, shifts, sums, lines, length, line_step, along_step, span, LINES: tl.constexpr, ALONG: tl.constexpr,
+):  # fmt: skip
     """Compute sums of |x| 2^shift, a shift for each element along a line, over `span` elements; see `largest_bits`."""
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
@@ -203,22 +158,9 @@ def block_sums(
 
 @triton.jit
 def level_sums(
-    x,
-    shifts,
-    weights,
-    block_weights,
-    plain,
-    weighted,
-    by_blocks,
-    lines,
-    length,
-    line_step,
-    along_step,
-    span,
-    block,
-    LINES: tl.constexpr,
-    ALONG: tl.constexpr,
-):
+    x, shifts, weights, block_weights, plain, weighted, by_blocks, lines, length, line_step, along_step, span, block,
+    LINES: tl.constexpr, ALONG: tl.constexpr,
+):  # fmt: skip
     """Compute the sums of |x| 2^shift, a shift for each line, plain and with two weights; see `largest_bits`.
 
     `block_weights` (blocks, length) apply to blocks of `block` lines each; `weights` (length) to all lines.
@@ -267,17 +209,9 @@ def _total(sums, largest, lines, parts, SIZE: tl.constexpr):
 
 @triton.jit
 def _lost_too_much(
-    sums,
-    weighted,
-    largest,
-    lines,
-    parts,
-    other_sum,
-    others,
-    LOST: tl.constexpr,
-    ROUNDING: tl.constexpr,
+    sums, weighted, largest, lines, parts, other_sum, others, LOST: tl.constexpr, ROUNDING: tl.constexpr,
     SIZE: tl.constexpr,
-):
+):  # fmt: skip
     """Return the number of nonzero lines that may lose more than ROUNDING of their weighted sum."""
     count = tl.zeros((SIZE,), tl.int32)
     # count: by line modulo SIZE, the number among the first `start` lines.
@@ -298,23 +232,13 @@ def _lost_too_much(
 
 @triton.jit
 def verdict(
-    found,
-    sums_a,
-    weighted_a,
-    largest_a,
-    sums_b,
-    weighted_b,
-    largest_b,
-    m,
-    n,
-    parts,
-    LOST: tl.constexpr,
-    ROUNDING: tl.constexpr,
-    SIZE: tl.constexpr,
-):
+    found, sums_a, weighted_a, largest_a, sums_b, weighted_b, largest_b, m, n, parts, LOST: tl.constexpr,
+    ROUNDING: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
     """Set found to the bits of the largest magnitude of A and B, and the number of lines of C that lose too much.
 
-    See `split._found`. The inputs are results of `weighted_sums` and `largest_bits` for rows of A and columns of B.
+    See `float16_pairs._found`. The inputs are results of `weighted_sums` and `largest_bits` for rows of A and columns
+    of B.
     """
     sum_a, some_a, most_a = _total(sums_a, largest_a, m, parts, SIZE)
     sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)
@@ -325,39 +249,20 @@ def verdict(
 
 
 @triton.jit
-def split_gemm(
-    a,
-    b,
-    row_shifts,
-    col_shifts,
-    c,
-    count,
-    m,
-    k,
-    n,
-    c_slab,
-    c_row,
-    c_col,
-    GROUP: tl.constexpr,
-    SCALED: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-):
-    """Compute C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in halves, except lower by lower half.
+def pairs_gemm(
+    a, b, row_shifts, col_shifts, c, count, m, k, n, c_slab, c_row, c_col, GROUP: tl.constexpr, SCALED: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Compute C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in pairs, except lower by lower part.
 
-    `a` and `b` are descriptors of all higher halves, then all lower ones, stacked vertically. SCALED: rows and columns
+    `a` and `b` are descriptors of all higher parts, then all lower ones, stacked vertically. SCALED: rows and columns
     of C are divided by powers of two. Tensor cores accumulate with fewer bits than float32: the sum of K terms
     is added to an accumulator in float32. Programs compute tiles in groups of GROUP rows, which share columns of B in
     the cache.
     """
-    down, across = tl.cdiv(m, M), tl.cdiv(n, N)
-    r = tl.program_id(0) // (down * across)
-    q = tl.program_id(0) % (down * across)
-    top = q // (GROUP * across) * GROUP
-    group = tl.minimum(down - top, GROUP)
-    row0 = (top + q % (GROUP * across) % group) * M
-    col0 = q % (GROUP * across) // group * N
+    tiles = tl.cdiv(m, M) * tl.cdiv(n, N)
+    r = tl.program_id(0) // tiles
+    row0, col0 = tile_start(tl.program_id(0) % tiles, m, n, GROUP, M, N)
     total = tl.zeros((M, N), tl.float32)
     # A tile that extends beyond k reads zeros of A, and finite numbers of the next B.
     # total: the sum over the first `inner` elements of k, of sums of K terms by tensor cores.

@@ -1,4 +1,4 @@
-"""Products of float32 on a GPU by three products of float16 halves: about as accurate as strict float32, but faster.
+"""Products of float32 on a GPU by three products of pairs of float16: about as accurate as strict float32, but faster.
 
 Rows of A and columns of B are scaled by powers of two into the range of float16, then x = high + low, with an error
 of 2^-22 |x| + 2^-39 max|x| over the row or column. On an H200, 8192 x 8192 x 8192 normal entries: relative error in
@@ -7,13 +7,12 @@ the Frobenius norm 2.5e-7, the vendor's strict product 1.6e-6.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
-from .launch import starter
-from .tiles import Tile
+from .launch import on_device, starter
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -25,16 +24,16 @@ GROUP = 8
 """Rows of tiles that are computed together."""
 
 TOP = 14
-"""Scaled entries are below 2^TOP, so that no half is infinite."""
+"""Scaled entries are below 2^TOP, so that no part is infinite."""
 
 MOST_SHIFT = 120
 """Maximum exponent of the power of two that scales a row or column."""
 
 ROUNDING, LOST = 2.0**-22, 2.0**-25
-"""Error of an element of the halves relative to itself, and the minimum error in units of the scaled matrix."""
+"""Error of an element of a pair relative to itself, and the minimum error in units of the scaled matrix."""
 
 ALIGNED = 8
-"""Elements of float16 that rows of halves are multiples of, as the tensor memory accelerator requires."""
+"""Elements of float16 that rows of pairs are multiples of, as the tensor memory accelerator requires."""
 
 BLOCK = (32, 128)
 """Rows and columns of a matrix that one program splits."""
@@ -47,15 +46,15 @@ LONG = 1024
 
 
 def pitch_of(cols: int) -> int:
-    """Return the row stride of halves, in elements."""
+    """Return the row stride of pairs, in elements."""
     return -(-cols // ALIGNED) * ALIGNED
 
 
 @dataclass(frozen=True)
-class Halves:
+class Pairs:
     """A matrix as the sum of two of float16, its lines (rows of A, columns of B) scaled by powers of two.
 
-    `stack`: the higher and the lower half, (2, rows, cols), rows `pitch_of(cols)` elements apart. `shifts`: the
+    `stack`: the higher and the lower part, (2, rows, cols), rows `pitch_of(cols)` elements apart. `shifts`: the
     exponents of the lines. `largest`: bits of the largest magnitudes of parts of each line, int32 (parts, lines).
     `across`: sums of the scaled magnitudes over the lines of a tile, (tiles, k).
     """
@@ -66,22 +65,19 @@ class Halves:
     across: Tensor
 
 
-def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tensor:
+def pairs_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tensor:
     """Compute out = a b for float32 matrices (m, k) and (k, n) of any strides.
 
-    Accuracy: with E = |A| |B|, the error of a row or column of C by halves is of the order of that of float32,
+    Accuracy: with E = |A| |B|, the error of a row or column of C by pairs is of the order of that of float32,
     relative to the same row or column of E. Rows of A and columns of B may have any scale from 2^-100 to 2^100.
     Where the sizes of entries along k are too far apart for that, the product is computed again with columns of A and
     rows of B scaled by powers of two that balance them. `out` shares no memory with a or b.
 
     Raises:
-        PlanError: an entry is not finite, or the sizes of entries along k are too far apart for two halves even so;
+        PlanError: an entry is not finite, or the sizes of entries along k are too far apart for pairs even so;
             `out` is undefined then.
     """
-    import torch
-
-    # Triton launches on the current device, which may differ from the tensors' device.
-    with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
+    with on_device(a):
         found = _product(a, b, out, tile)
         if a.is_meta:
             return out
@@ -93,10 +89,10 @@ def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
 
 
 def _product(a: Tensor, b: Tensor, out: Tensor, tile: Tile, along: Tensor | None = None) -> Tensor:
-    """Compute `split_product` with shifts along k for B, and their opposites for A; return `_found`."""
-    left = halves_of(a, 0, None if along is None else -along)
-    right = halves_of(b, 1, along)
-    multiply_halves(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
+    """Compute `pairs_product` with shifts along k for B, and their opposites for A; return `_found`."""
+    left = pairs_of(a, 0, None if along is None else -along)
+    right = pairs_of(b, 1, along)
+    multiply_pairs(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
     # The kernels of the check are queued after the product, which runs meanwhile.
     return _found(left, right)
 
@@ -107,75 +103,71 @@ def balance(a: Tensor, b: Tensor) -> Tensor:
     return (of_a - of_b) >> 1
 
 
-def halves_of(x: Tensor, axis: int, along: Tensor | None = None) -> Halves:
-    """Return the halves of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column).
+def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> Pairs:
+    """Return the pairs of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column).
 
     `along`: exponents (int32) of further powers of two along k, for entries that are finite.
     """
     import torch
 
-    from .split_kernel import split_halves
+    from .float16_pairs_kernel import split_pairs
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
     largest = largest_of(x, axis, along)
-    stack = stack_of_halves(x, 1, rows, cols)
+    stack = stack_of_pairs(x, 1, rows, cols)
     grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
     across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
-    starter(split_halves, grid, x)(
+    starter(split_pairs, grid, x)(
         *(x, x if along is None else along, largest, shifts, stack[0], stack[1], across, across),
         *(rows, cols, x.stride(0), x.stride(1), stack.stride(1), largest.shape[0]),
         **{"AXIS": axis, "SHIFTED": along is not None, "LOW": True},
         **{"TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
         num_warps=4,
     )
-    return Halves(stack, shifts, largest, across)
+    return Pairs(stack, shifts, largest, across)
 
 
 def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LONG) -> Tensor:
     """Return the bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines).
 
-    `along`: see `halves_of`. `span`: elements of a part.
+    `along`: see `pairs_of`. `span`: elements of a part.
     """
     import torch
 
-    from .split_kernel import largest_bits
+    from .float16_pairs_kernel import largest_bits
 
     given, shifted = [x if along is None else along], along is not None
     (found,) = by_lines(largest_bits, x, axis, given, [torch.int32], span, SHIFTED=shifted)
     return found
 
 
-def stack_of_halves(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
-    """Allocate a stack (2 count, rows, cols) of halves, with rows as the tensor memory accelerator requires."""
+def stack_of_pairs(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
+    """Allocate a stack (2 count, rows, cols) of pairs, with rows as the tensor memory accelerator requires."""
     import torch
 
     return torch.empty((2 * count, rows, pitch_of(cols)), dtype=torch.float16, device=like.device)[..., :cols]
 
 
-def multiply_halves(
+def multiply_pairs(
     lefts: Tensor, rights: Tensor, out: Tensor, shifts: tuple[Tensor, Tensor] | None, tile: Tile = TILE
 ) -> None:
-    """Compute out (count, m, n), the products of two stacks of halves, on the current device.
+    """Compute out (count, m, n), the products of two stacks of pairs, on the current device.
 
     `shifts`: exponents of the powers of two that divide rows and columns of a single product; None: no division.
     """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    from .split_kernel import split_gemm
+    from .float16_pairs_kernel import pairs_gemm
 
     (count, m, n), k = out.shape, lefts.shape[2]
     described = [
         TensorDescriptor.from_tensor(stack.flatten(0, 1), block)
         for stack, block in ((lefts, [tile.m, tile.k]), (rights, [tile.k, tile.n]))
     ]
-    starter(split_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
-        *(*described, *(shifts or (out, out)), out),
-        *(count, m, k, n, *out.stride()),
-        **{"GROUP": GROUP, "SCALED": shifts is not None, "M": tile.m, "N": tile.n, "K": tile.k},
-        num_warps=tile.warps,
-        num_stages=tile.stages,
-    )
+    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
+    arguments = *described, *(shifts or (out, out)), out, count, m, k, n, *out.stride()
+    launch(pairs_gemm, grid, out, arguments, tile, GROUP=GROUP, SCALED=shifts is not None)
 
 
 def by_lines(
@@ -208,15 +200,15 @@ def by_lines(
     return made
 
 
-def _found(left: Halves, right: Halves) -> Tensor:
+def _found(left: Pairs, right: Pairs) -> Tensor:
     """Return the bits of the largest magnitude (int32), and the number of rows and columns of C that may lose too much.
 
     An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
-    a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher halves, below 2^TOP.
+    a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher parts, below 2^TOP.
     """
     import torch
 
-    from .split_kernel import verdict, weighted_sums
+    from .float16_pairs_kernel import verdict, weighted_sums
 
     float32 = [torch.float32] * 2
     # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.

@@ -1,13 +1,12 @@
-"""Levels of a scheme above products of float16 halves: float32 in, float32 out, as accurate as float32.
+"""Levels of a scheme above products of pairs of float16: float32 in, float32 out, as accurate as float32.
 
 A and B are scaled by powers of two, by row and column of the whole matrices. Combine A and Combine B read float32 once
-and write each sum of blocks as two halves; products are in float32, and the last combination divides by the powers.
+and write each sum of blocks as a pair; products are in float32, and the last combination divides by the powers.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,7 @@ from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
-from .launch import starter
-from .nesting import nests_of
-from .split import (
+from .float16_pairs import (
     ALIGNED,
     LONG,
     LOST,
@@ -31,11 +28,15 @@ from .split import (
     TOP,
     by_lines,
     largest_of,
-    multiply_halves,
+    multiply_pairs,
+    pairs_product,
     raise_for,
-    split_product,
-    stack_of_halves,
+    stack_of_pairs,
 )
+from .launch import on_device, starter
+from .nesting import nests_of
+from .packed_product import PackedArithmetic
+from .stack import missing_accelerator
 from .tiles import Tile
 
 Tensor = Any
@@ -46,8 +47,8 @@ this multiple of that for a matrix of equal entries, the product is computed wit
 """
 
 
-class SplitLevel:
-    """A program whose products are of halves; see `split.split_product` for the accuracy.
+class PairsLevel:
+    """A program whose products are of pairs; see `float16_pairs.pairs_product` for the accuracy.
 
     Raises:
         PlanError: the program has half products, or blocks of an operand are absent.
@@ -59,7 +60,7 @@ class SplitLevel:
         self.grid: tuple[int, int, int] = target.shape
         m, k, n = self.grid
         if any(op.kind.half for op in flat.products) or not target.is_general:
-            raise PlanError(f"halves are multiplied for general products, not for {target}")
+            raise PlanError(f"pairs of float16 are for general products, not for {target}")
         self.rank = flat.rank
         of_a, of_b, of_c = nests_of(program)
         split = Direction.TO_STACK
@@ -77,7 +78,7 @@ class SplitLevel:
         self._weights: dict[Any, tuple[Tensor, Tensor]] = {}
         self._growth = float(rows.sum()) / (k * n), float(cols.sum()) / (k * m)
         largest = max(side.sum(axis=(1, 2)).max() for side in (left, right))
-        # Sums of scaled entries stay below 2^15, so that no half is infinite.
+        # Sums of scaled entries stay below 2^15, so that no part is infinite.
         self._top = min(TOP, 15 - math.ceil(math.log2(largest)))
         self._lost = float(
             LOST
@@ -85,7 +86,7 @@ class SplitLevel:
         )
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
-        """Return the sizes of a block of A, B and C, with rows of halves in whole segments."""
+        """Return the sizes of a block of A, B and C, with rows of pairs in whole segments."""
         bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.grid, strict=True))
         return bm, -(-bk // ALIGNED) * ALIGNED, -(-bn // ALIGNED) * ALIGNED
 
@@ -100,21 +101,18 @@ class SplitLevel:
         `out` shares no memory with a or b.
 
         Raises:
-            PlanError: as `split_product`.
+            PlanError: as `pairs_product`.
         """
-        import torch
-
-        # Triton launches on the current device, which may differ from the tensors' device.
-        with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
+        with on_device(a):
             largest = largest_of(a, 0), largest_of(b, 1)
             shifts = self._shifts(largest[0]), self._shifts(largest[1])
             bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
-            lefts = stack_of_halves(a, self.rank, bm, bk)
-            rights = stack_of_halves(b, self.rank, bk, bn)
+            lefts = stack_of_pairs(a, self.rank, bm, bk)
+            rights = stack_of_pairs(b, self.rank, bk, bn)
             self.left.run(a.unsqueeze(0), lefts.unsqueeze(0), shifts=shifts)
             self.right.run(b.unsqueeze(0), rights.unsqueeze(0), shifts=shifts)
             products = a.new_empty((self.rank, bm, bn))
-            multiply_halves(lefts, rights, products, None, tile)
+            multiply_pairs(lefts, rights, products, None, tile)
             self.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
             # The kernels of the check are queued after the products, which run meanwhile.
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
@@ -122,13 +120,13 @@ class SplitLevel:
             return True
         raise_for(found[0], 0)
         if found[1]:
-            split_product(a, b, out, tile)
+            pairs_product(a, b, out, tile)
         return not found[1]
 
     def _shifts(self, largest: Tensor) -> Tensor:
         import torch
 
-        from .split_kernel import line_shifts
+        from .float16_pairs_kernel import line_shifts
 
         parts, lines = largest.shape
         shifts = torch.empty(lines, dtype=torch.int32, device=largest.device)
@@ -155,7 +153,7 @@ class SplitLevel:
 
         With E = |A| |B| of the scaled matrices, an element of C has an error of the order of ROUNDING times the sum
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
-        with those of E. See `split._found` for the loss by small entries.
+        with those of E. See `float16_pairs._found` for the loss by small entries.
         """
         import torch
 
@@ -167,20 +165,11 @@ class SplitLevel:
         # (m k, k n) times (k n, bk): the weights of the inner indices of each row of blocks of A.
         for_a = of_rows @ right.view(n, k, bk).transpose(0, 1).reshape(k * n, bk)
         for_b = of_cols @ left.view(m, k, bk).reshape(m * k, bk)
-        checked = (
-            self._unlike(a, 0, shifts[0], right.sum(0), for_a.view(m, k * bk), bm, sums[0], self._growth[0]),
-            self._unlike(
-                b,
-                1,
-                shifts[1],
-                left.sum(0),
-                for_b.view(k, n, bk).transpose(0, 1).reshape(n, k * bk),
-                bn,
-                sums[1],
-                self._growth[1],
-            ),
-        )
-        (plain_a, e_a, unlike_a, some_a), (plain_b, e_b, unlike_b, some_b) = checked
+        blocks_a, blocks_b = for_a.view(m, k * bk), for_b.view(k, n, bk).transpose(0, 1).reshape(n, k * bk)
+        plain_a, e_a, mixed_a = self._line_sums(a, 0, shifts[0], right.sum(0), blocks_a, bm)
+        plain_b, e_b, mixed_b = self._line_sums(b, 1, shifts[1], left.sum(0), blocks_b, bn)
+        unlike_a, unlike_b = mixed_a > SPREAD * self._growth[0] * e_a, mixed_b > SPREAD * self._growth[1] * e_b
+        some_a, some_b = (largest.amax(0) > 0 for largest in sums)
         unlike_a |= self._lost * (plain_b.sum() + some_b.sum() * plain_a) > ROUNDING * e_a
         unlike_b |= self._lost * (plain_a.sum() + some_a.sum() * plain_b) > ROUNDING * e_b
         count = ((unlike_a & some_a).sum() + (unlike_b & some_b).sum()) * (some_a.any() & some_b.any())
@@ -191,26 +180,19 @@ class SplitLevel:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
         import torch
 
-        from .split_kernel import block_sums
+        from .float16_pairs_kernel import block_sums
 
         (found,) = by_lines(block_sums, x, axis, [shifts], [torch.float32], span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
-    def _unlike(
-        x: Tensor,
-        axis: int,
-        shifts: Tensor,
-        weights: Tensor,
-        by_blocks: Tensor,
-        block: int,
-        largest: Tensor,
-        growth: float,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return by row of A (axis 0) or column of B: sums of magnitudes, of E, masks of unlike and nonzero ones."""
+    def _line_sums(
+        x: Tensor, axis: int, shifts: Tensor, weights: Tensor, by_blocks: Tensor, block: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
         import torch
 
-        from .split_kernel import level_sums
+        from .float16_pairs_kernel import level_sums
 
         lines, inner = x.shape[axis], x.shape[1 - axis]
         given = [shifts, weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()]
@@ -218,17 +200,28 @@ class SplitLevel:
         plain, exact, mixed = (one.sum(0) for one in sums)
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
-        unlike = shared.repeat(blocks)[:lines] > SPREAD * growth * exact
-        return plain, exact, unlike, largest.amax(0) > 0
+        return plain, exact, shared.repeat(blocks)[:lines]
 
 
-def split_level(program: Program) -> SplitLevel:
+def pairs_level(program: Program) -> PairsLevel:
     """Return the level of a program, cached with its kernels.
 
     Raises:
-        PlanError: as `SplitLevel`.
+        PlanError: as `PairsLevel`.
     """
-    return kept(("split", program.digest), lambda: SplitLevel(program))
+    return kept(("split", program.digest), lambda: PairsLevel(program))
+
+
+def pairs_arithmetic(level: PairsLevel | None = None) -> PackedArithmetic:
+    """Return the arithmetic of pairs, with or without levels of a scheme."""
+
+    def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
+        if level is None:
+            pairs_product(a, b, out)
+        else:
+            level.run(a, b, out)
+
+    return PackedArithmetic(multiply, missing=missing_accelerator)
 
 
 def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:

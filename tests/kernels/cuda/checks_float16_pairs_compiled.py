@@ -4,17 +4,17 @@ import pytest
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_text import BY_ROWS, NUMBERS
-from lcma.kernels.cuda.split import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
-from lcma.kernels.cuda.split_kernel import (
+from lcma.kernels.cuda.float16_pairs import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
+from lcma.kernels.cuda.float16_pairs_kernel import (
     block_sums,
     largest_bits,
     level_sums,
-    split_gemm,
-    split_halves,
+    pairs_gemm,
+    split_pairs,
     verdict,
     weighted_sums,
 )
-from lcma.kernels.cuda.split_level import split_level
+from lcma.kernels.cuda.float16_pairs_level import pairs_level
 from lcma.kernels.dense.given import given
 from lcma.schemes_db.resolve import resolve
 
@@ -26,7 +26,7 @@ def test_the_product_fits_the_registers_and_the_shared_memory(scaled, fitted):
     constants = {"GROUP": GROUP, "SCALED": scaled, "M": TILE.m, "N": TILE.n, "K": TILE.k}
     blocks = {"a": f"tensordesc<fp16[{TILE.m}, {TILE.k}]>", "b": f"tensordesc<fp16[{TILE.k}, {TILE.n}]>"}
     pointers = blocks | {"row_shifts": "*i32", "col_shifts": "*i32", "c": "*fp32"}
-    assert "wgmma" in fitted(split_gemm, pointers, constants, TILE.warps, TILE.stages).asm["ptx"]
+    assert "wgmma" in fitted(pairs_gemm, pointers, constants, TILE.warps, TILE.stages).asm["ptx"]
 
 
 @pytest.mark.parametrize("shifted", [False, True])
@@ -36,7 +36,7 @@ def test_splitting_needs_no_stack(shifted, fitted):
     pointers["sums"] = "*fp32"
     constants = {"AXIS": 0, "SHIFTED": shifted, "LOW": True, "TOP": TOP, "MOST": MOST_SHIFT}
     constants |= {"M": BLOCK[0], "N": BLOCK[1]}
-    fitted(split_halves, pointers, constants, 4)
+    fitted(split_pairs, pointers, constants, 4)
 
 
 @pytest.mark.parametrize("block", [(4, 512), (128, 16)])
@@ -66,7 +66,7 @@ def test_the_verdict_needs_no_stack(fitted):
 
 
 def test_sums_are_split_without_spills(fitted):
-    level = split_level(given([resolve("strassen")[0]] * 2)[0].program)
+    level = pairs_level(given([resolve("strassen")[0]] * 2)[0].program)
     constants = {"ROWS": 1, "COLS": 1024, "VECTOR": 4, "MATRIX": BY_ROWS, "SLABS": BY_ROWS}
     numbers = dict.fromkeys(NUMBERS, "i64")
     for combination, stored in ((level.left, "*fp16"), (level.merge, "*fp32")):

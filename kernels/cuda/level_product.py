@@ -1,0 +1,94 @@
+"""The core of dense products by a level, or by the vendor with padding: batches, pieces, and too little memory."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ...errors import PlanError
+from ..prepared_operand import PreparedOperand
+from ..request import Request
+from .executor import TensorCore, TensorExecutor, check_operands
+from .level import CudaLevel
+from .padded import PaddedProduct
+from .repeated_level import RepeatedLevel
+from .shape import MAX_PIECES, Shape
+
+Tensor = Any
+
+
+class LevelProduct(TensorCore):
+    """Runs a level on all matrices of a request, in `pieces` one after the other."""
+
+    prepares = repeats = True
+
+    def __init__(self, request: Request, level: CudaLevel, pieces: int) -> None:
+        self.request, self._level, self.pieces = request, level, pieces
+        self._shapes = (*request.batch, request.m, request.k), (*request.batch, request.k, request.n)
+
+    def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
+        """See `TensorCore.check`. Equal shapes suffice; all else, for example a broadcast batch, in detail."""
+        alike = not isinstance(b, PreparedOperand) and a.dtype == b.dtype and a.device == b.device
+        if not alike or (a.shape, b.shape) != self._shapes:  # type: ignore[union-attr]
+            check_operands(self.request, a, b)
+
+    def prepare(self, b: Tensor) -> PreparedOperand:
+        """See `TensorCore.prepare`: B with its sums."""
+        made = self._level.prepare(_folded(b))
+        return PreparedOperand(b, made.sums, made.nbytes)
+
+    def fits(self, prepared: Tensor) -> bool:
+        """See `TensorCore.fits`."""
+        request = self.request
+        return tuple(prepared.shape) == self._level.prepared_shape(request.k, request.n, request.itemsize)
+
+    def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:
+        """See `TensorCore.run`. In more than the planned pieces, with a warning, if the device has too little memory.
+
+        Raises:
+            PlanError: the device has too little memory.
+        """
+        import torch
+
+        batch, pieces = self.request.batch, self.pieces
+        left = _folded(a, batch)
+        right = b if isinstance(b, PreparedOperand) else _folded(b, batch)
+        folded = out.unsqueeze(0) if out.dim() == 2 else out if out.dim() == 3 else out.reshape(-1, *out.shape[-2:])
+        while True:
+            try:
+                self._level.run(left, right, folded, pieces)
+                break
+            except torch.OutOfMemoryError:
+                pieces *= 2
+                if pieces > MAX_PIECES:
+                    raise PlanError(
+                        f"{self.request} does not fit in the memory of {a.device}; give max_workspace"
+                    ) from None
+                warnings.warn(f"{a.device} has too little memory: {self.request} runs in {pieces} pieces", stacklevel=3)
+        if folded.data_ptr() != out.data_ptr():  # a batch whose strides do not fold was copied
+            out.copy_(folded.view(out.shape))
+
+    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> RepeatedLevel | None:
+        """See `TensorCore.repetition`: of single matrices in one piece."""
+        if self.request.batch or self.pieces > 1 or isinstance(self._level, PaddedProduct):
+            return None
+        return RepeatedLevel.of(self._level, a, b, out)
+
+
+def level_executor(request: Request, level: CudaLevel, pieces: int) -> TensorExecutor:
+    """Return the executor of a level in so many pieces; its workspace is exact if both operands are batched."""
+    shape = Shape.of(request)
+    workspace = 0 if shape.empty else shape.stack_bytes(level.target, level.slabs, pieces)
+    return TensorExecutor(request, LevelProduct(request, level, pieces), workspace)
+
+
+def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:
+    """Return the tensor as (items, rows, cols); 1 item if all matrices of the batch are the same one."""
+    if x.dim() == 2:
+        return x.unsqueeze(0)
+    if x.dim() == 3 and (batch is None or len(batch) == 1) and (x.shape[0] == 1 or batch in (None, (x.shape[0],))):
+        return x
+    if all(size == 1 for size in x.shape[:-2]):
+        return x.reshape(1, *x.shape[-2:])
+    whole = x if batch is None else x.expand(*batch, *x.shape[-2:])
+    return whole.reshape(-1, *x.shape[-2:])
