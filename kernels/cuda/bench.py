@@ -38,38 +38,7 @@ class CudaBench:
 
         if not blank:
             torch.backends.cuda.matmul.allow_tf32 = request.precision == TF32
-        generator = None if blank else torch.Generator("cuda").manual_seed(seed)
-        device = "meta" if blank else "cuda"
-        dtype = getattr(torch, request.dtype)
-        shapes = (
-            (*request.batch_a, request.m, request.k),
-            (*request.batch_b, request.k, request.n),
-            (*request.batch, request.m, request.n),
-        )
-        found: list[Any] = []
-        for place, shape in enumerate(shapes):
-            if place == 0 and is_factored(factored := request.structures[0]):
-                kind = request.dtype if dtype.is_complex else "float32"
-                parameters = () if blank else factored.draw(np.random.default_rng(seed), kind)
-                filled = [torch.from_numpy(weights).to(device, dtype) for weights in parameters]
-                found.append(filled or [torch.empty(one, device=device, dtype=dtype) for one in factored.factor_shapes])
-                continue
-            columns = request.layouts[place] is Layout.COLUMNS
-            size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
-            wide = request.dtype == INT8 and place == 2
-            if blank or wide:  # randn without data imports a quarter of torch
-                drawn = torch.empty(size, device=device, dtype=torch.int32 if wide else dtype)
-            elif request.dtype != INT8:
-                drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
-            else:
-                most = min(request.max_abs or 0, 127)
-                drawn = torch.randint(-most, most + 1, size, generator=generator, device=device, dtype=dtype)
-            structure = request.structures[place]
-            if isinstance(structure, Triangular) and place < 2 and not blank:
-                (drawn.triu_ if structure.upper != columns else drawn.tril_)()
-            found.append(drawn.mT if columns else drawn)
-        a, b, c = found
-        return a, (a.mT if request.shared else b), c
+        return drawn_operands(request, seed, blank)
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """See `Bench.precompile`: all kernels, by one process per core, into Triton's cache."""
@@ -106,6 +75,44 @@ class CudaBench:
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
         """See `Bench.interleaved`."""
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
+
+
+def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[Any, Tensor, Tensor]:
+    """Return `CudaBench.operands`, without a change of torch's setting of tf32."""
+    import torch
+
+    generator = None if blank else torch.Generator("cuda").manual_seed(seed)
+    device = "meta" if blank else "cuda"
+    dtype = getattr(torch, request.dtype)
+    shapes = (
+        (*request.batch_a, request.m, request.k),
+        (*request.batch_b, request.k, request.n),
+        (*request.batch, request.m, request.n),
+    )
+    found: list[Any] = []
+    for place, shape in enumerate(shapes):
+        if place == 0 and is_factored(factored := request.structures[0]):
+            kind = request.dtype if dtype.is_complex else "float32"
+            parameters = () if blank else factored.draw(np.random.default_rng(seed), kind)
+            filled = [torch.from_numpy(weights).to(device, dtype) for weights in parameters]
+            found.append(filled or [torch.empty(one, device=device, dtype=dtype) for one in factored.factor_shapes])
+            continue
+        columns = request.layouts[place] is Layout.COLUMNS
+        size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
+        wide = request.dtype == INT8 and place == 2
+        if blank or wide:  # randn without data imports a quarter of torch
+            drawn = torch.empty(size, device=device, dtype=torch.int32 if wide else dtype)
+        elif request.dtype != INT8:
+            drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
+        else:
+            most = min(request.max_abs or 0, 127)
+            drawn = torch.randint(-most, most + 1, size, generator=generator, device=device, dtype=dtype)
+        structure = request.structures[place]
+        if isinstance(structure, Triangular) and place < 2 and not blank:
+            (drawn.triu_ if structure.upper != columns else drawn.tril_)()
+        found.append(drawn.mT if columns else drawn)
+    a, b, c = found
+    return a, (a.mT if request.shared else b), c
 
 
 def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
