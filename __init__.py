@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .kernels.causal.products import trmm as trmm
     from .kernels.compression import CompressConfig as CompressConfig
     from .kernels.einsum import einsum as einsum
+    from .kernels.learning import learn as learn
     from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
     from .kernels.torch.acceleration import accelerate_ as accelerate_
     from .kernels.torch.acceleration import restore_ as restore_
@@ -85,6 +86,7 @@ _MODULES = {
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.compression": ("CompressConfig",),
     ".kernels.einsum": ("einsum",),
+    ".kernels.learning": ("learn",),
     ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),

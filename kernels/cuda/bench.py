@@ -14,6 +14,7 @@ from ..planning.strategy import Executor, Plan
 from ..precision import TF32
 from ..request import INT8, Layout, Request
 from ..structure import Triangular, is_factored
+from .captures import beside_captures
 from .clock import interleaved
 from .precompile import compile_ahead
 
@@ -142,14 +143,15 @@ def run_once(executor: Executor, request: Request) -> None:
 
     blank = CudaBench().operands(request, 0, blank=True)
     tensors = [one for operand in blank for one in (operand if isinstance(operand, list) else [operand])]
-    if 4 * sum(one.untyped_storage().nbytes() for one in tensors) > torch.cuda.mem_get_info()[0]:
-        return
-    with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
-        try:
-            a, b, out = (_allocated(operand) for operand in blank)
-            executor.run(a, b, out)
-        except torch.OutOfMemoryError as error:
-            raise MemoryError(str(error)) from None
+    with beside_captures(), torch.no_grad():
+        if 4 * sum(one.untyped_storage().nbytes() for one in tensors) > torch.cuda.mem_get_info()[0]:
+            return
+        with torch.cuda.stream(torch.cuda.Stream()):
+            try:
+                a, b, out = (_allocated(operand) for operand in blank)
+                executor.run(a, b, out)
+            except torch.OutOfMemoryError as error:
+                raise MemoryError(str(error)) from None
 
 
 def _allocated(operand: Any) -> Any:

@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ...errors import PlanError
-from ..learning import paused
+from ..learning import deferred, is_paused
 
 LIBRARY = torch.library.Library("lcma", "FRAGMENT")
 
@@ -60,19 +60,20 @@ def define_bilinear(
         def forward(a: Tensor, b: Tensor, options: Options, keys: Any) -> Any:
             # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
             below = torch._C._AutoDispatchBelowAutograd()
-            with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+            with deferred(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
                 return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             a, b, ctx.options, _ = inputs
+            ctx.learn = not is_paused()
             ctx.save_for_backward(a, b)
             ctx.save_for_forward(a, b)
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             a, b = ctx.saved_tensors
-            with paused():  # a step of training runs the same products in every pass
+            with deferred(ctx.learn):  # a step of training runs the same products in every pass
                 return *gradients(a, b, ctx.options, grad, ctx.needs_input_grad[:2]), None, None
 
         @staticmethod

@@ -14,7 +14,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from ..cuda.dtypes import factored_precision
 from ..factored import UNLIMITED, product_dtype, request_of
-from ..learning import paused
+from ..learning import deferred, is_paused
 from ..plans import decision_for
 from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.kinds import parse_structure
@@ -139,12 +139,13 @@ class _Product(_SingleLevelFunction):
     def forward(keys: Any, options: tuple[Any, ...], x: Tensor, *factors: Tensor) -> Any:
         # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
         below = torch._C._AutoDispatchBelowAutograd()
-        with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+        with deferred(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
             return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, list(factors), *options)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         _, ctx.options, *tensors = inputs
+        ctx.learn = not is_paused()
         ctx.save_for_backward(*tensors)
         ctx.save_for_forward(*tensors)
 
@@ -152,7 +153,7 @@ class _Product(_SingleLevelFunction):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, *factors = ctx.saved_tensors
         text, *options = ctx.options
-        with paused():  # a step of training runs the same products in every pass
+        with deferred(ctx.learn):  # a step of training runs the same products in every pass
             return None, None, *gradients(parse_structure(text), x, factors, options, grad, ctx.needs_input_grad[2:])
 
     @staticmethod

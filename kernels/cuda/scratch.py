@@ -1,0 +1,71 @@
+"""Calls of executors on scratch tensors of a GPU, beside whatever other threads compute, record or capture there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ..planning.strategy import Executor
+from ..planning.trials.trial import BLOCK
+from ..request import Request
+from .bench import drawn_operands
+from .captures import beside_captures
+
+AHEAD = 1_000_000
+"""Cycles that the GPU waits before a batch of calls, about 0.5 ms: then it, not the host, sets the pace, as it does in
+a graph."""
+
+
+def free_bytes(index: int) -> float:
+    """Return the bytes that are free on a GPU."""
+    import torch
+
+    with beside_captures():
+        return float(torch.cuda.mem_get_info(index)[0])
+
+
+def is_idle(index: int) -> bool:
+    """Return whether a GPU has finished what was launched on its default stream."""
+    import torch
+
+    with beside_captures():
+        return torch.cuda.default_stream(index).query()
+
+
+class ScratchCalls:
+    """Runs executors on operands of a request, on a stream of their own, without gradients and autocast.
+
+    float32 is multiplied by torch's current setting of tf32, which is not changed.
+    """
+
+    def __init__(self, request: Request, index: int) -> None:
+        import torch
+
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(beside_captures())
+        self._stack.enter_context(torch.cuda.device(index))
+        self._stream = torch.cuda.Stream()
+        with self._within():
+            self._a, self._b, _ = drawn_operands(request, 0)
+
+    def run(self, executor: Executor) -> None:
+        """Run an executor a few times, and wait for the GPU."""
+        import torch
+
+        with self._within():
+            torch.cuda._sleep(AHEAD)
+            for _ in range(BLOCK):
+                executor.run(self._a, self._b)
+            self._stream.synchronize()
+
+    def close(self) -> None:
+        """Free the operands."""
+        del self._a, self._b
+        self._stack.close()
+
+    @contextlib.contextmanager
+    def _within(self) -> Iterator[None]:
+        import torch
+
+        with torch.no_grad(), torch.autocast("cuda", enabled=False), torch.cuda.stream(self._stream):
+            yield
