@@ -1,8 +1,8 @@
-"""A large combine kernel as a loop over the products of its outer level, around straight-line code of the inner ones.
+"""A large combine kernel as a loop over the products of one of its two levels, around straight-line code of the other.
 
 Triton's compile time grows with the third power of the number of operations: three levels of Strassen as
 straight-line code take it 10 to 20 seconds, as a loop of 7 turns less than one. Every source is still read once
-and every result written once; the sums of the outer level have run-time coefficients.
+and every result written once; the sums of the level of the loop have run-time coefficients.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from .maps import LinearMap
 from .triton_order import Fetch, Keep, Step, Take, steps
 
 MOST_TURNS = 31
-"""Maximum number of products of the outer level: their coefficients of one block are in one integer of 64 bits."""
+"""Maximum number of products of the loop's level: their coefficients of one block are in one integer of 64 bits."""
 
 
 @dataclass(frozen=True)
 class Nest:
-    """A map as two levels. `coefficients[r][o]`, each -1, 0 or 1, is that of outer block o in product r.
+    """A map as two levels, one of which is a loop.
 
-    `inner` is the map of the inner level, whose slabs follow those of the product before. `places[o][i]` is the index
-    in the whole map of block i of the inner level in block o of the outer one: a source (split) or a result (merge).
+    `coefficients[r][o]`, each -1, 0 or 1, is that of block o of the loop's level in its product r. `body` is the map of
+    the other level, `places[o][i]` the index in the whole map of its block i within block o: a source (split) or a
+    result (merge). Slab s of the body in turn t of the loop is slab s * `slab_step` + t * `turn_step` of the whole map.
     """
 
     coefficients: tuple[tuple[int, ...], ...]
-    inner: LinearMap
+    body: LinearMap
     places: tuple[tuple[int, ...], ...]
+    slab_step: int
+    turn_step: int
 
 
 def nest_lines(
@@ -36,7 +39,7 @@ def nest_lines(
     """Return the lines of the kernel of a map after its head.
 
     `split`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `triton_order.steps`. `line_of` gives
-    the line of a step of the whole map, on the matrix, or of the inner map, on the slabs.
+    the line of a step of the whole map, on the matrix, or of the body, on the slabs.
     """
     real = f"tl.{dtype}"
     # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
@@ -52,7 +55,7 @@ def nest_lines(
     def added(total: str, o: int, value: str) -> str:
         return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
 
-    def inner_line(step: Step) -> list[str]:
+    def body_line(step: Step) -> list[str]:
         if split and isinstance(step, Fetch):
             return []
         if split and isinstance(step, Take):
@@ -70,10 +73,9 @@ def nest_lines(
             lines += [line_of(Fetch(source)), line_of(Take(source)), f"s{source} = v{source}"]
     else:
         lines += [f"s{result} = blank" for result in range(len(whole.results))]
-    for step in steps(nest.inner, ahead):
-        body += inner_line(step)
-    slabs = len(nest.inner.results) if split else nest.inner.sources
-    body.append(f"on += {slabs} * slab")
+    for step in steps(nest.body, ahead):
+        body += body_line(step)
+    body.append(f"on += {nest.turn_step} * slab")
     lines += [
         f"for turn in range({len(nest.coefficients)}):",
         *("    " + line.replace("\n", "\n    ") for line in body),

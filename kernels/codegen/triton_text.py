@@ -231,7 +231,7 @@ def _line(work: Combine, step: Step) -> str:
             value = f"times_power({value}, -({_power(work, step.result)}))"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
         if work.halves:
-            low, _ = _place(work, step.result + len(work.map.results), False)
+            low = f"{place} + {len(work.map.results)} * slab"
             rest = f"({value} - {value}.to(tl.float16).to({real})).to(tl.float16)"
             first = f"tl.store({place}, {value}.to(tl.float16){masked}{streamed})"
             return f"{first}\n    tl.store({low}, {rest}{masked}{streamed})"
@@ -245,7 +245,7 @@ def _line(work: Combine, step: Step) -> str:
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
     """Return the pointers of a block or slab, and the mask of the elements inside."""
     if not in_matrix:
-        return f"on + {index} * slab", "inside"
+        return f"on + {index * (work.nest.slab_step if work.nest else 1)} * slab", "inside"
     i, j = work.blocks[index]
     return f"at + ({i} * down + {j} * across)", f"row_in{i} & col_in{j}"
 

@@ -17,17 +17,17 @@ from ....errors import PlanError
 from ...request import Request
 from ..strategy import Executor, Operand, Plan
 from .clock import Clock, Reading
-from .trial import MOST_COUNTED, Trial, admit, choose, fail, issue, observe
+from .trial import MOST_COUNTED, SHORT, Trial, admit, choose, fail, issue, observe
 
 Event = Callable[["Lesson"], None]
 
 MOST_UNREAD = 64
 """Calls whose times are not known yet; further calls are not timed."""
 
-WATCHED, SHORT, SHORT_WATCHED = 20, 1e-3, 100
+WATCHED, SHORT_WATCHED = 20, 100
 """Of the calls of a decided class that are made elsewhere, one in so many is timed here, and stands for them.
 
-Calls of fewer than SHORT seconds are timed more rarely: timing one costs as much as several of them.
+Short calls are timed more rarely: timing one costs as much as several of them.
 """
 
 ASKED = 4

@@ -33,6 +33,12 @@ SPREAD = 2.5
 LEAST_ERROR = 0.003
 """Least relative standard error of a median: few samples may agree by chance."""
 
+SHORT, SHORT_COUNTED = 1e-3, 8
+"""Calls of fewer seconds are compared once no contender is to come, and only after so many counted calls of each side.
+
+What compiles and loads contenders beside such calls takes longer from some of them than the contenders differ.
+"""
+
 ABSURD, ABSURD_SECONDS = 4.0, 0.5
 """A challenger loses with a first call that takes so many times as long, if it lost so many seconds."""
 
@@ -116,6 +122,8 @@ def begun(vendors: int, contenders: int | None = None, open: bool = True) -> Tri
 
 def admit(trial: Trial, contenders: int, complete: bool) -> Trial:
     """Return the trial with more contenders (in total), and, if `complete`, with no others to come."""
+    if trial.open and complete and _is_short(trial.led):
+        trial = replace(trial, led=())  # they were timed beside the loading of contenders
     return _matched(replace(trial, contenders=max(trial.contenders, contenders), open=trial.open and not complete))
 
 
@@ -210,6 +218,8 @@ def _matched(trial: Trial) -> Trial:
     """Return the trial with a challenger, if one is left that has not lost."""
     if trial.challenger is not None:
         return trial
+    if trial.open and _is_short(trial.led):
+        return trial
     beaten = trial.beaten()
     left = [i for i in range(trial.contenders) if i != trial.leader and i not in beaten]
     if left:
@@ -242,9 +252,11 @@ def _challenger_wins(trial: Trial) -> bool | None:
     ratio = compared(trial)
     if ratio is None or trial.challenger is None:
         return None
+    counted = min(len(trial.tried), len(trial.led))
+    if counted < SHORT_COUNTED and (_is_short(trial.led) or _is_short(trial.tried)):
+        return None
     if ratio > HOPELESS or (len(trial.tried) > 1 and ratio > SLOW and min(trial.tried) > max(trial.led)):
         return False
-    counted = min(len(trial.tried), len(trial.led))
     part = _part(trial.vendors, trial.leader, trial.challenger)
     if counted >= MOST_COUNTED:
         return ratio < part
@@ -254,6 +266,11 @@ def _challenger_wins(trial: Trial) -> bool | None:
     if ratio * math.exp(error) < part:
         return True
     return False if ratio * math.exp(-error) > part else None
+
+
+def _is_short(seconds: tuple[float, ...]) -> bool:
+    """Return whether these are calls of fewer than SHORT seconds."""
+    return bool(seconds) and statistics.median(seconds) < SHORT
 
 
 def _part(vendors: int, leader: int, challenger: int) -> float:

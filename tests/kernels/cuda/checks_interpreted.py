@@ -165,13 +165,20 @@ def test_loops_over_the_outer_level_give_the_bits_of_straight_line_code(names, d
         torch.testing.assert_close(*results, rtol=0, atol=0, equal_nan=True)
 
 
-def test_loops_whose_outer_sums_had_shared_parts():
+@pytest.mark.parametrize(("names", "turns"), [(("2x3x3", "laderman"), 15), (("4x4x4", "strassen"), 7)], ids=str)
+def test_loops_over_the_outer_or_the_inner_level_add_in_another_order(names, turns):
+    """The outer sums of the first have shared parts, the second loops over the inner level."""
     torch.manual_seed(5)
-    level = cuda_level(program("2x3x3", "laderman"))
-    for combination, (rows, cols) in ((level.left, (6, 9)), (level.right, (9, 9)), (level.merge, (6, 9))):
+    level = cuda_level(program(*names))
+    m, k, n = level.target.shape
+    for combination, (rows, cols) in ((level.left, (m, k)), (level.right, (k, n)), (level.merge, (m, n))):
         assert combination.nest is not None
+        assert len(combination.nest.coefficients) == turns
         straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
-        matrix, stack = drawn((1, 2 * rows, 3 * cols - 2), torch.float64), drawn((1, 345, 2, 3), torch.float64)
+        matrix, stack = (
+            drawn((1, 2 * rows, 3 * cols - 2), torch.float64),
+            drawn((1, level.flat.rank, 2, 3), torch.float64),
+        )
         results = []
         for one in (combination, straight):
             results.append((matrix.clone(), stack.clone()))

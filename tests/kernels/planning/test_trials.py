@@ -119,6 +119,22 @@ def test_the_faster_of_two_libraries_leads_before_any_scheme_is_there():
     assert machine.run(500).trial.leader == 2
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_short_calls_are_compared_after_the_background_has_ended(seed):
+    """While contenders are loaded, a call of microseconds takes up to five times as long by chance."""
+    chance = random.Random(seed)
+    trial = begun(1)
+    for number in range(3000):
+        if number in (20, 500):
+            trial = admit(trial, 3, complete=number == 500)
+        contender = choose(trial)
+        trial, counted = issue(trial, contender)
+        assert number >= 500 or contender == 0
+        took = (70e-6, 35e-6, 90e-6)[contender] * chance.choice((1.0, 3.0, 5.0) if number < 500 else (1.0, 1.0, 1.5))
+        trial = observe(trial, contender, took, counted)
+        assert number < 600 or trial.leader == 1
+
+
 def test_most_calls_are_those_of_two_duels():
     machine = Machine([10e-3, 9.85e-3, 9.8e-3], noise=0.03, disturbed=1.0)
     while not machine.trial.decided:
