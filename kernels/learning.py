@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
@@ -362,7 +362,7 @@ class Learner:
         """Return whether graphs and gradients have met a class, and would go on with another plan than the winner."""
         from .plans import cached_plan
 
-        met = any(key in self.shadow.queue for key, one in list(self._lessons.items()) if one is lesson)
+        met = any(request == lesson.request for request, _ in cast("list[Key]", self.shadow.queue.known()))
         used = cached_plan(lesson.request) if met else None
         both = used is not None and used.strategy.baseline and lesson.plan.strategy.baseline
         return used is not None and not both and used.candidate != lesson.plan.candidate

@@ -22,7 +22,7 @@ from .planning.trials.shadow_queue import IDLE_SECONDS, ShadowQueue, is_idle, ma
 from .precision import TF32
 from .request import Request
 
-SCRATCH_PART = 0.125
+SCRATCH_PART = 0.25
 """Part of the free memory that scratch operands, the workspace and the result of a product may take."""
 
 DRAWN = 3
@@ -165,37 +165,37 @@ class ShadowCalls:
         while left and time.monotonic() < deadline:
             for key in list(left):
                 lesson = self._sit(key, lambda: time.monotonic() < deadline, precise=True)
-                if lesson is not None and not lesson.is_settled:
-                    continue
-                left.remove(key)
-                if lesson is not None:
+                if isinstance(lesson, str):
+                    on_event(f"{key[0]}: left to what is known: {lesson}")
+                elif lesson.is_settled:
                     found.append(_learned(lesson))
                     on_event(str(found[-1]))
                 else:
-                    on_event(f"{key[0]}: left to what is known: its operands cannot be drawn here, or nothing runs it")
+                    continue
+                left.remove(key)
             time.sleep(PAUSE if left else 0)
         for key in left:
             on_event(f"{key[0]}: not decided in the time; call again with more seconds")
         return found
 
-    def _sit(self, key: Key, go_on: Callable[[], bool], precise: bool = False) -> Lesson | None:
+    def _sit(self, key: Key, go_on: Callable[[], bool], precise: bool = False) -> Lesson | str:
         """Run shadow calls of a class until it is decided, waits for its candidates, or `go_on()` is false.
 
-        With `precise` torch's setting of tf32 is changed meanwhile where the class needs it. Returns the lesson; None
-        if nothing can decide the class.
+        With `precise` torch's setting of tf32 is changed meanwhile where the class needs it. Returns the lesson, or
+        the reason why shadow calls cannot decide the class.
         """
         with self._sitting:
-            lesson = None
             try:
                 executor = self._executor(key[0], key)
-                lesson = None if executor is None else executor.lesson
-                if executor is not None and not executor.lesson.rests:
+                assert executor is not None
+                if not executor.lesson.rests:
                     self._run(executor, key[1], go_on, precise)
-            except (LcmaError, MemoryError, RuntimeError):  # torch's lack of memory is a RuntimeError
-                lesson = None
-            if lesson is None or lesson.is_settled:
+            except (LcmaError, MemoryError, RuntimeError) as error:  # torch's lack of memory is a RuntimeError
+                self.queue.forget(key)
+                return str(error).partition("\n")[0]
+            if executor.lesson.is_settled:
                 self.queue.settle(key)
-            return lesson
+            return executor.lesson
 
     def _run(self, executor: LearningExecutor, index: int, go_on: Callable[[], bool], precise: bool) -> None:
         lesson = executor.lesson
@@ -258,7 +258,7 @@ def _scratch(request: Request, index: int, lesson: Lesson) -> Scratch:
 
         free = scratch.free_bytes(index)
     if needed > SCRATCH_PART * free:
-        raise MemoryError(f"{needed} bytes are more than {SCRATCH_PART} of those that are free")
+        raise MemoryError(f"it needs {needed / 1e9:.3g} GB for a trial, and {free / 1e9:.3g} GB are free")
     return _HostScratch(request) if request.device == "cpu" else scratch.ScratchCalls(request, index)
 
 

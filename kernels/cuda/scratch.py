@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 from ..planning.strategy import Executor
 from ..planning.trials.trial import BLOCK
@@ -17,11 +19,20 @@ a graph."""
 
 
 def free_bytes(index: int) -> float:
-    """Return the bytes that are free on a GPU."""
+    """Return the bytes that are free on a GPU, those that torch keeps for its own use included."""
     import torch
 
     with beside_captures():
-        return float(torch.cuda.mem_get_info(index)[0])
+        kept = torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)
+        return float(torch.cuda.mem_get_info(index)[0] + kept)
+
+
+@cache
+def _stream(index: int) -> Any:
+    """Return the stream of all scratch calls on a GPU: torch keeps freed memory for the stream that had it."""
+    import torch
+
+    return torch.cuda.Stream(index)
 
 
 def is_idle(index: int) -> bool:
@@ -44,7 +55,7 @@ class ScratchCalls:
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(beside_captures())
         self._stack.enter_context(torch.cuda.device(index))
-        self._stream = torch.cuda.Stream()
+        self._stream = _stream(index)
         with self._within():
             self._a, self._b, _ = drawn_operands(request, 0)
 

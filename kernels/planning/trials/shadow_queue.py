@@ -49,13 +49,20 @@ class ShadowQueue:
             return [key for key, met in reversed(self._met.items()) if met is not None and met >= LEAST_MET]
 
     def settle(self, key: Hashable) -> None:
-        """Record that a class is decided, or that nothing can decide it: it does not wait again."""
+        """Record that a class is decided: it does not wait again."""
         with self._lock:
             if key in self._met:
                 self._met[key] = None
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._met
+    def forget(self, key: Hashable) -> None:
+        """Drop a class that could not be decided; it waits again after as many calls."""
+        with self._lock:
+            self._met.pop(key, None)
+
+    def known(self) -> list[Hashable]:
+        """Return all classes, decided ones included."""
+        with self._lock:
+            return list(self._met)
 
 
 def may_start(spent: float, elapsed: float) -> bool:

@@ -35,8 +35,16 @@ def test_a_settled_class_does_not_wait_again():
     queue.settle("never met")
     assert not queue.meet("a", 5)
     assert queue.waiting() == []
-    assert "a" in queue
-    assert "never met" not in queue
+    assert queue.known() == ["a"]
+
+
+def test_a_class_that_could_not_be_decided_waits_again_after_more_calls():
+    queue = ShadowQueue()
+    queue.meet("a", LEAST_MET)
+    queue.forget("a")
+    assert queue.known() == []
+    assert not queue.meet("a")
+    assert queue.meet("a", LEAST_MET)
 
 
 def test_the_classes_are_bounded_and_the_latest_stay():
