@@ -182,10 +182,15 @@ class Learner:
         self._process = CompileProcess()
         self._generation = plan_cache.generation
         self._warned = False
+        self._used: Callable[[Request], Plan | None] = lambda request: None
         self.shadow = ShadowCalls(self.executor, frozen_reason, self._warn)
 
-    def defer(self, key: Key) -> None:
-        """Count a call of a class that used what is known; one that is captured stands for its replays."""
+    def defer(self, key: Key, used: Callable[[Request], Plan | None]) -> None:
+        """Count a call of a class that used what is known; one that is captured stands for its replays.
+
+        `used(request)` returns the plan of such calls.
+        """
+        self._used = used
         self.shadow.meet(key, 1 if _local.deferrals else LEAST_MET)
 
     def learn(self, seconds: float, on_event: Callable[[str], None]) -> list[Learned]:
@@ -360,10 +365,8 @@ class Learner:
 
     def _is_outdated(self, lesson: Lesson) -> bool:
         """Return whether graphs and gradients have met a class, and would go on with another plan than the winner."""
-        from .plans import cached_plan
-
         met = any(request == lesson.request for request, _ in cast("list[Key]", self.shadow.queue.known()))
-        used = cached_plan(lesson.request) if met else None
+        used = self._used(lesson.request) if met else None
         both = used is not None and used.strategy.baseline and lesson.plan.strategy.baseline
         return used is not None and not both and used.candidate != lesson.plan.candidate
 

@@ -155,7 +155,7 @@ def defer(request: Request) -> None:
 
     limited = request.max_error is not None or request.max_workspace is not None
     if mode() is Mode.DEFERS and not limited and _is_learnable(request):
-        learner.defer((class_request(request), _place(request)))
+        learner.defer((class_request(request), _place(request)), _cached_plan)
 
 
 def _is_learnable(request: Request) -> bool:
@@ -226,7 +226,7 @@ def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None
     return request, digests, levels, strategy, where_faster, _place(request)
 
 
-def cached_plan(request: Request) -> Plan | None:
+def _cached_plan(request: Request) -> Plan | None:
     """Return the plan that `auto` would use for a request where nothing is learned, if it is cached."""
     decision: Decision | None = plan_cache.get(_key(class_request(request), AUTO, None, None, False))
     return None if decision is None else decision.plan
