@@ -86,8 +86,8 @@ def calls(tmp_path_factory):
         "check_traced": lambda: ((np.matmul, target), {"sizes": (2, 2, 2), "dtype": "int64", "seed": 1}),
         "compile_products": lambda: (([],), {"scheme": "auto"}),
         "compress_": lambda: ((model(), lcma.CompressConfig("low-rank", steps=1), None), {"batch": 8}),
-        "learn": lambda: ((), {"seconds": 0.0, "on_event": str}),
         "einsum": lambda: (("ij,jk->ik", square, square), {"scheme": "strassen", "levels": 1, "strategy": None}),
+        "learn": lambda: ((), {"seconds": 0.0, "on_event": str}),
         "evaluate": lambda: ((program, square, square), {}),
         "find": lambda: (
             ("2x2x2",),
