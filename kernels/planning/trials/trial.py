@@ -62,7 +62,10 @@ DRIFT, DRIFTED = 1.3, 40
 
 @dataclass(frozen=True)
 class Loss:
-    """A finished duel: the loser, the winner, and the loser's median over the winner's."""
+    """A finished duel: the loser, the winner, and the loser's median over the winner's, at least 1.
+
+    What lost a tie to the vendor is stored as slow as it: by a smaller median it would be chosen where wisdom chooses.
+    """
 
     loser: int
     winner: int
@@ -246,7 +249,8 @@ def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
     """Return the trial after a duel, whose challenger took `ratio` times the leader's time."""
     challenger = trial.challenger
     assert challenger is not None
-    loss = Loss(trial.leader, challenger, 1 / ratio) if won else Loss(challenger, trial.leader, ratio)
+    loser, winner = (trial.leader, challenger) if won else (challenger, trial.leader)
+    loss = Loss(loser, winner, max(1.0, 1 / ratio if won else ratio))
     if won:
         trial = replace(trial, leader=challenger, led=trial.tried, looks=0)
     return _matched(replace(trial, challenger=None, tried=(), outstanding=0, losses=(*trial.losses, loss)))
