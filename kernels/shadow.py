@@ -123,9 +123,10 @@ class ShadowCalls:
                 self._warn(f"deciding products of graphs and gradients failed: {type(error).__name__}: {error}")
 
     def _use_idle_time(self, quiet: _Quiet) -> None:
+        self._filled.clear()  # first: a class that is met now sets it again
         if not (waiting := self.queue.waiting()):
-            self._filled.clear()
             return
+        self._filled.set()
         if self._frozen() or not may_start(self.spent, time.monotonic() - self._began):
             return
 
