@@ -200,7 +200,7 @@ class ShadowCalls:
 
     def _run(self, executor: LearningExecutor, index: int, go_on: Callable[[], bool], precise: bool) -> None:
         lesson = executor.lesson
-        scratch = _scratch(executor.request, index, lesson)
+        scratch = _scratch(executor.request, index, lesson, after=precise)
         try:
             with _setting(executor.request, precise):
                 while not lesson.rests and go_on():
@@ -241,8 +241,8 @@ class _HostScratch:
         self._operands = None
 
 
-def _scratch(request: Request, index: int, lesson: Lesson) -> Scratch:
-    """Return scratch operands of a class.
+def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> Scratch:
+    """Return scratch operands of a class; with `after` a GPU first finishes what the caller has launched.
 
     Raises:
         MemoryError: they take more than their part of the free memory.
@@ -260,7 +260,7 @@ def _scratch(request: Request, index: int, lesson: Lesson) -> Scratch:
         free = scratch.free_bytes(index)
     if needed > SCRATCH_PART * free:
         raise MemoryError(f"it needs {needed / 1e9:.3g} GB for a trial, and {free / 1e9:.3g} GB are free")
-    return _HostScratch(request) if request.device == "cpu" else scratch.ScratchCalls(request, index)
+    return _HostScratch(request) if request.device == "cpu" else scratch.ScratchCalls(request, index, after)
 
 
 def _has_setting(key: Key) -> bool:

@@ -46,18 +46,22 @@ def is_idle(index: int) -> bool:
 class ScratchCalls:
     """Runs executors on operands of a request, on a stream of their own, without gradients and autocast.
 
-    float32 is multiplied by torch's current setting of tf32, which is not changed.
+    float32 is multiplied by torch's current setting of tf32, which is not changed. With `after` the calls wait for what
+    the caller's stream has to do.
     """
 
-    def __init__(self, request: Request, index: int) -> None:
+    def __init__(self, request: Request, index: int, after: bool = False) -> None:
         import torch
 
-        self._stack = contextlib.ExitStack()
-        self._stack.enter_context(beside_captures())
-        self._stack.enter_context(torch.cuda.device(index))
         self._stream = _stream(index)
-        with self._within():
-            self._a, self._b, _ = drawn_operands(request, 0)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(beside_captures())
+            stack.enter_context(torch.cuda.device(index))
+            if after:
+                self._stream.wait_stream(torch.cuda.current_stream())
+            with self._within():
+                self._a, self._b, _ = drawn_operands(request, 0)
+            self._stack = stack.pop_all()
 
     def run(self, executor: Executor) -> None:
         """Run an executor a few times, and wait for the GPU."""
