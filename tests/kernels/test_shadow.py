@@ -321,6 +321,36 @@ def test_an_eager_class_that_is_being_learned_is_decided_too(learner, busy):
     np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-5)
 
 
+def test_a_class_that_a_graph_captures_waits_at_once_and_nothing_is_learned_meanwhile(learner, busy, monkeypatch):
+    a, b = (np.ones(shape, np.float32) for shape in (EAGER[:2], EAGER[1:]))
+    monkeypatch.setattr(learning, "_captures", lambda torch: True)
+    np.testing.assert_array_equal(lcma.matmul(a, b), a @ b)
+    assert [key[0].shape for key in learner.shadow.queue.waiting()] == [EAGER]
+    assert learner.lessons() == []
+    with pytest.raises(PlanError, match="while a CUDA graph is captured; call learn before"):
+        lcma.learn()
+    monkeypatch.setattr(learning, "_captures", lambda torch: False)
+    assert [one.request.shape for one in lcma.learn()] == [EAGER]
+
+
+def test_classes_of_layers_by_factors_are_queued(learner, busy):
+    layer, x = lcma.LowRankLinear(64, 48, 8), torch.randn(40, 64, requires_grad=True)
+    for _ in range(2):
+        layer(x).sum().backward()
+    found = [key[0].structures[0].name for key in learner.shadow.queue.waiting()]
+    assert sorted(found) == ["low-rank 48x64, r 8", "low-rank 64x48, r 8"]  # W x, and the gradient of x
+
+
+def test_products_with_limits_and_exact_ones_are_not_queued(learner, busy):
+    with learning.deferred():
+        for options in ({"max_error": 1.0}, {"max_workspace": 1 << 30}, {"ring": "GF(7)"}):
+            a, b = (
+                np.ones(shape, np.float32 if "ring" not in options else np.int64) for shape in (SIZES[:2], SIZES[1:])
+            )
+            lcma.matmul(a, b, **options)
+    assert learner.shadow.queue.known() == []
+
+
 def test_seconds_are_a_number():
     with pytest.raises(lcma.LcmaError, match="seconds must be"):
         lcma.learn(seconds="long")
