@@ -15,11 +15,9 @@ from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
-from .array_product import SMALL, multiply
+from .array_product import SMALL, multiply, repeated
 from .codegen.certified import SchemeLike
-from .cpu.threads import thread_count
 from .out import check_out
-from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, plan_for, planned
 from .request import Request
 from .ring import ExactRing
@@ -116,8 +114,14 @@ def matmul(
                     return numpy_matmul(a, b)
                 except (TypeError, ValueError):
                     pass  # the operands do not fit: reported below, as for any product
-            elif dtype is b.dtype and _is_numpys(a, b, out):
-                return numpy_matmul(a, b, out)
+            elif dtype is b.dtype and a.ndim == 2 == b.ndim and a.shape[1] == b.shape[0]:
+                if a.size * b.shape[1] < SMALL:
+                    if out is not None:
+                        check_out(out, (a.shape[0], b.shape[1]), dtype)
+                    return numpy_matmul(a, b, out)
+                bounded = max_error is not None or max_workspace is not None
+                if (product := repeated(a, b, out, bounded)) is not None:
+                    return product
     elif scheme is AUTO and (torch := sys.modules.get("torch")) is not None and type(a) is type(b) is torch.Tensor:
         unlimited = max_error is None and max_workspace is None and max_abs is None
         plain = levels is None and strategy is None and precision is None and ring is None and out_dtype is None
@@ -198,20 +202,6 @@ def _check_options(levels: Any, max_error: Any, max_workspace: Any, max_abs: Any
     need(INTEGER | None, levels=levels, max_workspace=max_workspace, max_abs=max_abs)
     need(NUMBER | None, max_error=max_error)
     need(str | None, strategy=strategy)
-
-
-def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
-    """Return whether two float matrices are multiplied by numpy: they are small, or their plan is numpy's product."""
-    (m, k), (rows, n) = (a.shape, b.shape) if a.ndim == 2 == b.ndim else ((0, 0), (1, 0))
-    if k != rows:
-        return False
-    if m * k * n >= SMALL:
-        known = plan_cache.get((m, k, n, a.dtype, thread_count()))
-        if known is None or not known.left_to("numpy"):
-            return False
-    if out is not None:
-        check_out(out, (m, n), a.dtype)
-    return True
 
 
 def finite(*matrices: npt.ArrayLike) -> bool:

@@ -287,7 +287,7 @@ class Learner:
                 self._warn(f"learning of faster products failed: {type(error).__name__}: {error}")
 
     def _next_job(self) -> Callable[[], object] | None:
-        return self._jobs.pop(0) if self._jobs else None
+        return partial(_beside, self._jobs.pop(0)) if self._jobs else None
 
     def _next_supply(self) -> Callable[[], object] | None:
         """Return the supply of the waiting class that has taken most time."""
@@ -330,14 +330,15 @@ class Learner:
         from .families import machine_for, strategies
 
         request = lesson.request
-        machine, known = machine_for(request, measure=False), strategies(request.device)
-        machine = _calibrated(machine, lesson)
+        with _beside_calls:
+            machine, known = machine_for(request, measure=False), strategies(request.device)
+            machine = _calibrated(machine, lesson)
         try:
             for found in self._process.candidates(request, machine):
-                with _beside_calls():
+                with _beside_calls:
                     if (plan := _restored(found, request, machine, known)) is not None:
                         _offer(plan, lesson)
-            with _beside_calls():
+            with _beside_calls:
                 for plan in _registered(request, machine, known):
                     _offer(plan, lesson)
         finally:
@@ -377,18 +378,45 @@ class Learner:
             warnings.warn(text, stacklevel=2)
 
 
-@contextlib.contextmanager
-def _beside_calls() -> Iterator[None]:
-    """Within a with block of the one thread that loads plans, calls of other threads wait little for Python's lock."""
-    usual, collects = sys.getswitchinterval(), gc.isenabled()
-    sys.setswitchinterval(min(usual, SWITCH_SECONDS))
-    gc.disable()
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
-        if collects:
+class _BesideCalls:
+    """Within a with block of a thread of the background, calls of other threads wait little for Python's lock."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._usual, self._collects = sys.getswitchinterval(), True
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._usual, self._collects = sys.getswitchinterval(), gc.isenabled()
+                sys.setswitchinterval(min(self._usual, SWITCH_SECONDS))
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._restore()
+
+    def forget(self) -> None:
+        """Restore in a forked child what threads of its parent had set."""
+        if self._inside:
+            self._restore()
+        self._lock, self._inside = threading.Lock(), 0
+
+    def _restore(self) -> None:
+        sys.setswitchinterval(self._usual)
+        if self._collects:
             gc.enable()
+
+
+_beside_calls = _BesideCalls()
+
+
+def _beside(job: Callable[[], object]) -> None:
+    with _beside_calls:
+        job()
 
 
 def _offer(plan: Plan, lesson: Lesson) -> None:
@@ -483,6 +511,7 @@ atexit.register(learner.end)
 
 
 def _start_anew() -> None:
+    _beside_calls.forget()
     plan_cache.reset()
     learner.reset()
 

@@ -49,6 +49,13 @@ def thread_count() -> int:
     return threads if threads > 1 else 1
 
 
+def blas_limit() -> int:
+    """Return the least number of threads that a BLAS of this process may use now: a cheap look at what changes most."""
+    if _single.limits:
+        return min(_single.limits)
+    return min((limit_of() for limit_of in _limits_of_blas()), default=1)
+
+
 class _Processors:
     """Number of processors that this process may use, read once a second: every plan that is looked up asks for it."""
 

@@ -106,6 +106,12 @@ class NumpyProduct:
 
     request: Request
     workspace: int = 0
+    threads: int = 0
+    """It follows BLAS's own limit."""
+
+    def again(self, a: Operand, b: Operand) -> Operand:
+        """Compute C = A B of operands like those of a run, without its checks."""
+        return np.matmul(a, b)
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
         """Compute C = A B in `out`, or in a new array.
