@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .kernels import prepare as prepare
     from .kernels.compression import CompressConfig as CompressConfig
     from .kernels.einsum import einsum as einsum
+    from .kernels.learning import learn as learn
     from .kernels.masked import masked_matmul as masked_matmul
     from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
     from .kernels.torch.acceleration import accelerate_ as accelerate_
@@ -85,6 +86,7 @@ _MODULES = {
     ".kernels.triangular": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.compression": ("CompressConfig",),
     ".kernels.einsum": ("einsum",),
+    ".kernels.learning": ("learn",),
     ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),

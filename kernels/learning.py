@@ -2,8 +2,9 @@
 
 The calling thread runs products and nothing else. Threads in the background prepare lessons, ask another process, of
 low priority, for the best candidates by prediction, whose code that process compiles into the disk caches, and
-store decisions. Nothing is learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch,
-in an initialised process group, and while a CUDA graph is captured: there what is known is used.
+store decisions. Nothing is learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch
+and in an initialised process group: there what is known is used. It is used in gradients and while a CUDA graph is
+captured, too, but classes that are met there wait for shadow calls (shadow.py).
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import Enum
 from functools import partial
+from typing import Any, cast
 
-from ..errors import LcmaError
+from ..arguments import NUMBER, need
+from ..errors import LcmaError, PlanError
 from .compile_process import CONTENDERS, CompileProcess, Found
 from .planning.cache import plan_cache
 from .planning.machine import Machine
@@ -31,10 +35,12 @@ from .planning.profile import GemmRate
 from .planning.strategy import Plan, registered
 from .planning.trials.clock import Clock, HostClock
 from .planning.trials.lesson import LearningExecutor, Lesson
+from .planning.trials.shadow_queue import LEAST_MET
 from .planning.trials.trial import Trial, begun, decided_by
 from .planning.tune import candidates
 from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 from .request import Request
+from .shadow import Key, Learned, ShadowCalls
 
 MOST_CLASSES, MOST_JOBS = 1024, 256
 """Classes that are remembered, of which the least recently used ones are dropped, and jobs that wait: a new class is
@@ -51,31 +57,69 @@ meanwhile: imports set it off, and it holds that lock for 0.2 to 0.3 s where tor
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
 
-Key = tuple[Request, int]
-"""The class of a request, and the number of threads or the GPU's index."""
+
+class Mode(Enum):
+    """What a call does with a class that is not decided: learn, or use what is known and leave the class to shadow
+    calls, or use what is known."""
+
+    LEARNS = "learns"
+    DEFERS = "defers"
+    FROZEN = "frozen"
 
 
 class _Thread(threading.local):
     pauses = 0
     """The number of `paused` blocks that a thread is in."""
 
+    deferrals = 0
+    """The number of `deferred` blocks that a thread is in."""
+
 
 _local = _Thread()
 
 
-def allowed() -> bool:
-    """Return whether the current thread may learn from its calls now. Every call of a layer asks."""
+def mode() -> Mode:
+    """Return what a call of the current thread does now. Every call of a layer asks."""
     if _local.pauses or os.environ.get(LEARN) == "0":
-        return False
+        return Mode.FROZEN
     torch = sys.modules.get("torch")
-    if torch is None:
-        return True
+    if torch is not None:
+        if _torchs_reason(torch) is not None:
+            return Mode.FROZEN
+        if _captures(torch):
+            return Mode.DEFERS
+    return Mode.DEFERS if _local.deferrals else Mode.LEARNS
+
+
+def allowed() -> bool:
+    """Return whether the current thread may learn from its calls now."""
+    return mode() is Mode.LEARNS
+
+
+def _captures(torch: Any) -> bool:
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+
+def is_paused() -> bool:
+    """Return whether the current thread is in a `paused` block."""
+    return _local.pauses > 0
+
+
+def frozen_reason() -> str | None:
+    """Return the reason why nothing is tried in this process, whatever is called; None if there is none."""
+    if os.environ.get(LEARN) == "0":
+        return f"{LEARN} is 0; unset it"
+    torch = sys.modules.get("torch")
+    return None if torch is None else _torchs_reason(torch)
+
+
+def _torchs_reason(torch: Any) -> str | None:
     if torch.are_deterministic_algorithms_enabled():
-        return False
+        return "torch.use_deterministic_algorithms is on, under which nothing is tried; switch it off"
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return False
-    return not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+        return "a process group is initialised, in which nothing is tried; learn in one process before"
+    return None
 
 
 @contextlib.contextmanager
@@ -86,6 +130,39 @@ def paused() -> Iterator[None]:
         yield
     finally:
         _local.pauses -= 1
+
+
+@contextlib.contextmanager
+def deferred(learn: bool = True) -> Iterator[None]:
+    """Within a with block, products of this thread use what is known, and classes that are not decided are queued.
+
+    Without `learn` it is as `paused`.
+    """
+    if not learn:
+        with paused():
+            yield
+        return
+    _local.deferrals += 1
+    try:
+        yield
+    finally:
+        _local.deferrals -= 1
+
+
+def learn(seconds: float = 60.0, on_event: Callable[[str], None] = lambda line: None) -> list[Learned]:
+    """Decide now, by products of scratch operands, all classes of products that this process has met; return them.
+
+    `on_event` is called with one line a class. Classes that are not decided within so many seconds stay as they are.
+    For example after one step of training or one call of a model, before `torch.compile(mode="reduce-overhead")` or a
+    CUDA graph captures it.
+
+    Raises:
+        PlanError: learning is switched off (LCMA_LEARN=0), torch's algorithms are deterministic, or a process group is
+            initialised.
+    """
+    need(NUMBER, least=0, seconds=seconds)
+    need(Callable, on_event=on_event)
+    return learner.learn(float(seconds), on_event)
 
 
 class Learner:
@@ -105,6 +182,28 @@ class Learner:
         self._process = CompileProcess()
         self._generation = plan_cache.generation
         self._warned = False
+        self._used: Callable[[Request], Plan | None] = lambda request: None
+        self.shadow = ShadowCalls(self.executor, frozen_reason, self._warn)
+
+    def defer(self, key: Key, used: Callable[[Request], Plan | None]) -> None:
+        """Count a call of a class that used what is known; one that is captured stands for its replays.
+
+        `used(request)` returns the plan of such calls.
+        """
+        self._used = used
+        self.shadow.meet(key, 1 if _local.deferrals else LEAST_MET)
+
+    def learn(self, seconds: float, on_event: Callable[[str], None]) -> list[Learned]:
+        """See `learn`, for this learner.
+
+        Raises:
+            PlanError: nothing may be tried now.
+        """
+        if (torch := sys.modules.get("torch")) is not None and _captures(torch):
+            raise PlanError("nothing can be learned while a CUDA graph is captured; call learn before")
+        with self._condition:
+            keys = [key for key, lesson in self._lessons.items() if lesson is None or not lesson.is_settled]
+        return self.shadow.decide(keys, seconds, on_event)
 
     def executor(self, request: Request, key: Key, wait: bool = True) -> LearningExecutor | None:
         """Return the executor of a request whose class has this key.
@@ -140,6 +239,7 @@ class Learner:
 
     def end(self) -> None:
         """Store what was decided, and wait for the threads: an interpreter that ends kills them within libraries."""
+        self.shadow.end()
         with self._condition:
             self._idle = True
             decided = [job for job in self._jobs if getattr(job, "func", None) == self._keep]
@@ -260,9 +360,16 @@ class Learner:
             return  # records have no limits: what was found within them is this process's alone
         record = WisdomRecord(class_of(request), sizes_of(request), today, entries)
         try:
-            keep_record(lesson.plan.machine.profile.id, record, drop_plans=False)
+            keep_record(lesson.plan.machine.profile.id, record, drop_plans=self._is_outdated(lesson))
         except OSError as error:
             self._warn(f"what was learned can't be stored: {error}; set LCMA_HOME to a folder of your own")
+
+    def _is_outdated(self, lesson: Lesson) -> bool:
+        """Return whether graphs and gradients have met a class, and would go on with another plan than the winner."""
+        met = any(request == lesson.request for request, _ in cast("list[Key]", self.shadow.queue.known()))
+        used = self._used(lesson.request) if met else None
+        both = used is not None and used.strategy.baseline and lesson.plan.strategy.baseline
+        return used is not None and not both and used.candidate != lesson.plan.candidate
 
     def _warn(self, text: str) -> None:
         """Say one thing once a process: products are right without learning."""

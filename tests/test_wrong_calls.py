@@ -87,6 +87,7 @@ def calls(tmp_path_factory):
         "compile_products": lambda: (([],), {"scheme": "auto"}),
         "compress_": lambda: ((model(), lcma.CompressConfig("low-rank", steps=1), None), {"batch": 8}),
         "einsum": lambda: (("ij,jk->ik", square, square), {"scheme": "strassen", "levels": 1, "strategy": None}),
+        "learn": lambda: ((), {"seconds": 0.0, "on_event": str}),
         "evaluate": lambda: ((program, square, square), {}),
         "find": lambda: (
             ("2x2x2",),

@@ -14,6 +14,7 @@ from ..planning.strategy import Executor, Plan
 from ..precision import TF32
 from ..request import INT8, Layout, Request
 from ..structure import Triangular, is_factored
+from .captures import beside_captures
 from .clock import interleaved
 from .precompile import compile_ahead
 
@@ -38,38 +39,7 @@ class CudaBench:
 
         if not blank:
             torch.backends.cuda.matmul.allow_tf32 = request.precision == TF32
-        generator = None if blank else torch.Generator("cuda").manual_seed(seed)
-        device = "meta" if blank else "cuda"
-        dtype = getattr(torch, request.dtype)
-        shapes = (
-            (*request.batch_a, request.m, request.k),
-            (*request.batch_b, request.k, request.n),
-            (*request.batch, request.m, request.n),
-        )
-        found: list[Any] = []
-        for place, shape in enumerate(shapes):
-            if place == 0 and is_factored(factored := request.structures[0]):
-                kind = request.dtype if dtype.is_complex else "float32"
-                parameters = () if blank else factored.draw(np.random.default_rng(seed), kind)
-                filled = [torch.from_numpy(weights).to(device, dtype) for weights in parameters]
-                found.append(filled or [torch.empty(one, device=device, dtype=dtype) for one in factored.factor_shapes])
-                continue
-            columns = request.layouts[place] is Layout.COLUMNS
-            size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
-            wide = request.dtype == INT8 and place == 2
-            if blank or wide:  # randn without data imports a quarter of torch
-                drawn = torch.empty(size, device=device, dtype=torch.int32 if wide else dtype)
-            elif request.dtype != INT8:
-                drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
-            else:
-                most = min(request.max_abs or 0, 127)
-                drawn = torch.randint(-most, most + 1, size, generator=generator, device=device, dtype=dtype)
-            structure = request.structures[place]
-            if isinstance(structure, Triangular) and place < 2 and not blank:
-                (drawn.triu_ if structure.upper != columns else drawn.tril_)()
-            found.append(drawn.mT if columns else drawn)
-        a, b, c = found
-        return a, (a.mT if request.shared else b), c
+        return drawn_operands(request, seed, blank)
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """See `Bench.precompile`: all kernels, by one process per core, into Triton's cache."""
@@ -108,6 +78,44 @@ class CudaBench:
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
 
 
+def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[Any, Tensor, Tensor]:
+    """Return `CudaBench.operands`, without a change of torch's setting of tf32."""
+    import torch
+
+    generator = None if blank else torch.Generator("cuda").manual_seed(seed)
+    device = "meta" if blank else "cuda"
+    dtype = getattr(torch, request.dtype)
+    shapes = (
+        (*request.batch_a, request.m, request.k),
+        (*request.batch_b, request.k, request.n),
+        (*request.batch, request.m, request.n),
+    )
+    found: list[Any] = []
+    for place, shape in enumerate(shapes):
+        if place == 0 and is_factored(factored := request.structures[0]):
+            kind = request.dtype if dtype.is_complex else "float32"
+            parameters = () if blank else factored.draw(np.random.default_rng(seed), kind)
+            filled = [torch.from_numpy(weights).to(device, dtype) for weights in parameters]
+            found.append(filled or [torch.empty(one, device=device, dtype=dtype) for one in factored.factor_shapes])
+            continue
+        columns = request.layouts[place] is Layout.COLUMNS
+        size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
+        wide = request.dtype == INT8 and place == 2
+        if blank or wide:  # randn without data imports a quarter of torch
+            drawn = torch.empty(size, device=device, dtype=torch.int32 if wide else dtype)
+        elif request.dtype != INT8:
+            drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
+        else:
+            most = min(request.max_abs or 0, 127)
+            drawn = torch.randint(-most, most + 1, size, generator=generator, device=device, dtype=dtype)
+        structure = request.structures[place]
+        if isinstance(structure, Triangular) and place < 2 and not blank:
+            (drawn.triu_ if structure.upper != columns else drawn.tril_)()
+        found.append(drawn.mT if columns else drawn)
+    a, b, c = found
+    return a, (a.mT if request.shared else b), c
+
+
 def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
     """Run an executor on tensors without data, except the vendor's products, for which torch would import sympy."""
     import torch
@@ -135,14 +143,15 @@ def run_once(executor: Executor, request: Request) -> None:
 
     blank = CudaBench().operands(request, 0, blank=True)
     tensors = [one for operand in blank for one in (operand if isinstance(operand, list) else [operand])]
-    if 4 * sum(one.untyped_storage().nbytes() for one in tensors) > torch.cuda.mem_get_info()[0]:
-        return
-    with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
-        try:
-            a, b, out = (_allocated(operand) for operand in blank)
-            executor.run(a, b, out)
-        except torch.OutOfMemoryError as error:
-            raise MemoryError(str(error)) from None
+    with beside_captures(), torch.no_grad():
+        if 4 * sum(one.untyped_storage().nbytes() for one in tensors) > torch.cuda.mem_get_info()[0]:
+            return
+        with torch.cuda.stream(torch.cuda.Stream()):
+            try:
+                a, b, out = (_allocated(operand) for operand in blank)
+                executor.run(a, b, out)
+            except torch.OutOfMemoryError as error:
+                raise MemoryError(str(error)) from None
 
 
 def _allocated(operand: Any) -> Any:

@@ -194,8 +194,8 @@ class CudaCostModel:
         wanted = np.stack([np.log(np.maximum(x, 1)) for x in (m, k, n, together)], axis=-1)
         apart = wanted[..., None, :] - places
         weights = ((apart * apart).sum(axis=-1) + ALIKE) ** -1.5
-        speed = np.exp(weights @ speeds / weights.sum(axis=-1)) * self._part(dtype, m, k, n, together, mode)
-        seconds = 2 * m * k * n * together / speed + self._beside(dtype, m, k, n, together)
+        speed = np.exp(weights @ speeds / weights.sum(axis=-1)) * self.part(dtype, m, k, n, together, mode)
+        seconds = 2 * m * k * n * together / speed + self.beside(dtype, m, k, n, together)
         seconds = np.maximum(seconds, self._moving(dtype, m, k, n, together))
         calls = np.ones(count.shape) if mode in ALL_AT_ONCE else count
         seconds = calls * seconds
@@ -237,11 +237,12 @@ class CudaCostModel:
         each = itemsize(dtype) / (self.profile.bandwidth or math.inf)
         return count * (m * k + k * n + m * n) * each
 
-    def _beside(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
+    def beside(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
         """Return the seconds in which nothing is multiplied."""
         return tile_latency(m, n, count, self.units) + EXPOSED * self._moving(dtype, m, k, n, count)
 
-    def _part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
+    def part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
+        """Return the part of the rate of full waves of tiles and whole transactions that products reach."""
         part = wave_efficiency(dtype, m, k, n, count, self.units)
         if dtype in UNALIGNED:
             common = row_multiple(dtype, k, n)
@@ -256,6 +257,6 @@ class CudaCostModel:
         rate = np.array([row.rate for row, _ in rows])
         work = 2 * m * k * n * count
         seconds = work / rate
-        seconds = seconds - np.minimum(self._beside(dtype, m, k, n, count), seconds / 2)
+        seconds = seconds - np.minimum(self.beside(dtype, m, k, n, count), seconds / 2)
         places = np.log(np.stack([m, k, n, count], axis=-1))
-        return places, np.log(work / seconds / self._part(dtype, m, k, n, count, mode))
+        return places, np.log(work / seconds / self.part(dtype, m, k, n, count, mode))

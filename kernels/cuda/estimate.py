@@ -1,13 +1,13 @@
-"""The profile of a GPU that was never measured: a shipped one of the nearest GPU, scaled by what the device reports."""
+"""Profiles of GPUs that were not measured, or not completely: the shipped NVIDIA H200's, scaled by what is known."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from ..planning.profile import ESTIMATED, Profile
+from ..planning.profile import ESTIMATED, GemmRate, Profile
 from ..planning.profiles import published
-from .cost_model import MULTIPROCESSORS
+from .cost_model import MULTIPROCESSORS, CudaCostModel
 from .h200 import h200
 
 HERTZ, BYTES = 1.98e9, 4.8e12
@@ -41,3 +41,52 @@ def device_profile(name: str, properties: Any) -> Profile:
         source=ESTIMATED,
         notes=f"estimated from the rates of {base.hardware}; lcma doctor --profile --device cuda measures",
     )
+
+
+def completed(profile: Profile) -> Profile:
+    """Return a published profile that has but one rate a dtype with the rates of all sizes and of stacks.
+
+    Those of the NVIDIA H200 are scaled: the best rate of full waves of tiles becomes the published one, waves are those
+    of the multiprocessors, and sums and the memory traffic beside products go by the bandwidth. What a product takes
+    longer on the H200 than its waves is latency, which is the same elsewhere. Other profiles are returned as they are.
+    """
+    base = h200()
+    known = {row.dtype: row.rate for row in profile.gemm}
+    if len(known) < len(profile.gemm) or MULTIPROCESSORS not in dict(profile.versions):
+        return profile
+    source, target = CudaCostModel(base), CudaCostModel(profile)
+    rows = [row for row in base.gemm if row.dtype in known]
+    best = {dtype: max(_rate_of_waves(row, source) for row in rows if row.dtype == dtype) for dtype in known}
+    scaled = tuple(replace(row, rate=_scaled(row, source, target, best[row.dtype], known[row.dtype])) for row in rows)
+    wider = (profile.bandwidth or 0.0) / (base.bandwidth or 1.0)
+    notes = f"{profile.notes} Sizes and stacks: scaled from the rates of {base.hardware}."
+    sums = (base.combine_rate or 0.0) * wider
+    return replace(profile, gemm=scaled, combine_rate=sums, call_overhead=base.call_overhead, notes=notes)
+
+
+def _rate_of_waves(row: GemmRate, model: CudaCostModel) -> float:
+    """Return the flops per second of full waves of tiles that a measured product implies."""
+    kind, sizes, work = _work(row)
+    return work / _busy(row, model) / float(model.part(row.dtype, *sizes, kind))
+
+
+def _scaled(row: GemmRate, source: CudaCostModel, target: CudaCostModel, best: float, rate: float) -> float:
+    """Return the rate of a measured product on a GPU whose full waves reach `rate` where they reach `best` here."""
+    kind, sizes, work = _work(row)
+    latency = _busy(row, source) - work / (best * float(source.part(row.dtype, *sizes, kind)))
+    busy = work / (rate * float(target.part(row.dtype, *sizes, kind)))
+    return work / (busy + latency + float(target.beside(row.dtype, *sizes)))
+
+
+def _busy(row: GemmRate, model: CudaCostModel) -> float:
+    """Return the seconds in which a measured product multiplies."""
+    _, sizes, work = _work(row)
+    seconds = work / row.rate
+    return seconds - min(float(model.beside(row.dtype, *sizes)), seconds / 2)
+
+
+def _work(row: GemmRate) -> tuple[str, tuple[int, int, int, int], float]:
+    """Return the kind of a row's mode, m, k, n and the number of products, and the flops of all."""
+    kind, _, number = row.mode.partition(" ")
+    count = int(number or 1)
+    return kind, (row.m, row.k, row.n, count), 2.0 * row.m * row.k * row.n * count

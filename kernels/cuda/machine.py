@@ -77,7 +77,7 @@ def _unmeasured(index: int) -> Profile:
 
 
 def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Machine:
-    """Return GPU number `index` as a planning target; a `profile` replaces its own.
+    """Return GPU number `index` as a planning target; a `profile` replaces its own, a published one completed.
 
     If no GPU is present, plans are based on the shipped profile of an NVIDIA H200. A GPU that was never measured has
     an estimated profile, by which the vendor's product is chosen until calls have shown a faster one.
@@ -90,6 +90,8 @@ def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Ma
             import torch
 
             profile = device_profile(torch.cuda.current_device() if index is None else index)
+    else:
+        profile = estimate.completed(profile)
     return Machine("cuda", profile, CudaCostModel(profile), index=index or 0, wisdom=stored_wisdom(profile.id))
 
 

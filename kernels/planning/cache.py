@@ -31,6 +31,8 @@ class PlanCache:
         self._stamps: list[Callable[[], object]] = []
         self._seen: list[object] = []
         self._checked = 0.0
+        self.used = 0.0
+        """The time.monotonic() of the latest lookup."""
         self.generation = 0
         """Counts how often all entries were dropped."""
 
@@ -51,7 +53,7 @@ class PlanCache:
 
     def get(self, key: Hashable) -> Any:
         """Return the entry of a key, or None."""
-        now = time.monotonic()
+        self.used = now = time.monotonic()
         if now - self._checked > CHECK_SECONDS:
             self._check(now)
         found = self._entries.get(key)  # atomic: no lock

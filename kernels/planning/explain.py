@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..request import Request
+from ...errors import PlanError
+from ..request import PLAIN, Layout, Request
+from ..structure import is_factored
 from .cost_model import seconds_or_none
 from .limits import Margin, applying_margins
-from .planner import Decision, Strategies, plan_candidate
+from .planner import Decision, Strategies, plan_candidate, vendor_plans
 from .profile import Profile
 from .strategy import Candidate, Plan, Stage
 
@@ -29,13 +31,36 @@ class Considered:
 
 
 @dataclass(frozen=True)
+class DenseWeight:
+    """The library's product by the matrix that the factors make up, in place of the plan: seconds of both.
+
+    `basis`: both are "measured" or both "predicted", so that they can be compared.
+    """
+
+    seconds: float
+    factors_seconds: float
+    basis: str
+
+    @property
+    def ratio(self) -> float:
+        """Seconds of the dense product over those of the factors; below 1 the factors are slower."""
+        return self.seconds / self.factors_seconds if self.factors_seconds else 1.0
+
+    def __str__(self) -> str:
+        what = f"{1e3 * self.seconds:.4g} ms by the library ({self.basis})"
+        if self.ratio < 1:
+            return f"{what}: the factors are slower, {1 / self.ratio:.3f} times its time"
+        return f"{what}: the factors are {self.ratio:.3f} times as fast"
+
+
+@dataclass(frozen=True)
 class Explanation:
     """The reason why a plan was chosen, with its times and the alternatives.
 
     Seconds are predicted, or, if `measured`, those that wisdom stores for the request's class; None if
     neither is known. `ratio` is the baseline's seconds over the plan's. `stages` are those of the baseline,
     then of the plan if it is another one; their seconds are always predictions. `margins` are those that the
-    plan had to stay below.
+    plan had to stay below. `dense_weight` compares a product by factors with that by a dense weight, if both are known.
     """
 
     request: Request
@@ -51,6 +76,7 @@ class Explanation:
     margins: tuple[Margin, ...]
     considered: tuple[Considered, ...]
     refused: tuple[tuple[str, str], ...]
+    dense_weight: DenseWeight | None = None
 
     @property
     def basis(self) -> str:
@@ -78,6 +104,14 @@ class Explanation:
             "baseline": str(self.baseline.candidate),
             "baseline_seconds": self.baseline_seconds,
             "ratio": self.ratio,
+            "dense_weight": None
+            if self.dense_weight is None
+            else {
+                "seconds": self.dense_weight.seconds,
+                "factors_seconds": self.dense_weight.factors_seconds,
+                "ratio": self.dense_weight.ratio,
+                "basis": self.dense_weight.basis,
+            },
             "workspace": self.plan.workspace,
             "margins": [{"part": one.part, "where": one.text, "measured": one.measured} for one in self.margins],
             "considered": [
@@ -133,7 +167,30 @@ def explanation(decision: Decision, strategies: Strategies, listed: int = LISTED
         tuple(margins),
         tuple(_considered(decision, strategies, base, listed)),
         decision.refused,
+        _dense_weight(decision, strategies),
     )
+
+
+def _dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | None:
+    """Return the comparison with a dense weight; None for other products, or where either time is unknown."""
+    request, wisdom = decision.request, decision.machine.wisdom
+    if not is_factored(request.structures[0]):
+        return None
+    layouts = Layout.ROWS, *request.layouts[1:]
+    dense = replace(request, structures=PLAIN, layouts=layouts, static=None, max_workspace=None, max_extra_bytes=0)
+    try:
+        plans = vendor_plans(dense, decision.machine, strategies)
+    except PlanError:
+        return None
+    known = None if wisdom is None else wisdom.near(dense)
+    if decision.measured and decision.seconds is not None and known is not None and known.exact:
+        entries = [entry for plan in plans if (entry := known.entry_of(plan.candidate.key)) is not None]
+        if entries:
+            return DenseWeight(min(entry.seconds for entry in entries), decision.seconds, "measured")
+    predicted = [plan.seconds for plan in plans if plan.seconds is not None]
+    if not predicted or decision.plan.seconds is None:
+        return None
+    return DenseWeight(min(predicted), decision.plan.seconds, "predicted")
 
 
 def _considered(decision: Decision, strategies: Strategies, base: float | None, listed: int) -> Iterator[Considered]:

@@ -140,12 +140,28 @@ def learns(request: Request) -> bool:
 
     Not from exact products and prepared operands: predictions choose these.
     """
-    exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
-    if exact or empty or request.static == "B":
+    if not _is_learnable(request):
         return False
     from ..learning import allowed
 
     return allowed()
+
+
+def defer(request: Request) -> None:
+    """Queue the class of a request for shadow calls, if it is met where calls are deferred.
+
+    Records have no limits: of a product with limits nothing could be stored.
+    """
+    from ..learning import Mode, learner, mode
+
+    limited = request.max_error is not None or request.max_workspace is not None
+    if mode() is Mode.DEFERS and not limited and _is_learnable(request):
+        learner.defer((class_request(request), _place(request)), _cached_plan)
+
+
+def _is_learnable(request: Request) -> bool:
+    exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
+    return not (exact or empty or request.static == "B")
 
 
 def learning_executor(request: Request, wait: bool = True) -> LearningExecutor | None:
@@ -156,13 +172,13 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
     Raises:
         PlanError: nothing can run the request.
     """
-    threads = thread_count() if request.device == "cpu" else _device_index()
-    key = ("learning", request, threads)
+    place = _place(request)
+    key = ("learning", request, place)
     executor: LearningExecutor | None = plan_cache.get(key)
     if executor is None:
         from ..learning import learner
 
-        executor = learner.executor(request, (class_request(request), threads), wait)
+        executor = learner.executor(request, (class_request(request), place), wait)
         if executor is not None:
             plan_cache.put(key, executor)
     return executor
@@ -183,6 +199,8 @@ def plan_and_executor(
     if free and learns(request):
         learning = cast("LearningExecutor", learning_executor(request))
         return learning.lesson.plan, learning
+    if free:
+        defer(request)
     key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
     pair = plan_cache.get(key)
     if pair is None:
@@ -199,8 +217,18 @@ def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None
         digests: Any = scheme  # for a triangular product also SCHEME/DENSE, which is no scheme
     else:
         digests = _by_level(scheme, lambda one: certified(one, request.ring).digest)
-    threads = thread_count() if request.device == "cpu" else _device_index()
-    return request, digests, levels, strategy, where_faster, threads
+    return request, digests, levels, strategy, where_faster, _place(request)
+
+
+def _cached_plan(request: Request) -> Plan | None:
+    """Return the plan that `auto` would use for a request where nothing is learned, if it is cached."""
+    decision: Decision | None = plan_cache.get(_key(class_request(request), AUTO, None, None, False))
+    return None if decision is None else decision.plan
+
+
+def _place(request: Request) -> int:
+    """Return the number of threads, or the index of the current GPU."""
+    return thread_count() if request.device == "cpu" else _device_index()
 
 
 def _device_index() -> int:

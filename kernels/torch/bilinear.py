@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ...errors import PlanError
-from ..learning import paused
+from ..learning import deferred, is_paused
 
 LIBRARY = torch.library.Library("lcma", "FRAGMENT")
 
@@ -103,18 +103,19 @@ def define_multilinear(
         def forward(keys: Any, options: Options, *tensors: Tensor) -> Any:
             # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
             below = torch._C._AutoDispatchBelowAutograd()
-            with paused(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+            with deferred(), below, torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
                 return op.redispatch(keys & torch._C._after_autograd_keyset, *arguments(tensors), *options)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             _, ctx.options, *tensors = inputs
+            ctx.learn = not is_paused()
             ctx.save_for_backward(*tensors)
             ctx.save_for_forward(*tensors)
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-            with paused():  # a step of training runs the same products in every pass
+            with deferred(ctx.learn):  # a step of training runs the same products in every pass
                 return None, None, *gradients(ctx.saved_tensors, ctx.options, grad, ctx.needs_input_grad[2:])
 
         @staticmethod

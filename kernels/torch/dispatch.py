@@ -10,11 +10,11 @@ from ..cuda.dtypes import allows_tf32, dense_precision
 from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
 from ..cuda.vendor import VendorExecutor
-from ..learning import allowed
+from ..learning import Mode, allowed, mode
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..planning.trials.lesson import LearningExecutor
-from ..plans.decisions import AUTO, learning_executor, learns, plan_for
+from ..plans.decisions import AUTO, defer, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import ProductRecipe, named
@@ -55,8 +55,9 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
     if recipe == _AUTO and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
         return VendorExecutor()
     precision, index = dense_precision(a, recipe.precision), index_of(a.device)
-    if recipe.is_free and packed is None and allowed() and (found := _learning(recipe, a, b, precision)) is not None:
-        return found
+    now = mode() if recipe.is_free and packed is None else Mode.FROZEN
+    if now is Mode.LEARNS and (learning := _learning(recipe, a, b, precision)) is not None:
+        return learning
     key = (
         recipe,
         a.shape,
@@ -78,8 +79,10 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
             from ..cuda.foreground import compile_now  # the code of schemes is slow to import
 
             compile_now(plan)
-        found = plan_cache.put(key, plan.build())
-    executor: Executor = found
+        found = plan_cache.put(key, (plan.build(), request))
+    executor, request = cast("tuple[Executor, Request]", found)
+    if now is Mode.DEFERS and recipe.max_error is None and recipe.max_workspace is None:
+        defer(request)
     return executor
 
 

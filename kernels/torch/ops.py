@@ -16,6 +16,7 @@ from torch import Tensor
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
+from ..learning import deferred
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
 from ..plans.decisions import learning_executor, learns, plan_and_executor
@@ -265,6 +266,13 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
         return False
     if is_sharded(a) or is_sharded(b):
         return False  # the operator has rules for them
+    if is_differentiated(a, b):
+        with deferred():
+            return _is_the_vendors(a, b)
+    return _is_the_vendors(a, b)
+
+
+def _is_the_vendors(a: Tensor, b: Tensor) -> bool:
     if a.device.type == "cpu":
         return a.dtype in (torch.float32, torch.float64) and b.dim() == 2 and _is_processors(a, b)
     if a.device.type != "cuda":

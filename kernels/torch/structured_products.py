@@ -22,7 +22,7 @@ from ..factored import extra_bytes_for, factored_request
 from ..learning import allowed
 from ..planning.cache import plan_cache
 from ..planning.trials.lesson import LearningExecutor
-from ..plans.decisions import executor_for
+from ..plans.decisions import defer, executor_for
 from ..precision import Arithmetic
 from ..request import Layout, Request, layout_of
 from ..structured.block_low_rank import BlockLowRank
@@ -79,11 +79,11 @@ def _checked(x: Tensor, factors: Sequence[Tensor], structure: FactorChain) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Repeat:
-    """An executor that has run a product with all checks, the factors' shapes, and the arithmetic of its request."""
+    """An executor that has run a product with all checks, the factors' shapes, and the request."""
 
     executor: Any
     shapes: tuple[tuple[int, ...], ...]
-    arithmetic: str
+    request: Request
 
     def now(self) -> Any:
         """Return the executor of the next call; None if it would learn where nothing may be learned."""
@@ -120,13 +120,16 @@ def _on_gpu(
     executor = None if known is None else known.now()
     if executor is None and not allowed():
         known = plan_cache.get((_SETTLED, key))
-        executor = None if known is None else known.executor
+        if known is not None:
+            executor = known.executor
+            if strategy is None:
+                defer(known.request)
     if known is None or executor is None or not known.fits(factors, dtype, device):
         return _checked_on_gpu(x, factors, structure, last, strategy, precision, key)
     if tf32 is None:
         product: Tensor = executor.again(factors, x)
         return product
-    with vendor_precision(known.arithmetic):
+    with vendor_precision(known.request.arithmetic):
         product = executor.again(factors, x)
     return product
 
@@ -155,7 +158,7 @@ def _checked_on_gpu(
     with vendor_precision(request.arithmetic):
         product: Tensor = executor.run(factors, x)
     if x is given and hasattr(executor, "again"):
-        repeat = _Repeat(executor, structure.factor_shapes, request.arithmetic)
+        repeat = _Repeat(executor, structure.factor_shapes, request)
         plan_cache.put(key if allowed() else (_SETTLED, key), repeat)
     return product
 

@@ -82,6 +82,8 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     for device in ("cpu", "cuda"):
         code, text, _ = run("plan", k, "--batch", "25088", "--layout", "bsl", "--device", device, "--explain")
         assert (code, "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text, "strided" in text) == (0, True, True)
+        assert "\ndense:     " in text
+        assert " by the library (predicted): the factors are " in text
     code, text, _ = run("tune", k, "--batch", "600", "--rounds", "2", "--top", "2", "--json")
     assert code == 0
     candidates = json.loads(text)[0]["candidates"]

@@ -74,6 +74,9 @@ def command(
     gain = "" if found.ratio is None else f", {found.ratio:.3f} times as fast"
     memory = f"workspace {found.plan.workspace / 1e6:.1f} MB"
     click.echo(f"{found.basis + ':':<10} {_ms(found.seconds)}, {base}{gain}; {memory}")
+    dense = found.dense_weight
+    if dense is not None and (explain or dense.ratio < 1):
+        click.echo(f"dense:     {dense}")
     if explain:
         _explain(found, decision.plan)
 

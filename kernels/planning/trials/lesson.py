@@ -61,6 +61,16 @@ class Lesson:
         """The plan of the leader."""
         return self.plans[self.trial.leader]
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the class is decided, with times."""
+        return self.trial.decided and self.trial.median is not None
+
+    @property
+    def rests(self) -> bool:
+        """Whether a call now would show nothing: the class is decided, or waits for the contenders it asked for."""
+        return self.is_settled or (self._wanted and self.trial.open and self.trial.challenger is None)
+
     def add(self, plans: Sequence[Plan], complete: bool) -> None:
         """Add contenders whose code is compiled; `complete`: no others will come."""
         with self._lock:
@@ -127,7 +137,7 @@ class Lesson:
     def _become(self, trial: Trial) -> None:
         before, self.trial = self.trial, trial
         self.watched = WATCHED if trial.median is None or trial.median >= SHORT else SHORT_WATCHED
-        if trial.decided and trial.median is not None and (before.median is None or not before.decided):
+        if self.is_settled and (before.median is None or not before.decided):
             self._on_decided(self)
         if before.decided and before.median is not None and trial.median is None and not self._wanted:
             # Compared again: of the contenders only those that wisdom names are known here.

@@ -1,0 +1,86 @@
+"""Calls of executors on scratch tensors of a GPU, beside whatever other threads compute, record or capture there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from ..planning.strategy import Executor
+from ..planning.trials.trial import BLOCK
+from ..request import Request
+from .bench import drawn_operands
+from .captures import beside_captures
+
+AHEAD = 1_000_000
+"""Cycles that the GPU waits before a batch of calls, about 0.5 ms: then it, not the host, sets the pace, as it does in
+a graph."""
+
+
+def free_bytes(index: int) -> float:
+    """Return the bytes that are free on a GPU, those that torch keeps for its own use included."""
+    import torch
+
+    with beside_captures():
+        kept = torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)
+        return float(torch.cuda.mem_get_info(index)[0] + kept)
+
+
+@cache
+def _stream(index: int) -> Any:
+    """Return the stream of all scratch calls on a GPU: torch keeps freed memory for the stream that had it."""
+    import torch
+
+    return torch.cuda.Stream(index)
+
+
+def is_idle(index: int) -> bool:
+    """Return whether a GPU has finished what was launched on its default stream."""
+    import torch
+
+    with beside_captures():
+        return torch.cuda.default_stream(index).query()
+
+
+class ScratchCalls:
+    """Runs executors on operands of a request, on a stream of their own, without gradients and autocast.
+
+    float32 is multiplied by torch's current setting of tf32, which is not changed. With `after` the calls wait for what
+    the caller's stream has to do.
+    """
+
+    def __init__(self, request: Request, index: int, after: bool = False) -> None:
+        import torch
+
+        self._stream = _stream(index)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(beside_captures())
+            stack.enter_context(torch.cuda.device(index))
+            if after:
+                self._stream.wait_stream(torch.cuda.current_stream())
+            with self._within():
+                self._a, self._b, _ = drawn_operands(request, 0)
+            self._stack = stack.pop_all()
+
+    def run(self, executor: Executor) -> None:
+        """Run an executor a few times, and wait for the GPU."""
+        import torch
+
+        with self._within():
+            torch.cuda._sleep(AHEAD)
+            for _ in range(BLOCK):
+                executor.run(self._a, self._b)
+            self._stream.synchronize()
+
+    def close(self) -> None:
+        """Free the operands."""
+        del self._a, self._b
+        self._stack.close()
+
+    @contextlib.contextmanager
+    def _within(self) -> Iterator[None]:
+        import torch
+
+        with torch.no_grad(), torch.autocast("cuda", enabled=False), torch.cuda.stream(self._stream):
+            yield

@@ -1,0 +1,291 @@
+"""Shadow calls: products of scratch operands that decide the classes which CUDA graphs and gradients have met.
+
+There a call uses what is known, and nothing is tried. Its class waits in a queue until the process is idle, or
+`lcma.learn()` is called: then the class's own lesson runs on scratch operands, by the same trial as real calls, and
+its decision is stored as the same wisdom. A captured graph keeps the plan that it was captured with.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from ..errors import LcmaError, PlanError
+from .cpu.threads import thread_count
+from .planning.cache import plan_cache
+from .planning.strategy import Executor
+from .planning.trials.lesson import LearningExecutor, Lesson
+from .planning.trials.shadow_queue import IDLE_SECONDS, ShadowQueue, is_idle, may_go_on, may_start
+from .precision import TF32
+from .request import Request
+
+SCRATCH_PART = 0.25
+"""Part of the free memory that scratch operands, the workspace and the result of a product may take."""
+
+DRAWN = 3
+"""Bytes of operands while they are drawn, over those of A, B and C: random numbers are drawn in float64."""
+
+PAUSE = 0.02
+"""Seconds between looks at a class whose candidates are compiled."""
+
+LAST_SECONDS = 5.0
+"""Seconds that the end of the process waits for a shadow call."""
+
+Key = tuple[Request, int]
+"""The class of a request, and the number of threads or the GPU's index."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A class that was decided: its request, the winner, and the vendor's median seconds over the winner's."""
+
+    request: Request
+    winner: str
+    ratio: float
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.winner}, {self.ratio:.3f} times as fast as the library's product"
+
+
+class Scratch(Protocol):
+    """Runs executors on scratch operands of one request."""
+
+    def run(self, executor: Executor) -> None:
+        """Run an executor once, or a few times; the device has finished on return."""
+
+    def close(self) -> None:
+        """Free the operands."""
+
+
+class ShadowCalls:
+    """The shadow calls of a process.
+
+    `executor(request, key)` returns the executor of a class's lesson, `frozen()` the reason why nothing may be tried
+    now, or None, and `warn(text)` reports a failure.
+    """
+
+    def __init__(
+        self,
+        executor: Callable[[Request, Key], LearningExecutor | None],
+        frozen: Callable[[], str | None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._executor, self._frozen, self._warn = executor, frozen, warn
+        self.queue = ShadowQueue()
+        self.spent = 0.0
+        """Seconds that idle time was used for."""
+        self._began = time.monotonic()
+        self._thread: threading.Thread | None = None
+        self._filled, self._stop, self._hurried = threading.Event(), threading.Event(), threading.Event()
+        self._starting, self._sitting = threading.Lock(), threading.Lock()
+
+    def meet(self, key: Key, calls: int = 1) -> None:
+        """Count calls of a class that used what is known."""
+        if self.queue.meet(key, calls) and not self._filled.is_set() and not self._stop.is_set():
+            self._filled.set()
+            self._start()
+
+    def end(self) -> None:
+        """End the thread after the product that it computes."""
+        self._stop.set()
+        self._filled.set()
+        if self._thread is not None:
+            self._thread.join(LAST_SECONDS)
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None:
+                return
+            thread = threading.Thread(target=self._work, name="lcma-shadow", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no thread is to be had: `learn` still decides
+                self._stop.set()
+                self._warn(f"deciding products of graphs and gradients in idle time failed: {error}")
+            else:
+                self._thread = thread
+
+    def _work(self) -> None:
+        """Wait for idle time, and use it while classes wait."""
+        while not self._stop.is_set():
+            self._filled.wait()
+            quiet = _Quiet()
+            if self._stop.wait(IDLE_SECONDS):
+                return
+            try:
+                if quiet.held():
+                    self._use_idle_time(quiet)
+            except Exception as error:  # products go on by what is known
+                self._stop.set()
+                self._warn(f"deciding products of graphs and gradients failed: {type(error).__name__}: {error}")
+
+    def _use_idle_time(self, quiet: _Quiet) -> None:
+        self._filled.clear()  # first: a class that is met now sets it again
+        if not (waiting := self.queue.waiting()):
+            return
+        self._filled.set()
+        if self._frozen() or not may_start(self.spent, time.monotonic() - self._began):
+            return
+
+        def go_on() -> bool:
+            within = may_go_on(self.spent + time.monotonic() - began, time.monotonic() - self._began)
+            others = quiet.disturbed() or self._hurried.is_set() or self._stop.is_set()
+            return within and not others and not self._frozen()
+
+        for key in cast("list[Key]", waiting):
+            began = time.monotonic()
+            if not _has_setting(key):
+                continue
+            try:
+                self._sit(key, go_on)
+            finally:
+                self.spent += time.monotonic() - began
+            if not go_on():
+                return
+
+    def decide(self, lessons: list[Key], seconds: float, on_event: Callable[[str], None]) -> list[Learned]:
+        """Decide the classes that wait and the given ones now, by shadow calls of the calling thread.
+
+        Raises:
+            PlanError: nothing may be tried now.
+        """
+        if reason := self._frozen():
+            raise PlanError(f"nothing can be learned: {reason}")
+        self._hurried.set()  # idle time's calls make room
+        try:
+            return self._decide(lessons, time.monotonic() + seconds, on_event)
+        finally:
+            self._hurried.clear()
+
+    def _decide(self, lessons: list[Key], deadline: float, on_event: Callable[[str], None]) -> list[Learned]:
+        found = []
+        left = list(dict.fromkeys([*cast("list[Key]", self.queue.waiting()), *lessons]))
+        while left and time.monotonic() < deadline:
+            for key in list(left):
+                lesson = self._sit(key, lambda: time.monotonic() < deadline, precise=True)
+                if isinstance(lesson, str):
+                    on_event(f"{key[0]}: left to what is known: {lesson}")
+                elif lesson.is_settled:
+                    found.append(_learned(lesson))
+                    on_event(str(found[-1]))
+                else:
+                    continue
+                left.remove(key)
+            time.sleep(PAUSE if left else 0)
+        for key in left:
+            on_event(f"{key[0]}: not decided in the time; call again with more seconds")
+        return found
+
+    def _sit(self, key: Key, go_on: Callable[[], bool], precise: bool = False) -> Lesson | str:
+        """Run shadow calls of a class until it is decided, waits for its candidates, or `go_on()` is false.
+
+        With `precise` torch's setting of tf32 is changed meanwhile where the class needs it. Returns the lesson, or
+        the reason why shadow calls cannot decide the class.
+        """
+        with self._sitting:
+            try:
+                executor = self._executor(key[0], key)
+                assert executor is not None
+                if not executor.lesson.rests:
+                    self._run(executor, key[1], go_on, precise)
+            except (LcmaError, MemoryError, RuntimeError) as error:  # torch's lack of memory is a RuntimeError
+                self.queue.forget(key)
+                return str(error).partition("\n")[0]
+            if executor.lesson.is_settled:
+                self.queue.settle(key)
+            return executor.lesson
+
+    def _run(self, executor: LearningExecutor, index: int, go_on: Callable[[], bool], precise: bool) -> None:
+        lesson = executor.lesson
+        scratch = _scratch(executor.request, index, lesson, after=precise)
+        try:
+            with _setting(executor.request, precise):
+                while not lesson.rests and go_on():
+                    scratch.run(executor)
+        finally:
+            scratch.close()
+
+
+class _Quiet:
+    """Whether the process has been idle since."""
+
+    def __init__(self) -> None:
+        self._used = plan_cache.used
+        self._began, self._processor = time.monotonic(), time.process_time()
+
+    def disturbed(self) -> bool:
+        """Return whether a product was looked up since."""
+        return plan_cache.used != self._used
+
+    def held(self) -> bool:
+        """Return whether the process, and the GPU as far as it can be asked, has been idle until now."""
+        elapsed, processor = time.monotonic() - self._began, time.process_time() - self._processor
+        return is_idle(self.disturbed(), processor, elapsed)
+
+
+class _HostScratch:
+    """`Scratch` of a processor."""
+
+    def __init__(self, request: Request) -> None:
+        from .cpu.bench import CpuBench
+
+        self._operands: Any = CpuBench().operands(request, 0)[:2]
+
+    def run(self, executor: Executor) -> None:
+        executor.run(*self._operands)
+
+    def close(self) -> None:
+        self._operands = None
+
+
+def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> Scratch:
+    """Return scratch operands of a class; with `after` a GPU first finishes what the caller has launched.
+
+    Raises:
+        MemoryError: they take more than their part of the free memory.
+    """
+    elements = request.items_a * request.m * request.k + request.items_b * request.k * request.n
+    size = (elements + request.items * request.m * request.n) * request.itemsize
+    needed = DRAWN * size + max(plan.workspace for plan in lesson.plans)
+    if request.device == "cpu":
+        from .cpu.memory import free_bytes
+
+        free = free_bytes()
+    else:
+        from .cuda import scratch
+
+        free = scratch.free_bytes(index)
+    if needed > SCRATCH_PART * free:
+        raise MemoryError(f"it needs {needed / 1e9:.3g} GB for a trial, and {free / 1e9:.3g} GB are free")
+    return _HostScratch(request) if request.device == "cpu" else scratch.ScratchCalls(request, index, after)
+
+
+def _has_setting(key: Key) -> bool:
+    """Return whether the threads, or the GPU and torch's setting of tf32, are what a class needs, and free now."""
+    request, index = key
+    if request.device == "cpu":
+        return thread_count() == index
+    from .cuda.dtypes import allows_tf32
+    from .cuda.scratch import is_idle as gpu_is_idle
+
+    return (request.dtype != "float32" or allows_tf32() == (request.precision == TF32)) and gpu_is_idle(index)
+
+
+def _setting(request: Request, precise: bool) -> Any:
+    """Return a context in which torch multiplies a GPU's float32 as the request needs."""
+    from contextlib import nullcontext
+
+    if not precise or request.device == "cpu":
+        return nullcontext()
+    from .cuda.dtypes import vendor_precision
+
+    return vendor_precision(request.arithmetic)
+
+
+def _learned(lesson: Lesson) -> Learned:
+    seconds = lesson.trial.seconds()
+    vendor = min(seconds[one] for one in range(lesson.trial.vendors) if one in seconds)
+    return Learned(lesson.request, str(lesson.plan.candidate), vendor / seconds[lesson.trial.leader])

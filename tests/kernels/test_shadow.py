@@ -1,0 +1,356 @@
+"""Classes that gradients have met are decided by shadow calls, on this processor."""
+
+import os
+import shutil
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import learning, shadow
+from lcma.kernels.compile_process import CompileProcess, Found
+from lcma.kernels.cpu import machine as cpu_machine
+from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.planning.strategy import Plan
+from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.wisdom import stored_wisdom
+from lcma.kernels.plans import plan_for
+from lcma.kernels.request import Request
+
+torch = pytest.importorskip("torch")
+
+SIZES = 120, 104, 136
+"""The operator plans small products, too; dA and dB permute the sizes."""
+
+EAGER = 656, 648, 664
+"""Sizes that `lcma.matmul` does not leave to the library."""
+
+
+class Table(clock.HostClock):
+    """A clock whose readings are those of a table for the strategy that ran last."""
+
+    def __init__(self, seconds):
+        self.table, self.running = seconds, ""
+
+    def end(self, began):
+        return self.table[self.running]
+
+
+@dataclass
+class Running:
+    """An executor that names its strategy to a table."""
+
+    table: Table
+    strategy: str
+    executor: object
+    workspace: int = 0
+
+    def run(self, a, b, out=None):
+        self.table.running = self.strategy
+        return self.executor.run(a, b, out)
+
+
+def strassen():
+    found = OrientedScheme.of(lcma.resolve("strassen")[0], "mkn")
+    return Found(("dense", "scheme", found.name, (("method", "batched"),)), 1.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One home for all tests: the catalogue of each is read once."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def learner(folder, monkeypatch):
+    """A learner whose contenders' seconds are those of a table: a scheme takes 3 ms, the library 4 ms."""
+    monkeypatch.setenv("LCMA_HOME", str(folder))
+    monkeypatch.setenv("LCMA_LEARN", "1")
+    shutil.rmtree(folder / "profiles", ignore_errors=True)
+    monkeypatch.setattr(cpu_machine, "profile_for", profile_for)
+    table, build = Table({"vendor": 4e-3, "scheme": 3e-3}), Plan.build
+    monkeypatch.setattr(Plan, "build", lambda plan: Running(table, plan.candidate.strategy, build(plan)))
+    monkeypatch.setattr(learning, "_clock", lambda request: table)
+    monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter([strassen()]))
+    vendors = learning.vendor_plans
+    monkeypatch.setattr(learning, "vendor_plans", lambda *given: vendors(*given)[:1])
+    found = learning.Learner()
+    monkeypatch.setattr(learning, "learner", found)
+    plan_cache.clear()
+    yield found
+    found.end()
+    plan_cache.clear()
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """The process is never idle."""
+    monkeypatch.setattr(shadow, "is_idle", lambda *_: False)
+
+
+def step(seed=0):
+    """Run a step of training through the operator; its product and gradients must be right."""
+    from lcma.kernels.torch.ops import bilinear_mm
+
+    m, k, n = SIZES
+    generator = torch.Generator().manual_seed(seed)
+    a, b = (torch.randn(shape, generator=generator).requires_grad_() for shape in ((m, k), (k, n)))
+    c = bilinear_mm(a, b, "auto")
+    grad = torch.randn(c.shape, generator=generator)
+    c.backward(grad)
+    pairs = (c, a.double() @ b.double()), (a.grad, grad.double() @ b.double().T), (b.grad, a.double().T @ grad.double())
+    for found, wanted in pairs:
+        assert float((found - wanted).detach().norm() / wanted.detach().norm()) < 1e-5
+
+
+def shapes():
+    """Return the sizes of a step's three products."""
+    m, k, n = SIZES
+    return {(m, k, n), (m, n, k), (k, m, n)}
+
+
+def strategy():
+    """Return the strategy of the forward product where nothing is learned."""
+    with learning.paused():
+        return plan_for(Request(*SIZES)).candidate.strategy
+
+
+def test_classes_of_gradients_are_decided_on_demand_stored_and_used(learner, busy):
+    assert strategy() == "vendor"
+    step()
+    assert learner.shadow.queue.waiting() == []  # each was met once
+    step()
+    assert {key[0].shape for key in learner.shadow.queue.waiting()} == shapes()
+    lines = []
+    found = lcma.learn(on_event=lines.append)
+    assert len(found) == len(lines) == 3
+    assert all("scheme" in one.winner and one.ratio == pytest.approx(4 / 3) for one in found)
+    assert "1.333 times as fast as the library's product" in lines[0]
+    assert learner.shadow.queue.waiting() == []
+    wait_for(lambda: len(getattr(stored_wisdom(profile_for().id), "records", ())) == 3)
+    wait_for(lambda: strategy() == "scheme")
+    step()
+    assert lcma.learn() == []
+
+
+def wait_for(condition, seconds=120.0):
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("not within the time")
+
+
+def test_idle_time_decides_the_same_classes(learner, monkeypatch):
+    monkeypatch.setattr(shadow, "IDLE_SECONDS", 0.02)
+    monkeypatch.setattr(shadow, "is_idle", lambda called, *_: not called)
+    monkeypatch.setattr(shadow, "may_start", lambda spent, elapsed: True)
+    monkeypatch.setattr(shadow, "may_go_on", lambda spent, elapsed: True)
+    step()
+    step()
+    wait_for(lambda: learner.shadow.queue._met and not learner.shadow.queue.waiting())
+    wait_for(lambda: len(getattr(stored_wisdom(profile_for().id), "records", ())) >= 3)
+    assert learner.shadow.spent > 0.0
+    step()
+
+
+def test_nothing_is_decided_in_idle_time_beyond_its_share(learner, monkeypatch):
+    monkeypatch.setattr(shadow, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(shadow, "is_idle", lambda called, *_: not called)
+    monkeypatch.setattr(shadow, "may_start", lambda spent, elapsed: False)
+    step()
+    step()
+    time.sleep(0.2)
+    assert len(learner.shadow.queue.waiting()) == 3
+    assert learner.shadow.spent == 0.0
+
+
+@pytest.mark.parametrize("reason", ["the environment", "paused", "deterministic", "a process group"])
+def test_where_nothing_is_learned_nothing_is_queued(learner, monkeypatch, tmp_path, reason):
+    if reason == "the environment":
+        monkeypatch.setenv("LCMA_LEARN", "0")
+    torch.use_deterministic_algorithms(reason == "deterministic")
+    if reason == "a process group":
+        store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+        torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        for _ in range(3):
+            if reason == "paused":
+                with learning.paused():
+                    step()
+            else:
+                step()
+        if reason != "paused":
+            with pytest.raises(PlanError, match="nothing can be learned: "):
+                lcma.learn()
+    finally:
+        torch.use_deterministic_algorithms(False)
+        if reason == "a process group":
+            torch.distributed.destroy_process_group()
+    assert not learner.shadow.queue._met
+    assert learner.shadow._thread is None
+
+
+def test_a_pause_of_the_forward_pass_holds_in_the_backward_pass(learner, busy):
+    from lcma.kernels.torch.ops import bilinear_mm
+
+    a, b = (torch.randn(shape, requires_grad=True) for shape in (SIZES[:2], SIZES[1:]))
+    for _ in range(3):
+        with learning.paused():
+            c = bilinear_mm(a, b, "auto")
+        c.sum().backward()
+    assert not learner.shadow.queue._met
+
+
+def test_operands_that_take_too_much_memory_are_not_drawn(learner, busy, monkeypatch):
+    from lcma.kernels.cpu import memory
+
+    step()
+    step()
+    monkeypatch.setattr(memory, "free_bytes", lambda: 8.0 * SIZES[0] * SIZES[1])
+    lines = []
+    assert lcma.learn(on_event=lines.append) == []
+    assert len(lines) == 3
+    assert all("left to what is known: it needs " in line and " GB are free" in line for line in lines)
+    assert strategy() == "vendor"
+
+
+def test_what_is_not_decided_in_the_time_stays_queued(learner, busy):
+    step()
+    step()
+    lines = []
+    assert lcma.learn(seconds=0, on_event=lines.append) == []
+    assert all("call again with more seconds" in line for line in lines)
+    assert len(lines) == len(learner.shadow.queue.waiting()) == 3
+    assert len(lcma.learn()) == 3
+
+
+def test_an_interrupted_decision_goes_on_with_the_next_one(learner, busy, monkeypatch):
+    step()
+    step()
+    original, calls = Running.run, []
+
+    def interrupted(self, a, b, out=None):
+        calls.append(1)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return original(self, a, b, out)
+
+    monkeypatch.setattr(Running, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lcma.learn()
+    assert len(lcma.learn()) == 3
+
+
+def test_calls_of_other_threads_are_right_while_classes_are_decided(learner, busy):
+    step()
+    step()
+    failures = []
+
+    def work():
+        try:
+            for seed in range(5):
+                step(seed=seed)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    found = lcma.learn()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert {one.request.shape for one in found} == shapes()
+
+
+def test_a_forked_child_starts_without_the_queue_and_fills_its_own(learner, busy):
+    step()
+    step()
+    assert learner.shadow._thread is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+        child = os.fork()
+    if child == 0:
+        fresh = not learner.shadow.queue._met and learner.shadow._thread is None
+        key = (Request(*SIZES), 1)
+        learner.shadow.meet(key, 2)
+        os._exit(0 if fresh and learner.shadow._thread.is_alive() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_thread_ends_with_the_process(learner, busy):
+    step()
+    step()
+    thread = learner.shadow._thread
+    learner.end()
+    assert not thread.is_alive()
+    learner.shadow.meet((Request(*SIZES), 1), 2)
+    assert learner.shadow._thread is thread
+
+
+def test_without_a_thread_classes_are_decided_on_demand(learner, monkeypatch):
+    start = threading.Thread.start
+
+    def refuse(self):
+        if self.name == "lcma-shadow":
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    step()
+    with pytest.warns(UserWarning, match="can't start new thread"):
+        step()
+    assert len(lcma.learn()) == 3
+
+
+def test_an_eager_class_that_is_being_learned_is_decided_too(learner, busy):
+    a, b = (np.ones(shape, np.float32) for shape in (EAGER[:2], EAGER[1:]))
+    lcma.matmul(a, b)
+    wait_for(lambda: learner.lessons())
+    (found,) = lcma.learn()
+    assert found.request.shape == EAGER
+    assert "scheme" in found.winner
+    np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-5)
+
+
+def test_a_class_that_a_graph_captures_waits_at_once_and_nothing_is_learned_meanwhile(learner, busy, monkeypatch):
+    a, b = (np.ones(shape, np.float32) for shape in (EAGER[:2], EAGER[1:]))
+    monkeypatch.setattr(learning, "_captures", lambda torch: True)
+    np.testing.assert_array_equal(lcma.matmul(a, b), a @ b)
+    assert [key[0].shape for key in learner.shadow.queue.waiting()] == [EAGER]
+    assert learner.lessons() == []
+    with pytest.raises(PlanError, match="while a CUDA graph is captured; call learn before"):
+        lcma.learn()
+    monkeypatch.setattr(learning, "_captures", lambda torch: False)
+    assert [one.request.shape for one in lcma.learn()] == [EAGER]
+
+
+def test_classes_of_layers_by_factors_are_queued(learner, busy):
+    layer, x = lcma.LowRankLinear(64, 48, 8), torch.randn(40, 64, requires_grad=True)
+    for _ in range(2):
+        layer(x).sum().backward()
+    found = [key[0].structures[0].name for key in learner.shadow.queue.waiting()]
+    assert sorted(found) == ["low-rank 48x64, r 8", "low-rank 64x48, r 8"]  # W x, and the gradient of x
+
+
+def test_products_with_limits_and_exact_ones_are_not_queued(learner, busy):
+    with learning.deferred():
+        for options in ({"max_error": 1.0}, {"max_workspace": 1 << 30}, {"ring": "GF(7)"}):
+            a, b = (
+                np.ones(shape, np.float32 if "ring" not in options else np.int64) for shape in (SIZES[:2], SIZES[1:])
+            )
+            lcma.matmul(a, b, **options)
+    assert learner.shadow.queue.known() == []
+
+
+def test_seconds_are_a_number():
+    with pytest.raises(lcma.LcmaError, match="seconds must be"):
+        lcma.learn(seconds="long")
