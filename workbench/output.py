@@ -41,7 +41,7 @@ def gives_json(what: str = "the result") -> Callable[[Callable[..., Any]], Calla
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_json(*arguments: Any, **values: Any) -> Any:
-            return command(*arguments, as_json=click.get_current_context().meta[JSON], **values)
+            return command(*arguments, as_json=click.get_current_context().meta.get(JSON, False), **values)
 
         with_json.json = what  # type: ignore[attr-defined]
         return with_json

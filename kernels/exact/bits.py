@@ -41,7 +41,7 @@ class BitMatrix:
 
     __slots__ = ("cols", "words")
     product: ClassVar[Callable[[BitMatrix, BitMatrix], BitMatrix] | None] = None
-    """The implementation of `@`, set by `exact.products`, which plans products and imports this class."""
+    """The implementation of `@`, set by `products.exact`, which plans products and imports this class."""
 
     __array_ufunc__ = None  # so that numpy leaves ^ and @ with an array to this class
 

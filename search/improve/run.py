@@ -148,7 +148,7 @@ def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
     return general, [one for one in named if not one.is_general]
 
 
-class Plan(NamedTuple):
+class ImprovementPlan(NamedTuple):
     """What an improvement searches: the gaps of full products in order of the expected gain, and the fronts of
     structured targets, by name."""
 
@@ -156,7 +156,7 @@ class Plan(NamedTuple):
     fronts: dict[str, str]
 
 
-def plan(config: ImproveConfig) -> Plan:
+def plan(config: ImproveConfig) -> ImprovementPlan:
     """Return what would be searched, without a search.
 
     Raises:
@@ -164,7 +164,7 @@ def plan(config: ImproveConfig) -> Plan:
     """
     with ExitStack() as stack:
         tasks = _Tasks(config, 1, stack, ignore, lambda scheme: None, lambda: True)
-        return Plan(
+        return ImprovementPlan(
             tasks.general.gaps() if tasks.general is not None else [],
             {walk.target.name: str(walk.front) for walk in tasks.structured.walks} if tasks.structured else {},
         )

@@ -50,10 +50,10 @@ def test_where_our_count_of_the_published_identities_differs():
 
 def test_the_command_prints_and_draws(home, tmp_path):
     pytest.importorskip("matplotlib")
-    from lcma.workbench.commands.analyse import command
+    from lcma.workbench.cli import cli
 
     picture = tmp_path / "saved.svg"
-    done = CliRunner().invoke(command, ["causal", "--scheme", "eca-stage1", "--picture", str(picture), "--json"])
+    done = CliRunner().invoke(cli, ["analyse", "causal", "--scheme", "eca-stage1", "--picture", str(picture), "--json"])
     assert done.exit_code == 0, done.output
     tables = json.loads(done.output)
     assert tables["Operations saved, 1 level(s)"][0]["QK %"] == pytest.approx(6.3)

@@ -21,7 +21,7 @@ from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.strategy import Plan
 from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.wisdom import stored_wisdom
-from lcma.kernels.plans import plan_for
+from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
 
 torch = pytest.importorskip("torch")

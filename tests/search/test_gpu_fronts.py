@@ -146,4 +146,4 @@ def test_what_has_no_directed_walks_is_said():
     with pytest.raises(PlanError, match="over Z2 and Z, not over ZT"):
         improve([TRIANGLE.name], ring="ZT", seconds=1, device="twin")
     config = ImproveConfig(targets=(TRIANGLE.name,), device="twin")
-    assert plan(config) == ["3x3x3:tri-left: 17 = 9 + 8"]
+    assert plan(config).fronts == {"3x3x3:tri-left": "17 = 9 + 8"}

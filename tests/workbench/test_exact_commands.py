@@ -97,7 +97,7 @@ def test_run_on_a_gpu_moves_files_there_and_back(files, capsys, monkeypatch, rin
     monkeypatch.setattr(Device, "require", lambda device: None)
     monkeypatch.setattr(tensor_bench, "to_tensor", lambda matrix: moved(matrix, "cpu"))
 
-    def multiply(leaf, left, right, out):
+    def multiply(leaf, left, right, out, memory):
         bits = [lcma.BitMatrix(x.numpy().view(np.uint64), n) for x, n in ((left, 70), (right, 30))]
         out.copy_(torch.from_numpy(naive_bits(*bits).words.view(np.int64)))
 

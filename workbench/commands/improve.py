@@ -12,7 +12,7 @@ import click
 from ...search.improve.events import Event, Exhausted, Kept, OnEvent, TurnBegun
 from ...search.improve.folder import ImproveConfig
 from ...search.improve.gaps import Gap
-from ...search.improve.run import Improved, Plan, improve, plan
+from ...search.improve.run import Improved, ImprovementPlan, improve, plan
 from ...search.runs.keep import refuse_unwritable
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
@@ -110,7 +110,7 @@ def command(
     return report(result, as_json, out)
 
 
-def show_plan(planned: Plan, as_json: bool) -> None:
+def show_plan(planned: ImprovementPlan, as_json: bool) -> None:
     """Print what an improvement would search, full products with what a lower rank of theirs changes."""
     if as_json:
         print_json(

@@ -14,6 +14,7 @@ from lcma.kernels.cuda.h200 import NAME, h200
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.planning.profiles import find_profile
 from lcma.kernels.ring import exact_ring
+from lcma.workbench.cli import cli
 from lcma.workbench.commands.plan import command
 from lcma.workbench.commands.tune import require_prices
 
@@ -114,7 +115,7 @@ def test_the_command_plans_for_a_gpu():
     shown = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--explain"])
     assert shown.exit_code == 0, shown.output
     assert "NVIDIA H200 (published, nvidia-h200)" in shown.output
-    data = json.loads(CliRunner().invoke(command, [*sizes, "--device", "cuda", "--json"]).output)
+    data = json.loads(CliRunner().invoke(cli, ["plan", *sizes, "--device", "cuda", "--json"]).output)
     assert data["predicted_seconds"] < data["baseline_seconds"]
     refused = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--dtype", "int8"])
     assert isinstance(refused.exception, PlanError)

@@ -7,10 +7,10 @@ import pytest
 from lcma.kernels.cuda.estimate import completed
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.machine import cuda_machine
-from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.profiles import find_profile
 from lcma.kernels.planning.workloads import sample
+from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Request
 
 BYTES = 30 << 30

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lcma.kernels.cuda.machine import cuda_machine
-from lcma.kernels.factored import request_of
-from lcma.kernels.families import strategies
+from lcma.kernels.factored import factored_request
+from lcma.kernels.plans.families import strategies
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.planning.planner import decide, vendor_plans
 from lcma.kernels.planning.profiles import read_profile
@@ -24,7 +24,7 @@ def machine():
 
 
 def explained(machine, rows):
-    request = request_of(LowRank(1024, 1024, 64), rows, "bfloat16", device="cuda")
+    request = factored_request(LowRank(1024, 1024, 64), rows, "bfloat16", device="cuda")
     return explanation(decide(request, machine, strategies("cuda")), strategies("cuda"))
 
 
