@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -248,6 +249,24 @@ def test_equations_that_contradict_the_numbers_refuse_the_file():
 )
 def test_languages_that_nobody_publishes_in_are_refused(line):
     refused(text(line, *LINES[1:]))
+
+
+@pytest.mark.parametrize("change", [
+    ("4,A,22,1\n", "4,A,22,1\n4,A,22,1\n"),
+    ("4,A,22,1\n", "4,A,22,1\nscaled by 2\n"),
+    ("4,A,22,1\n", "4,A,22,1\nall values transposed\n"),
+    ("4,A,22,1\n", "4,A,22,1,2\n"),
+    ("4,A,22,1\n", "4,D,22,1\n"),
+    ("4,A,22,1\n", "4,A,22,one\n"),
+    ("4,A,22,1\n", ""),
+    ("4,A,22,1\n", "product,left,block,coefficient\n"),
+    ("coefficient", "coefficient * 2"),
+])  # fmt: skip
+def test_tables_of_coefficients_account_for_every_row(change):
+    table = (Path(__file__).parent / "dialects" / "coefficients.csv").read_text()
+    old, new = change
+    assert old in table
+    refused(table.replace(old, new, 1))
 
 
 def test_a_statement_without_end_is_refused_in_linear_time():
