@@ -87,7 +87,10 @@ def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix 
     leader = known.repeats()
     if leader is None or (leader.threads and leader.threads > blas_limit()):
         return None
-    return cast(Matrix, leader.again(a, b))
+    try:
+        return cast(Matrix, leader.again(a, b))
+    except MemoryError:
+        return None  # a call with a lesson goes back to the library
 
 
 def multiply(

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import os
 import pickle
 import subprocess
@@ -62,6 +63,14 @@ class Running:
     def run(self, a, b, out=None):
         self.table.running = self.strategy
         return self.executor.run(a, b, out)
+
+    def again(self, a, b):
+        self.table.running = self.strategy
+        return self.executor.again(a, b)
+
+    @property
+    def threads(self):
+        return self.executor.threads
 
 
 @pytest.fixture
@@ -186,6 +195,36 @@ def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, play
     multiply_until(a, b, decided)
     (trial,) = (lesson.trial for lesson in learner.lessons())
     assert trial.failed == {trial.contenders - 1}
+
+
+def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_library_helps(
+    learner, played, monkeypatch
+):
+    played({"vendor": 4e-3, "scheme": 3e-3})
+    from lcma.kernels.cpu.level import Level
+    from lcma.kernels.products import arrays
+
+    a, b = operands()
+    multiply_until(a, b, decided)
+    stored_when_written()
+    monkeypatch.setattr(plan_cache, "_checked", math.inf)  # what was written is a change, which drops cached plans
+    lcma.matmul(a, b)
+    (lesson,) = learner.lessons()
+    before, run, runs = lesson.calls, Level.run, []
+    monkeypatch.setattr(Level, "run", lambda level, *operands: (runs.append(level), run(level, *operands)))
+    with monkeypatch.context() as patched:
+        patched.setattr(arrays, "Request", None)
+        c = lcma.matmul(a, b)
+    assert len(runs) == 1
+    assert lesson.calls == before
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
+
+    def full(self, *operands):
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(Level, "run", full)
+    np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+    assert lesson.plan.candidate.strategy == "vendor"
 
 
 def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch):
