@@ -50,11 +50,11 @@ def test_analyse_counts_levels_and_measures_errors(run, monkeypatch):
 
 
 def test_improve_hands_retry_to_the_run(run, monkeypatch):
-    from lcma.search.improve.run import Plan
+    from lcma.search.improve.run import ImprovementPlan
     from lcma.workbench.commands import improve
 
     seen = []
-    monkeypatch.setattr(improve, "plan", lambda config: seen.append(config.retry) or Plan([], {}))
+    monkeypatch.setattr(improve, "plan", lambda config: seen.append(config.retry) or ImprovementPlan([], {}))
     for more in ((), ("--retry",)):
         assert run("improve", "2x2x2", "--dry-run", *more)[0] == 0
     assert seen == [False, True]
