@@ -86,7 +86,7 @@ def prove() -> None:
 NEXT = (
     ("verify a file", "lcma show eca-stage1 > eca.txt && lcma verify eca.txt"),
     ("find a scheme", "lcma search 4x4x4:tri-out --rank 34 --seed 1"),
-    ("run a product", "lcma doctor --profile && lcma time auto --size 4096"),
+    ("run a product", "lcma time auto 4096"),
 )
 """Commands to try after the demonstration, one for each kind of user."""
 
