@@ -217,6 +217,14 @@ def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_l
         c = lcma.matmul(a, b)
     assert len(runs) == 1
     assert lesson.calls == before
+    requests = []
+    with monkeypatch.context() as patched:
+        patched.setattr(arrays, "key_of", lambda a, b, key_of=arrays.key_of: (requests.append(1), key_of(a, b))[1])
+        for _ in range(2 * lesson.watched):
+            lcma.matmul(a, b)
+    assert len(runs) == 1 + 2 * lesson.watched
+    assert len(requests) == 2 * lesson.watched + 2  # twice it was looked up, not found, and stored again
+    assert lesson.calls >= before + 2 * lesson.watched - 1
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
 
     def full(self, *operands):

@@ -187,9 +187,6 @@ class LearningExecutor:
         """Compute C = A B as `run` does, without checks where the contender has a way: the operands are as in a run."""
         if (leader := self.repeats()) is not None:
             return leader.again(a, b)
-        if self._left:
-            self.lesson.skip(self._left)
-            self._left = 0
         return self._chosen(a, b, None, checked=False)
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
@@ -199,6 +196,9 @@ class LearningExecutor:
     def _chosen(self, a: Operand, b: Operand, out: Operand | None, checked: bool) -> Operand:
         """Run the contender that the trial chooses; without its checks if it can repeat a checked call."""
         lesson = self.lesson
+        if self._left:
+            lesson.skip(self._left)
+            self._left = 0
         contender, counts = lesson.begin()
         try:
             began = None if counts is None else _reading(lesson.clock.begin)
