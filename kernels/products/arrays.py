@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
 from ..cpu.threads import blas_limit
+from ..learning import allowed
 from ..out import check_out
 from ..planning.cache import plan_cache
 from ..plans.decisions import (
@@ -85,7 +86,9 @@ def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix 
             check_out(out, (a.shape[0], b.shape[1]), a.dtype)
         return cast(Matrix, np.matmul(a, b, out=out))
     leader = known.repeats()
-    if leader is None or (leader.threads and leader.threads > blas_limit()):
+    if leader is None:
+        return known.again(a, b) if known.is_trying and allowed() and known.threads <= blas_limit() else None
+    if leader.threads and leader.threads > blas_limit():
         return None
     try:
         return cast(Matrix, leader.again(a, b))

@@ -183,6 +183,16 @@ class LearningExecutor:
             return leader
         return None
 
+    @property
+    def is_trying(self) -> bool:
+        """Whether the class is not decided, but for one call in WATCHED, with which a caller looks at its request."""
+        return not self.lesson.trial.decided and self.lesson.calls % WATCHED > 0
+
+    @property
+    def threads(self) -> int:
+        """The most threads that an executor of this class uses, as far as they have run."""
+        return max((getattr(executor, "threads", 0) for executor in self._executors.values()), default=0)
+
     def again(self, a: Operand, b: Operand) -> Operand:
         """Compute C = A B as `run` does, without checks where the contender has a way: the operands are as in a run."""
         if (leader := self.repeats()) is not None:
