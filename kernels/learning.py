@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import datetime
-import gc
 import os
 import statistics
 import sys
@@ -27,6 +26,7 @@ from typing import Any, cast
 
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
+from .beside_calls import beside_calls, run_beside_calls
 from .compile_process import CONTENDERS, CompileProcess, Found
 from .planning.cache import plan_cache
 from .planning.machine import Machine
@@ -48,11 +48,6 @@ prepared by a later call."""
 
 LAST_SECONDS = 5.0
 """Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
-
-SWITCH_SECONDS = 1e-4
-"""Python's switch interval while plans are built beside calls: each operation of torch that a thread calls waits for
-it, 5 ms by default, so that on an H100 a second of planning cost a second of calls. Python's collector of cycles rests
-meanwhile: imports set it off, and it holds that lock for 0.2 to 0.3 s where torch is loaded."""
 
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""
@@ -287,7 +282,7 @@ class Learner:
                 self._warn(f"learning of faster products failed: {type(error).__name__}: {error}")
 
     def _next_job(self) -> Callable[[], object] | None:
-        return partial(_beside, self._jobs.pop(0)) if self._jobs else None
+        return partial(run_beside_calls, self._jobs.pop(0)) if self._jobs else None
 
     def _next_supply(self) -> Callable[[], object] | None:
         """Return the supply of the waiting class that has taken most time."""
@@ -330,15 +325,15 @@ class Learner:
         from .plans.families import machine_for, strategies
 
         request = lesson.request
-        with _beside_calls:
+        with beside_calls:
             machine, known = machine_for(request, measure=False), strategies(request.device)
             machine = _calibrated(machine, lesson)
         try:
             for found in self._process.candidates(request, machine):
-                with _beside_calls:
+                with beside_calls:
                     if (plan := _restored(found, request, machine, known)) is not None:
                         _offer(plan, lesson)
-            with _beside_calls:
+            with beside_calls:
                 for plan in _registered(request, machine, known):
                     _offer(plan, lesson)
         finally:
@@ -376,47 +371,6 @@ class Learner:
         if not self._warned:
             self._warned = True
             warnings.warn(text, stacklevel=2)
-
-
-class _BesideCalls:
-    """Within a with block of a thread of the background, calls of other threads wait little for Python's lock."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._usual, self._collects = sys.getswitchinterval(), True
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._usual, self._collects = sys.getswitchinterval(), gc.isenabled()
-                sys.setswitchinterval(min(self._usual, SWITCH_SECONDS))
-                gc.disable()
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._restore()
-
-    def forget(self) -> None:
-        """Restore in a forked child what threads of its parent had set."""
-        if self._inside:
-            self._restore()
-        self._lock, self._inside = threading.Lock(), 0
-
-    def _restore(self) -> None:
-        sys.setswitchinterval(self._usual)
-        if self._collects:
-            gc.enable()
-
-
-_beside_calls = _BesideCalls()
-
-
-def _beside(job: Callable[[], object]) -> None:
-    with _beside_calls:
-        job()
 
 
 def _offer(plan: Plan, lesson: Lesson) -> None:
@@ -511,7 +465,7 @@ atexit.register(learner.end)
 
 
 def _start_anew() -> None:
-    _beside_calls.forget()
+    beside_calls.forget()
     plan_cache.reset()
     learner.reset()
 
