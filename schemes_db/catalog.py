@@ -7,7 +7,6 @@ import dataclasses
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from ..errors import CatalogError, DamagedRowError, UnknownSchemeError, VerifyOnlyError, did_you_mean
 from ..home import data_folder
 from .catalog_file import connect, copy_in_memory, transaction
-from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row
+from .catalog_rows import ENTRY_COLUMNS, entry_of_row, scheme_of_row, shipped_row
 from .certificate import Certificate
 from .display import line
 from .formats import lcma_json
@@ -25,18 +24,8 @@ from .names import checked_new_name, is_start_of_digest
 from .pareto import POLICIES, CatalogueRow, entry_of, now
 from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
-from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
+from .shipped import shipped, shipped_names, shipped_stamp
 from .target import parse_target
-
-
-@lru_cache(maxsize=256)
-def _shipped_row(name: str) -> tuple[CatalogueRow, Scheme, str] | None:
-    """Return a shipped scheme, its row and its document, computed once a process; None if it has no certificate."""
-    scheme, certificate = shipped(name).scheme, shipped(name).certificate
-    if certificate is None:
-        return None
-    row = entry_of(scheme, "shipped", shared_additions().get(name))
-    return row, scheme, lcma_json.render(scheme, certificate)
 
 
 class Catalog:
@@ -159,7 +148,7 @@ class Catalog:
             return
         with transaction(self._connection) as connection:
             connection.execute("DELETE FROM schemes WHERE origin = 'shipped'")
-            for row in filter(None, map(_shipped_row, shipped_names())):
+            for row in filter(None, map(shipped_row, shipped_names())):
                 self._insert(connection, *row)
             connection.execute("DELETE FROM aliases WHERE digest NOT IN (SELECT digest FROM schemes)")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))

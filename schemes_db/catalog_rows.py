@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from ..errors import DamagedRowError, SchemeFormatError
 from .certificate import Certificate
 from .formats import lcma_json
 from .names import tidy_name
-from .pareto import CatalogueRow
+from .pareto import CatalogueRow, entry_of
 from .scheme import Scheme
+from .shipped import shared_additions, shipped
 
 ENTRY_COLUMNS = (
     "digest",
@@ -67,3 +69,13 @@ def entry_of_row(row: tuple[object, ...]) -> CatalogueRow:
     """The entry of a row of ENTRY_COLUMNS."""
     values = dict(zip(ENTRY_COLUMNS, row, strict=True))
     return CatalogueRow(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables
+
+
+@lru_cache(maxsize=256)
+def shipped_row(name: str) -> tuple[CatalogueRow, Scheme, str] | None:
+    """Return a shipped scheme, its row and its document, computed once a process; None if it has no certificate."""
+    scheme, certificate = shipped(name).scheme, shipped(name).certificate
+    if certificate is None:
+        return None
+    row = entry_of(scheme, "shipped", shared_additions().get(name))
+    return row, scheme, lcma_json.render(scheme, certificate)

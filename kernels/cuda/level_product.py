@@ -28,8 +28,8 @@ class LevelProduct(TensorCore):
 
     def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
         """See `TensorCore.check`. Equal shapes suffice; all else, for example a broadcast batch, in detail."""
-        alike = not isinstance(b, PreparedOperand) and a.dtype == b.dtype and a.device == b.device
-        if not alike or (a.shape, b.shape) != self._shapes:  # type: ignore[union-attr]
+        wanted = self._shapes
+        if isinstance(b, PreparedOperand) or (a.dtype, a.device, a.shape, b.shape) != (b.dtype, b.device, *wanted):
             check_operands(self.request, a, b)
 
     def prepare(self, b: Tensor) -> PreparedOperand:

@@ -66,12 +66,12 @@ def key_of(a: Matrix, b: Matrix) -> tuple[object, ...]:
 
 
 def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix | None:
-    """Compute a b without a request, if the class of these matrices is decided; else return None.
+    """Compute a b without building a request, if the class of these matrices is decided or tried; else return None.
 
     After a large product all of Python's code has left the processor's caches: a request, its lesson and its checks
     take 100 to 200 us then, 2 to 4% of a product of 1500 x 1500. `limited`: only numpy's product is sure to be within
     the caller's limits. A change of BLAS's threads is noticed at once; one of LCMA_NUM_THREADS, or of the processors
-    that this process may use, with the next call that is timed.
+    that this process may use, within 20 calls.
 
     Raises:
         PlanError: `out` is not for this result.
@@ -93,7 +93,7 @@ def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix 
     try:
         return cast(Matrix, leader.again(a, b))
     except MemoryError:
-        return None  # a call with a lesson goes back to the library
+        return None  # the caller builds the request, whose lesson then runs the library's product
 
 
 def multiply(

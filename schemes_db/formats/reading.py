@@ -194,7 +194,7 @@ def _numerators(given: Sequence[Coefficient], label: str) -> tuple[list[int], in
     follow each other, else 1.
     """
     if set(map(type, given)) <= {int}:
-        return list(given), 1, 1  # type: ignore[arg-type]
+        return list(given), 1, 1  # type: ignore[arg-type]  # all are int
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -97,13 +96,13 @@ class Call:
 
 
 class Meaning:
-    """The values of names, calls and products. Here units are numbers, and other names are kept."""
+    """Defines the values of names, calls and products: imaginary units are numbers, other names variables."""
 
     zero: Value = 0
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
-    keys: Mapping[str, Any] = MappingProxyType({})
+    keys: Mapping[str, Any] = {}
     """The keys of names that stand for one thing, which may be looked up here instead."""
 
     def named(self, name: str) -> Value:
@@ -196,7 +195,7 @@ class Parser:
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
         found, text = LinearForm(), "".join(match.group().split())
-        terms = text.replace("-", " -").replace("+", " ").split() if "*" not in text else ["*"]
+        terms = text.replace("-", " -").replace("+", " ").split()
         keys = [self.meaning.keys.get(term.removeprefix("-")) for term in terms]
         if None not in keys and len(set(keys)) == len(keys):
             found.update(zip(keys, [-1 if term[0] == "-" else 1 for term in terms], strict=True))

@@ -4,15 +4,16 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lcma.kernels import Executor, Machine, Plan, Pool, Profile
+from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning
 from lcma.kernels.cpu.machine import cpu_machine
+from lcma.kernels.planning.trials import clock
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
 
 
@@ -239,3 +240,48 @@ def every_layer_gains(monkeypatch):
     from lcma.kernels.torch import acceleration
 
     monkeypatch.setattr(acceleration._Planner, "_decided", lambda self, requests: ("2x2x2:7", 1.2, None))
+
+
+class Table(clock.HostClock):
+    """A clock whose readings are those of a table for the strategy that `running` names."""
+
+    def __init__(self, seconds):
+        self.table, self.running = seconds, ""
+
+    def end(self, began):
+        return self.table[self.running]
+
+
+@dataclass
+class Running:
+    """An executor that names its strategy to a table."""
+
+    table: Table
+    strategy: str
+    executor: object
+    workspace: int = 0
+
+    def run(self, a, b, out=None):
+        self.table.running = self.strategy
+        return self.executor.run(a, b, out)
+
+    def again(self, a, b):
+        self.table.running = self.strategy
+        return self.executor.again(a, b)
+
+    @property
+    def threads(self):
+        return self.executor.threads
+
+
+@pytest.fixture
+def timed_by_table(monkeypatch):
+    """timed_by_table(seconds): contenders take the seconds of a table, by strategy; it is returned."""
+
+    def play(seconds):
+        table, build = Table(seconds), Plan.build
+        monkeypatch.setattr(Plan, "build", lambda plan: Running(table, plan.candidate.strategy, build(plan)))
+        monkeypatch.setattr(learning, "_clock", lambda request: table)
+        return table
+
+    return play

@@ -18,6 +18,7 @@ import pytest
 
 import lcma
 from lcma.kernels import compile_process, decision_for, learning, machine_for
+from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
@@ -25,8 +26,7 @@ from lcma.kernels.dense.pool import OrientedScheme
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
-from lcma.kernels.planning.strategy import Candidate, Plan, Proposal, Stage, register_strategy, unregister_strategy
-from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.strategy import Candidate, Proposal, Stage, register_strategy, unregister_strategy
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products.arrays import key_of
 from lcma.kernels.request import Request
@@ -39,38 +39,6 @@ STRASSEN = Found(
 
 SIZES = 656, 648, 664
 """Sizes just above those that are left to the library without planning."""
-
-
-class Table(clock.HostClock):
-    """A clock whose readings are those of a table for the strategy that `running` names."""
-
-    def __init__(self, seconds):
-        self.table, self.running = seconds, ""
-
-    def end(self, began):
-        return self.table[self.running]
-
-
-@dataclass
-class Running:
-    """An executor that names its strategy to a table."""
-
-    table: Table
-    strategy: str
-    executor: object
-    workspace: int = 0
-
-    def run(self, a, b, out=None):
-        self.table.running = self.strategy
-        return self.executor.run(a, b, out)
-
-    def again(self, a, b):
-        self.table.running = self.strategy
-        return self.executor.again(a, b)
-
-    @property
-    def threads(self):
-        return self.executor.threads
 
 
 @pytest.fixture
@@ -86,15 +54,11 @@ def learner(home, monkeypatch):
 
 
 @pytest.fixture
-def played(learner, monkeypatch):
+def played(learner, timed_by_table, monkeypatch):
     """played(seconds): contenders' seconds by strategy are those of a table, and nothing is compiled elsewhere."""
 
     def play(seconds, candidates=(STRASSEN,)):
-        table = Table(seconds)
-        build = Plan.build
-
-        monkeypatch.setattr(Plan, "build", lambda plan: Running(table, plan.candidate.strategy, build(plan)))
-        monkeypatch.setattr(learning, "_clock", lambda request: table)
+        table = timed_by_table(seconds)
         monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter(candidates))
         return table
 
@@ -242,7 +206,7 @@ def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch
     found, usual = [], sys.getswitchinterval()
     monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
     multiply_until(*operands(), decided)
-    assert found == [(False, pytest.approx(learning.SWITCH_SECONDS))]
+    assert found == [(False, pytest.approx(SWITCH_SECONDS))]
     learner.end()  # a lesson can be decided before the thread that loaded its plans has restored both
     assert gc.isenabled()
     assert sys.getswitchinterval() == usual

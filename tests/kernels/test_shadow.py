@@ -5,7 +5,6 @@ import shutil
 import threading
 import time
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.strategy import Plan
-from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
@@ -31,30 +28,6 @@ SIZES = 120, 104, 136
 
 EAGER = 656, 648, 664
 """Sizes that `lcma.matmul` does not leave to the library."""
-
-
-class Table(clock.HostClock):
-    """A clock whose readings are those of a table for the strategy that ran last."""
-
-    def __init__(self, seconds):
-        self.table, self.running = seconds, ""
-
-    def end(self, began):
-        return self.table[self.running]
-
-
-@dataclass
-class Running:
-    """An executor that names its strategy to a table."""
-
-    table: Table
-    strategy: str
-    executor: object
-    workspace: int = 0
-
-    def run(self, a, b, out=None):
-        self.table.running = self.strategy
-        return self.executor.run(a, b, out)
 
 
 def strassen():
@@ -69,15 +42,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def learner(folder, monkeypatch):
+def learner(folder, timed_by_table, monkeypatch):
     """A learner whose contenders' seconds are those of a table: a scheme takes 3 ms, the library 4 ms."""
     monkeypatch.setenv("LCMA_HOME", str(folder))
     monkeypatch.setenv("LCMA_LEARN", "1")
     shutil.rmtree(folder / "profiles", ignore_errors=True)
     monkeypatch.setattr(cpu_machine, "profile_for", profile_for)
-    table, build = Table({"vendor": 4e-3, "scheme": 3e-3}), Plan.build
-    monkeypatch.setattr(Plan, "build", lambda plan: Running(table, plan.candidate.strategy, build(plan)))
-    monkeypatch.setattr(learning, "_clock", lambda request: table)
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter([strassen()]))
     vendors = learning.vendor_plans
     monkeypatch.setattr(learning, "vendor_plans", lambda *given: vendors(*given)[:1])
@@ -235,7 +206,8 @@ def test_what_is_not_decided_in_the_time_stays_queued(learner, busy):
 def test_an_interrupted_decision_goes_on_with_the_next_one(learner, busy, monkeypatch):
     step()
     step()
-    original, calls = Running.run, []
+    running = type(plan_for(Request(*EAGER)).build())
+    original, calls = running.run, []
 
     def interrupted(self, a, b, out=None):
         calls.append(1)
@@ -243,7 +215,7 @@ def test_an_interrupted_decision_goes_on_with_the_next_one(learner, busy, monkey
             raise KeyboardInterrupt
         return original(self, a, b, out)
 
-    monkeypatch.setattr(Running, "run", interrupted)
+    monkeypatch.setattr(running, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         lcma.learn()
     assert len(lcma.learn()) == 3
