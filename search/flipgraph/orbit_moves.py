@@ -3,7 +3,7 @@
 The three matrices of an orbit are nodes p slots + s, p = 0, 1, 2, with common buckets: equal matrices
 flip at any positions p, since an orbit can be shifted cyclically. The bit of slot s at position p is in
 word p L + s // 64 of a set, L words a position, so an arena with 3 L lanes and one factor represents them.
-Cubes follow the nodes in `x` and never flip. `orbit_reference.py` is the equivalent in plain Python.
+Cubes follow the nodes in `x` and never flip. `tests/search/orbit_reference.py` is the equivalent in plain Python.
 
 With reversal too (`SlotKind.turns` of length 6) a slot represents an orbit of three and its reversal, six
 terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix by

@@ -5,7 +5,7 @@ A slot is a pair of a term and its image, or a term that is its own image, in th
 equal up to reversal flip, and their reversals at the same time. A flip with a pair adds both images to a term that is
 its own reversal, so that this remains true. Two terms of a pair that become equal cancel; if only one factor of a pair
 is not its own reversal, one term with the sum of both images replaces the pair, unless `SlotKind.whole` has length 2.
-`pair_reference.py` is the equivalent in plain Python.
+`tests/search/pair_reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations

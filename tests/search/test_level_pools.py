@@ -13,8 +13,9 @@ from lcma.search.flipgraph.walkers import pack_start
 from lcma.search.runs.engine import Threads
 from lcma.search.runs.plan import PoolPlan
 from lcma.search.runs.pools import RankPools, open_flips
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.search.terms.packed import PackedTerms
+
+from .brent_modulo_2 import holds
 
 
 def threads(walk, start, seed, walkers):

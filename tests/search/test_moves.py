@@ -10,9 +10,10 @@ from lcma.search.flipgraph.moves import plus, reduce
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
+
+from .brent_modulo_2 import holds
 
 
 def naive(name="2x2x2"):

@@ -13,16 +13,17 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import RunConfig, find, make_walker
 from lcma.search.flipgraph.pair_moves import plus
-from lcma.search.flipgraph.pair_reference import PairReferenceWalk
 from lcma.search.flipgraph.pair_walker import make_pair_arena, pairs_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.search.terms.involution import other_involutions
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.pairs import PairTerms
+
+from .brent_modulo_2 import holds
+from .pair_reference import PairReferenceWalk
 
 HASTY = Policy(plus_after=40, margin=4, restart_after=700, trap=3)
 WHOLE = replace(HASTY, orbits="whole")

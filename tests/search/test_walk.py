@@ -14,13 +14,14 @@ from lcma.search import make_walker
 from lcma.search.flipgraph.arena import best_terms, current_terms, make_arena
 from lcma.search.flipgraph.constraints import BEST_FULL, FULL
 from lcma.search.flipgraph.policy import Policy
-from lcma.search.flipgraph.reference import ReferenceWalk, packed
 from lcma.search.flipgraph.slots import BEST, RANK
 from lcma.search.flipgraph.walk import advance, begin
 from lcma.search.flipgraph.walkers import pack_start
-from lcma.search.terms.brent_modulo_2 import holds as holds_modulo_2
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
+
+from .brent_modulo_2 import holds as holds_modulo_2
+from .flip_reference import ReferenceWalk, packed
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BIASED = replace(HASTY, chance=0.3, full=9)

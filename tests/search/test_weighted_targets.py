@@ -11,7 +11,8 @@ from lcma.search import PackedTerms, TermsModulo3, TernaryTerms, find
 from lcma.search.basis.sparsify import sparsified, sparsified_naive
 from lcma.search.cpsat.brent import solve
 from lcma.search.format_moves.corners import bordered, cut
-from lcma.search.terms.brent_modulo_2 import holds
+
+from .brent_modulo_2 import holds
 
 PAIRS = ("2x2x2:sk", "3x3x3:ks", "3x3x2:kg", "3x3x3:kk", "3x3x3:wt", "3x3x3:uw")
 

@@ -3,7 +3,7 @@
 Sources: Kauers and Moosbauer (arXiv 2212.01175) for flips and reductions; Arai, Ichikawa and Hukushima
 (arXiv 2312.16960) for the plus transition; Moosbauer and Poole (arXiv 2502.04514) for orbits under
 the cyclic shift, where a flip is of two orbits, shifted so that the equal factors come first.
-`reference.py` is the equivalent in plain Python.
+`tests/search/gpu_reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Matrices that are equal up to reversal flip; a flip with an orbit that differs f
 one that does not, so that it remains its own reversal. If a flip leaves an orbit equal to its reversal, both cancel; if
 only one matrix of an orbit is not its own reversal, one orbit with the sum of both images replaces both, unless
 `Form.whole`. `flipgraph/orbit_moves.py` and `flipgraph/pair_moves.py` have the same moves for a processor,
-`reversible_reference.py` those in plain Python.
+`tests/search/gpu_orbit_reference.py` those in plain Python.
 """
 
 from __future__ import annotations

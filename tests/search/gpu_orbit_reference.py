@@ -1,12 +1,13 @@
-"""The walk on orbits under the cyclic shift and a reversal in plain Python; see `reference` and `reversible_moves`."""
+"""The walk on orbits under a cyclic shift and a reversal in plain Python; see `gpu_reference`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .layout import MAX_CUBES, Words
-from .moves import PLUS_TRIES
-from .reference import ZERO, GpuReferenceWalk, Value
+from lcma.search.flipgraph.gpu.layout import MAX_CUBES, Words
+from lcma.search.flipgraph.gpu.moves import PLUS_TRIES
+
+from .gpu_reference import ZERO, GpuReferenceWalk, Value
 
 
 class ReversibleReferenceWalk(GpuReferenceWalk):

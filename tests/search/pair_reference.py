@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..terms.involution import reversed_word
-from ..terms.packed import WORD_BITS, lanes_for
-from ..terms.pairs import PairTerms
-from .policy import PLUS_TRIES, Policy
-from .reference import ReferenceWalk, bucket
+from lcma.search.flipgraph.policy import PLUS_TRIES, Policy
+from lcma.search.terms.involution import reversed_word
+from lcma.search.terms.packed import WORD_BITS, lanes_for
+from lcma.search.terms.pairs import PairTerms
+
+from .flip_reference import ReferenceWalk, bucket
 
 _LOW = (1 << 32) - 1
 

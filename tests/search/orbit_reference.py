@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..terms.orbits import OrbitTerms, reversible
-from ..terms.packed import WORD_BITS, lanes_for
-from .policy import PLUS_TRIES, Policy
-from .reference import ReferenceWalk, bucket
+from lcma.search.flipgraph.policy import PLUS_TRIES, Policy
+from lcma.search.terms.orbits import OrbitTerms, reversible
+from lcma.search.terms.packed import WORD_BITS, lanes_for
+
+from .flip_reference import ReferenceWalk, bucket
 
 _LOW = (1 << 32) - 1
 

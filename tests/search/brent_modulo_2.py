@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .packed import PackedTerms, Words
+from lcma.search.terms.packed import PackedTerms, Words
 
 
 def tensor_words(words: Words, left: int, right: int) -> Words:

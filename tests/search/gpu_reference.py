@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ....schemes_db import Scheme
-from ..policy import Policy
-from .layout import MAX_CUBES, WalkerLayout, Words
-from .moves import PLUS_TRIES
-from .numbers import FAILS, thresholds_of
-from .packing import bits_of, decode, encode, pack
+from lcma.schemes_db import Scheme
+from lcma.search.flipgraph.gpu.layout import MAX_CUBES, WalkerLayout, Words
+from lcma.search.flipgraph.gpu.moves import PLUS_TRIES
+from lcma.search.flipgraph.gpu.numbers import FAILS, thresholds_of
+from lcma.search.flipgraph.gpu.packing import bits_of, decode, encode, pack
+from lcma.search.flipgraph.policy import Policy
 
 _LOW = (1 << 32) - 1
 
