@@ -41,7 +41,9 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
         raise PlanError(
             f"a border meets full products over Z2 with sides up to {MAX_SIDE}, not {scheme.target} over {scheme.ring}"
         )
-    shared = _shared(axis)
+    if axis not in AXES:
+        raise unknown_name("axis", axis, "mkn")
+    shared = _MET[axis]
     factors = [factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors]
     left, right = _rank_one(factors[shared])
     shape = factors[shared].shape[1:]
@@ -59,22 +61,6 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
     origin = Provenance(kind="search", parents=(scheme.digest,), relation="change of basis")
     moved = ((p.T @ u @ q_.T) & 1, (q.T @ v @ r_.T) & 1, (p_ @ w @ r) & 1)
     return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=origin)
-
-
-def products_at_border(scheme: Scheme, axis: str) -> int:
-    """Return the number of products that share a factor with the naive border along an axis.
-
-    Raises:
-        PlanError: the axis is unknown.
-    """
-    factor = scheme.factors[_shared(axis)]
-    return int((np.bincount(factor.product, minlength=scheme.rank) == 1).sum())
-
-
-def _shared(axis: str) -> int:
-    if axis not in AXES:
-        raise unknown_name("axis", axis, "mkn")
-    return _MET[axis]
 
 
 def _rank_one(matrices: IntArray) -> tuple[IntArray, IntArray]:

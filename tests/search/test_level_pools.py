@@ -15,7 +15,7 @@ from lcma.search.runs.plan import PoolPlan
 from lcma.search.runs.pools import RankPools, open_flips
 from lcma.search.terms.packed import PackedTerms
 
-from .brent_modulo_2 import holds
+from .plain_terms import holds
 
 
 def threads(walk, start, seed, walkers):
@@ -61,7 +61,7 @@ def test_pools_lead_to_the_goal(walk, name, goal):
     for terms, root in members:
         assert terms.target == target
         assert root == 0
-        assert holds(terms) if isinstance(terms, PackedTerms) else terms.holds()
+        assert holds(terms)
 
 
 def test_a_pool_is_left_when_it_is_full_and_not_before():

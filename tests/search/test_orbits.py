@@ -23,8 +23,8 @@ from lcma.search.terms.involution import mirrored_layout
 from lcma.search.terms.orbits import OrbitTerms, parse_cubes, reversible, transposed, unfolded
 from lcma.search.terms.packed import PackedTerms
 
-from .brent_modulo_2 import holds
 from .orbit_reference import OrbitReferenceWalk
+from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
 WHOLE = replace(HASTY, orbits="whole")

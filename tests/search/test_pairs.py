@@ -22,8 +22,8 @@ from lcma.search.terms.involution import other_involutions
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.pairs import PairTerms
 
-from .brent_modulo_2 import holds
 from .pair_reference import PairReferenceWalk
+from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=4, restart_after=700, trap=3)
 WHOLE = replace(HASTY, orbits="whole")

@@ -10,7 +10,7 @@ from lcma.search import PackedTerms, Policy, find, flip_graph, lift, lift_pool
 from lcma.search.flipgraph.graph import flips
 from lcma.workbench.flip_picture import draw
 
-from .brent_modulo_2 import holds
+from .plain_terms import holds
 
 
 @pytest.fixture(scope="module")
