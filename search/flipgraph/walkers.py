@@ -203,10 +203,10 @@ def _reversible_walk(start: Any, seed: int, index: int, policy: Policy) -> Walke
 
 
 def _pair_walk(start: Any, seed: int, index: int, policy: Policy, swaps: Swaps | None = None) -> Walker:
-    from .pair_walker import PairWalker
+    from .orbit_walker import OrbitWalker
 
     start = PairTerms.from_packed(start, swaps) if isinstance(start, PackedTerms) else start
-    return PairWalker(start, seed, index, policy)
+    return OrbitWalker(start, seed, index, policy)
 
 
 register_walk("flip", _flip_walk)

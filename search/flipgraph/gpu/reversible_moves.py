@@ -4,8 +4,8 @@ With the shift a slot represents six terms, or three if every matrix is its own 
 Matrices that are equal up to reversal flip; a flip with an orbit that differs from its reversal adds both images to
 one that does not, so that it remains its own reversal. If a flip leaves an orbit equal to its reversal, both cancel; if
 only one matrix of an orbit is not its own reversal, one orbit with the sum of both images replaces both, unless
-`Form.whole`. `flipgraph/orbit_moves.py` and `flipgraph/pair_moves.py` have the same moves for a processor,
-`tests/search/gpu_orbit_reference.py` those in plain Python.
+`Form.whole`. `flipgraph/orbit_moves.py` has the same moves for a processor, `tests/search/gpu_orbit_reference.py` in
+plain Python.
 """
 
 from __future__ import annotations
