@@ -7,11 +7,7 @@ from concurrent.futures import Executor
 import numpy as np
 
 from ...errors import PlanError
-from ...verify import certify
-from ..runs.certify_find import Ancestry, provenance_of
 from ..runs.folder import Checkpoint
-from ..runs.record import Record
-from ..runs.result import Find
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
 from ..terms.ternary import TernaryTerms
@@ -59,18 +55,8 @@ class GroupRun(SearchRun):
             self._lowest = min(self._lowest, terms.rank)
             if self._pool.offer(terms):
                 self._gained = self.seconds
-                self._take(index, terms)
+                self._found(terms.to_scheme(), index, f", walk {index}")
         self.save(due=True)
-
-    def _take(self, index: int, terms: TernaryTerms) -> None:
-        """Certify and record a scheme."""
-        config = self.config
-        ancestry = Ancestry((config.start.digest,) if config.start else ())
-        scheme = terms.to_scheme(provenance_of(config, ancestry, f"round {self._round}, walk {index}", self.seconds))
-        certificate = certify(scheme)
-        record = Record(self._round, index, Find(scheme, certificate, scheme, certificate), self._stage)
-        self._keep(record)
-        self._record([record])
 
     def _arrays(self) -> Arrays:
         return {f"words {place}": terms.words for place, terms in enumerate(self._pool)}
@@ -79,8 +65,3 @@ class GroupRun(SearchRun):
         self._pool = GroupPool(self._inner)
         for name in sorted(checkpoint.arrays):
             self._pool.offer(TernaryTerms(self.config.final_target, checkpoint.arrays[name]))
-
-    @property
-    def _flips(self) -> int:
-        """Always 0: walks do not count their flips."""
-        return 0
