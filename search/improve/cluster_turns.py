@@ -11,8 +11,8 @@ from ...schemes_db.formats.strict_json import loads
 from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
 from ..cluster.connection import Cluster
-from ..cluster.turn_pool import TurnPool
 from ..cluster.turn_worker import Report
+from ..cluster.workers import pool_of, release
 from ..runs.record import Record
 from ..runs.result import Find
 from .catalogue import CatalogueUpdater
@@ -20,9 +20,6 @@ from .events import OnEvent, TurnBegun, Walking
 from .gaps import Gap
 from .history import History
 from .neighbours import neighbourhood
-
-Task = tuple[str, tuple[object, ...]]
-"""A method of a worker with its arguments."""
 
 Turns = Sequence[tuple[Gap, int]]
 """Formats to search, each with the number of its earlier turns."""
@@ -61,29 +58,30 @@ class ClusterTurns:
         self._updater = updater
         self._ring, self._seed, self._device, self._command = ring, seed, device, command
         self._on_event, self._stop = on_event, stop
-        self.pool = TurnPool(cluster, gpus=device == "cuda")
-        stack.callback(self.pool.close)
+        release()  # of the memory of earlier searches on the workers
+        self.pool = pool_of(cluster, gpus=device == "cuda")
+        stack.callback(release)
 
     def __len__(self) -> int:
-        return len(self.pool)
+        return len(self.pool.workers)
 
     def take(self, turns: Turns, seconds: float) -> None:
         """Run turns of `seconds` each, at most one a worker."""
-        self.pool.run(
+        self.pool.run_turns(
             [self._task(gap, tried, seconds) for gap, tried in turns],
             seconds,
             lambda place, report: self._reported(turns[place][0], report),
             self._stop,
         )
 
-    def _task(self, gap: Gap, tried: int, seconds: float) -> Task:
+    def _task(self, gap: Gap, tried: int, seconds: float) -> tuple[object, ...]:
         goal = int(np.prod(gap.target.shape))
         pools = {
             shape: self._updater.pool(shape, composed=int(np.prod(shape)) <= goal)
             for shape in neighbourhood(in_order(gap.target.shape))
         }
         self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
-        return "descend", (
+        return (
             gap,
             tried,
             seconds,
