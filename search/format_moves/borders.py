@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme
+from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
-from .meta_moves import AXES
 
 IntArray = npt.NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
         raise PlanError(
             f"a border meets full products over Z2 with sides up to {MAX_SIDE}, not {scheme.target} over {scheme.ring}"
         )
-    if axis not in AXES:
+    if axis not in tuple(AXES):
         raise unknown_name("axis", axis, "mkn")
     shared = _MET[axis]
     factors = [factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors]

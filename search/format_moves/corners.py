@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
+from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
 from .borders import align_basis_with_border
-from .meta_moves import AXES
 from .projections import MAX_LENGTH, projections
 
 MEMBERS = 128
