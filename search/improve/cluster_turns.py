@@ -58,7 +58,8 @@ class ClusterTurns:
         self._updater = updater
         self._ring, self._seed, self._device, self._command = ring, seed, device, command
         self._on_event, self._stop = on_event, stop
-        release()  # of the memory of earlier searches on the workers
+        cluster.connect()
+        release()  # workers of earlier searches, and their memory
         self.pool = pool_of(cluster, gpus=device == "cuda")
         stack.callback(release)
 
