@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...schemes_db import Scheme
-from ..flipgraph.vector import Vector
 from ..runs.code import code_hash
 from ..runs.distinct import DistinctPool
 from ..runs.engine import Session, Walks, engine_of
 from ..runs.population import Widening
+from ..terms.packed import Vector
 
 
 class Standing(NamedTuple):

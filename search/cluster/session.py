@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import WalkTerms
 from ..runs.distinct import DistinctPool
 from ..runs.engine import Walks
 from ..runs.snapshot import Arrays
+from ..terms.packed import Vector
 from .actor import Standing
 from .workers import Worker, WorkerPool, replies
 

@@ -16,8 +16,8 @@ import numpy as np
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Target
 from ..flipgraph.policy import Policy
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker
+from ..terms.packed import Vector
 from .plan import Setting
 from .settings import setting_for
 from .snapshot import Arrays, restore, snapshot

@@ -14,6 +14,9 @@ from ...schemes_db.factor import Factor
 
 Words = npt.NDArray[np.uint64]
 
+Vector = npt.NDArray[np.int64]
+"""(walkers,) numbers, or indices of some walkers."""
+
 WORD_BITS = 64
 """Maximum number of blocks of a factor of a packed term."""
 
