@@ -17,6 +17,7 @@ from ..runs.record import Record
 from ..runs.result import Find
 from .catalogue import CatalogueUpdater
 from .events import OnEvent, TurnBegun, Walking
+from .folder import ImproveConfig
 from .gaps import Gap
 from .history import History
 from .neighbours import neighbourhood
@@ -33,7 +34,7 @@ class ClusterTurns:
     Args:
         history: earlier turns.
         on_turn: called with every turn, or None where all routes to a format are dead ends.
-        device: of each worker; walkers start from the schemes that the head sends.
+        config: its device is that of each worker; walkers start from the schemes that the head sends.
 
     Raises:
         PlanError: the cluster is not found, or some of its nodes run other code.
@@ -44,23 +45,19 @@ class ClusterTurns:
         stack: ExitStack,
         updater: CatalogueUpdater,
         cluster: Cluster,
-        *,
-        ring: str,
-        seed: int,
-        device: str,
-        command: str,
+        config: ImproveConfig,
         on_event: OnEvent,
         stop: Callable[[], bool],
+        *,
         history: History,
         on_turn: Callable[[Gap, RunRecord | None], None],
     ) -> None:
         self._history, self._on_turn = history, on_turn
-        self._updater = updater
-        self._ring, self._seed, self._device, self._command = ring, seed, device, command
+        self._updater, self._config = updater, config
         self._on_event, self._stop = on_event, stop
         cluster.connect()
         release()  # workers of earlier searches, and their memory
-        self.pool = pool_of(cluster, gpus=device == "cuda")
+        self.pool = pool_of(cluster, gpus=config.device == "cuda")
         stack.callback(release)
 
     def __len__(self) -> int:
@@ -82,18 +79,9 @@ class ClusterTurns:
             for shape in neighbourhood(in_order(gap.target.shape))
         }
         self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
-        return (
-            gap,
-            tried,
-            seconds,
-            self._ring,
-            self._seed,
-            self._device,
-            self._command,
-            self._updater.ranks,
-            pools,
-            self._history.of(gap.target.name).turns,
-        )
+        config, turns = self._config, self._history.of(gap.target.name).turns
+        own = (config.ring, config.seed, config.device, config.command)
+        return gap, tried, seconds, *own, self._updater.ranks, pools, turns
 
     def _reported(self, gap: Gap, report: Report) -> None:
         kind, text = report
