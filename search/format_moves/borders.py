@@ -15,6 +15,7 @@ from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme
 from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
+from ..basis.shears import inverse_modulo_2
 
 IntArray = npt.NDArray[np.int64]
 
@@ -53,11 +54,11 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
     # Q^T p (R^-1 q)^T and P^-1 p (R^T q)^T: both sides must map the bases to the unit vectors.
     bases = [np.eye(size, dtype=np.int64) for size in scheme.target.shape]
     first, second = {0: (0, 1), 1: (1, 2), 2: (0, 2)}[shared]
-    bases[first] = rows if shared == 2 else _inverse(rows).T
-    bases[second] = _inverse(cols).T if shared == 2 else cols
+    bases[first] = rows if shared == 2 else inverse_modulo_2(rows).T
+    bases[second] = inverse_modulo_2(cols).T if shared == 2 else cols
     p, q, r = bases
     u, v, w = factors
-    p_, q_, r_ = (_inverse(basis) for basis in bases)
+    p_, q_, r_ = (inverse_modulo_2(basis) for basis in bases)
     origin = Provenance(kind="search", parents=(scheme.digest,), relation="change of basis")
     moved = ((p.T @ u @ q_.T) & 1, (q.T @ v @ r_.T) & 1, (p_ @ w @ r) & 1)
     return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=origin)
@@ -117,15 +118,3 @@ def _heaviest(wanted: IntArray, others: IntArray, size: int, rng: np.random.Gene
 def _columns(words: IntArray, size: int) -> IntArray:
     columns: IntArray = (words[None, :] >> np.arange(size)[:, None]) & 1
     return columns
-
-
-def _inverse(matrix: IntArray) -> IntArray:
-    """Invert a matrix over GF(2) by elimination."""
-    size = len(matrix)
-    rows = np.concatenate([matrix & 1, np.eye(size, dtype=np.int64)], axis=1)
-    for column in range(size):
-        pivot = column + int(rows[column:, column].argmax())
-        rows[[column, pivot]] = rows[[pivot, column]]
-        others = (rows[:, column] == 1) & (np.arange(size) != column)
-        rows[others] ^= rows[column]
-    return rows[:, size:]
