@@ -7,12 +7,12 @@ from concurrent.futures import Executor
 import numpy as np
 
 from ...errors import PlanError
+from ..elite_pool import ElitePool
 from ..runs.folder import Checkpoint
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
 from ..terms.ternary import TernaryTerms
-from .pool import GroupPool
-from .product_rank import inner_format
+from .product_rank import POOL, inner_format
 from .walk import walk
 
 
@@ -26,15 +26,15 @@ class GroupRun(SearchRun):
         PlanError: the start is not ternary or has a factor of more than 32 blocks, or no group saves anything.
     """
 
-    _pool: GroupPool
+    _pool: ElitePool
 
     def _enter(self, stage: int) -> None:
         config, start = self.config, self.config.terms
         if not isinstance(start, TernaryTerms):
             raise PlanError("walks for groups start from ternary schemes over Z")
         self._inner = inner_format(config.objective)
-        self._pool = GroupPool(self._inner)
-        self._pool.offer(start)
+        self._pool = ElitePool(POOL)
+        self._pool.offer(self._inner.cost(start), start)
         walk(start, self._inner, start.rank, 0, config.seed, 0)  # compiles, so that the time limit covers walks only
 
     def advance(self, executor: Executor | None) -> None:
@@ -53,7 +53,7 @@ class GroupRun(SearchRun):
         self._round += 1
         for index, terms in zip(places, found, strict=True):
             self._lowest = min(self._lowest, terms.rank)
-            if self._pool.offer(terms):
+            if self._pool.offer(self._inner.cost(terms), terms):
                 self._gained = self.seconds
                 self._found(terms.to_scheme(), index, f", walk {index}")
         self.save(due=True)
@@ -62,6 +62,7 @@ class GroupRun(SearchRun):
         return {f"words {place}": terms.words for place, terms in enumerate(self._pool)}
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        self._pool = GroupPool(self._inner)
+        self._pool = ElitePool(POOL)
         for name in sorted(checkpoint.arrays):
-            self._pool.offer(TernaryTerms(self.config.final_target, checkpoint.arrays[name]))
+            terms = TernaryTerms(self.config.final_target, checkpoint.arrays[name])
+            self._pool.offer(self._inner.cost(terms), terms)
