@@ -75,13 +75,19 @@ def taken(kind: SlotKind, value: np.uint64, mine: bool, other: bool) -> np.uint6
 
 
 @compiled(forceinline=True)
-def following(kind: SlotKind, f: np.uint64, i: np.uint64, step: int) -> tuple[np.uint64, np.uint64]:
-    """Return the factor and the index in its set of the matrix 1 or 2 positions after that of index i, factor f."""
+def following(kind: SlotKind, f: np.uint64, i: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the factor and the index in its set of the matrix one position after that of index i, factor f."""
     if len(kind.turns) == 2:
-        return ((_NEXT if step == 1 else _LAST) >> (f + f)) & _THREE, i
+        return (_NEXT >> (f + f)) & _THREE, i
     nodes = np.uint64(64 * len(kind.lanes))
-    node = i + np.uint64(step) * (nodes // _THREE)
-    return ZERO, node - nodes if node >= nodes else node
+    after = i + nodes // _THREE
+    return ZERO, after - nodes if after >= nodes else after
+
+
+@compiled(forceinline=True)
+def last_of(kind: SlotKind, f: np.uint64, after: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return those two positions after factor f, given the index of the matrix between."""
+    return ((_LAST >> (f + f)) & _THREE, after) if len(kind.turns) == 2 else following(kind, f, after)
 
 
 @compiled(forceinline=True)
@@ -101,8 +107,8 @@ def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Wor
             reverse = not equal or coin & ONE != ZERO
             equal = True
         if equal and (len(kind.turns) == 2 or i % slots != j % slots):
-            (g, gi), (_, gj) = following(kind, f, i, 1), following(kind, f, j, 1)
-            (e, ei), (_, ej) = following(kind, f, i, 2), following(kind, f, j, 2)
+            (g, gi), (_, gj) = following(kind, f, i), following(kind, f, j)
+            (e, ei), (_, ej) = last_of(kind, f, gi), last_of(kind, f, gj)
             bi, bj = x[place_of(kind, g, gi)], x[place_of(kind, g, gj)]
             ci, cj = x[place_of(kind, e, ei)], x[place_of(kind, e, ej)]
             one, two = alike(kind, a, bi, ci), alike(kind, aj, bj, cj)
@@ -128,7 +134,8 @@ def meets(kind: SlotKind, x: Words, buckets: Words, f: np.uint64, node: np.uint6
 
     Buckets are compared, not values, so True may be wrong.
     """
-    (g, after), (e, last) = following(kind, f, node, 1), following(kind, f, node, 2)
+    g, after = following(kind, f, node)
+    e, last = last_of(kind, f, after)
     a, b, c = x[place_of(kind, f, node)], x[place_of(kind, g, after)], x[place_of(kind, e, last)]
     h, ha, hl = bucket_at(kind, f, (a, ZERO)), bucket_at(kind, g, (b, ZERO)), bucket_at(kind, e, (c, ZERO))
     near = ZERO
@@ -280,7 +287,7 @@ def image(s: WordArena, turn: int, p: int, slot: int) -> np.uint64:
     return mirrored(s.kind, value) if turn >= (1 if len(s.kind.turns) == 2 else 3) else value
 
 
-@compiled
+@compiled(forceinline=True)
 def merge(s: WordArena, t: int, u: int) -> bool:
     """Merge two orbits that share two matrices, the second shifted and reversed; return whether they do."""
     slots = 64 * len(s.live)
