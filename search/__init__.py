@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .runs.config import RunConfig as RunConfig
     from .runs.engine import Engine as Engine
     from .runs.engine import Session as Session
+    from .runs.engine import Walks as Walks
     from .runs.engine import device_names as device_names
     from .runs.engine import register_engine as register_engine
     from .runs.locked_folder import RunFolderError as RunFolderError
@@ -81,7 +82,7 @@ _MODULES = {
     ".lifting.ternary": ("ternary_lift",),
     ".runs.bounds": ("common_products", "kept_first"),
     ".runs.config": ("RunConfig",),
-    ".runs.engine": ("Engine", "Session", "device_names", "register_engine"),
+    ".runs.engine": ("Engine", "Session", "Walks", "device_names", "register_engine"),
     ".runs.locked_folder": ("RunFolderError",),
     ".runs.objectives": ("objective_names", "register_objective", "score_of"),
     ".runs.plan": ("ALONE", "PoolPlan", "Setting"),
