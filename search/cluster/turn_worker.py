@@ -13,6 +13,7 @@ from ...schemes_db import Certificate, Ring, Scheme, parse_ring
 from ...schemes_db.composition import ranks_up_to
 from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
+from ..improve.folder import ImproveConfig
 from ..improve.gaps import Gap
 from ..improve.history import History
 from ..runs.record import Record
@@ -65,10 +66,7 @@ def reports(
     gap: Gap,
     tried: int,
     seconds: float,
-    ring: str,
-    seed: int,
-    device: str,
-    command: str,
+    config: ImproveConfig,
     ranks: dict[str, dict[Shape, int]],
     pools: Mapping[Shape, list[Scheme]],
     turns: list[RunRecord],
@@ -83,9 +81,9 @@ def reports(
 
     def turn() -> None:
         try:
-            over = parse_ring("Z" if ring == "ZT" else ring)
+            over = parse_ring("Z" if config.ring == "ZT" else config.ring)
             known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
-            descents = Descents(known, ring, seed, device, command, islands=islands)
+            descents = Descents(known, config, islands=islands)
             done = descents.turn(gap, tried, seconds, lambda text: queue.put(("stands", text)), history=History(turns))
             queue.put(("turn", json.dumps(done and asdict(done))))
             queue.put(None)

@@ -79,9 +79,7 @@ class ClusterTurns:
             for shape in neighbourhood(in_order(gap.target.shape))
         }
         self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
-        config, turns = self._config, self._history.of(gap.target.name).turns
-        own = (config.ring, config.seed, config.device, config.command)
-        return gap, tried, seconds, *own, self._updater.ranks, pools, turns
+        return gap, tried, seconds, self._config, self._updater.ranks, pools, self._history.of(gap.target.name).turns
 
     def _reported(self, gap: Gap, report: Report) -> None:
         kind, text = report

@@ -140,8 +140,7 @@ class GeneralImprovement:
         """Return a function that runs a turn in this process."""
         from .descents import Descents  # imports a compiler
 
-        config = self._config
-        descents = Descents(self.updater, config.ring, config.seed, config.device, config.command, jobs=self._jobs)
+        descents = Descents(self.updater, self._config, jobs=self._jobs)
 
         def take(turns: Turns, seconds: float) -> None:
             ((gap, tried),) = turns
