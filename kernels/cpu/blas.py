@@ -44,15 +44,12 @@ class Numpy:
     loaded: bool = True
 
     def supports(self, dtype: str) -> bool:
-        """See `Backend`."""
         return dtype != "bfloat16"
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """See `Backend`."""
         np.matmul(a, b, out=out)
 
     def limit(self, threads: int) -> int:
-        """See `Backend`."""
         from .threads import limit_blas
 
         return limit_blas(threads)
@@ -66,22 +63,18 @@ class Torch:
 
     @property
     def loaded(self) -> bool:
-        """See `Backend`."""
         return "torch" in sys.modules
 
     def supports(self, dtype: str) -> bool:
-        """See `Backend`."""
         return dtype in ("float32", "float64", "complex64", "complex128", "bfloat16")
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """See `Backend`."""
         import torch
 
         left, right, result = (as_tensor(matrix, dtype) for matrix in (a, b, out))
         torch.mm(left, right, out=result)
 
     def limit(self, threads: int) -> int:
-        """See `Backend`."""
         import torch
 
         before = torch.get_num_threads()

@@ -83,18 +83,15 @@ class Buffers:
 
     @property
     def maps(self) -> Sequence[BoundMap]:
-        """See `Store.maps`."""
         return tuple(self._kernels.values())
 
     @property
     def workspace(self) -> int:
-        """See `Store.workspace`."""
         item = self._cut.storage.itemsize
         own = sum(aligned(height * lead * item) for _, height, lead in self._shapes)
         return own + 2 * aligned(self._cut.spare_width * item)
 
     def stages(self) -> list[Stage]:
-        """See `Store.stages`."""
         maps = self._cut.maps
         parts = (
             ("sums of A", [self._sides[0][i] for i in maps.left_of]),

@@ -78,18 +78,15 @@ class Groups:
 
     @property
     def maps(self) -> Sequence[BoundMap]:
-        """See `Store.maps`."""
         return (*(bound for operand in self._operands for bound in operand.maps), self._merge)
 
     @property
     def workspace(self) -> int:
-        """See `Store.workspace`."""
         item = self._cut.storage.itemsize
         own = aligned(int(np.prod(self._buffer_shape)) * item) + 2 * aligned(self._cut.spare_width * item)
         return own + sum(operand.nbytes for operand in self._operands)
 
     def stages(self) -> list[Stage]:
-        """See `Store.stages`."""
         bounds = (*(operand.maps for operand in self._operands), (self._merge,))
         names = ("sums of A", "sums of B", "blocks of C") if len(bounds) == 3 else ("sums of A", "blocks of C")
         return [

@@ -41,14 +41,12 @@ class Int8Leaf:
         return [((1, m, depth), FLOAT32), ((1, depth, n), FLOAT32), ((1, m, n), FLOAT32), *more]
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         return sum(aligned(rows * cols * dtype.itemsize) for (_, rows, cols), dtype in self._shapes)
 
     def compile(self) -> None:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         left, right, product, *more = (arena.array(shape[1:], dtype) for shape, dtype in self._shapes)
         inner = self.sizes[1]
         for start in range(0, inner, DEPTH):
@@ -64,7 +62,6 @@ class Int8Leaf:
                 np.add(out, more[0], out=out)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = m * k + k * n + INT32.itemsize * m * n
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, times * moved, product=self.sizes)]
@@ -102,7 +99,6 @@ class Int8Level:
         return shapes + [((1, max(m * k, k * n)), INT8), ((1, m * n), INT32)] * self._scaled
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         own = sum(aligned(rows * cols * dtype.itemsize) for (rows, cols), dtype in self._shapes)
         return own + self._below.workspace(threads)
 
@@ -110,7 +106,6 @@ class Int8Level:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         left, right, product, *scaled = (arena.array(shape, dtype) for shape, dtype in self._shapes)
         narrow, wide = scaled or (None, None)
         out[...] = 0
@@ -124,7 +119,6 @@ class Int8Level:
                 _add(_block(out, place, product.shape), product, coefficient, wide)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.block
         sizes = (m * k, k * n, m * n * INT32.itemsize)
         counts = [sum(len(step[role]) for step in self._steps) for role in range(3)]

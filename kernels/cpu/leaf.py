@@ -32,7 +32,6 @@ class Leaf:
     shared: bool = False
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         return 0
 
     def compile(self) -> None:
@@ -45,13 +44,11 @@ class Leaf:
         return 2 * dtype_of(self.dtype).parts ** 2 * m * k * n
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = (m * k + k * n + m * n) * dtype_of(self.dtype).numpy.itemsize
         return [Stage(f"{times} products {m}x{k}x{n}", times * self.flops, times * moved, product=self.sizes)]
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena | None = None, threads: int = 1) -> None:
-        """See `Core.run`."""
         if not self.shared or threads == 1:
             self.blas.multiply(a, b, out, self.dtype)
             return

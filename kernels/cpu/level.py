@@ -76,7 +76,6 @@ class Level:
         return HalfProduct(triangle, sizes, dtype, task_strips(size), clean=False)
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         below = max(core.workspace(threads) for core in self._cores.values())
         if threads > 1:
             below = max(below, threads * self._task_bytes)
@@ -90,7 +89,6 @@ class Level:
         return 0  # in grouped levels only leaves run so, which need no memory
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         for bound in self.store.maps:
             bound.compile()
         for core in self._cores.values():
@@ -167,7 +165,6 @@ class Level:
         return core.flops
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         first, *others, last = (
             Stage(stage.name, times * stage.flops, times * stage.bytes) for stage in self.store.stages()
         )

@@ -43,13 +43,11 @@ class Slabs:
 
     @property
     def workspace(self) -> int:
-        """See `Store.workspace`."""
         item = self._cut.storage.itemsize
         stacks = sum(aligned(count * height * lead * item) for count, height, lead in self._shapes)
         return stacks + 2 * aligned(self._cut.spare_width * item)
 
     def stages(self) -> list[Stage]:
-        """See `Store.stages`."""
         names = ("sums of A", "sums of B", "blocks of C")
         return [Stage(name, bound.flops, bound.traffic) for name, bound in zip(names, self.maps, strict=True)]
 

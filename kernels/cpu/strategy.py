@@ -32,7 +32,6 @@ class CpuStrategy(BaseStrategy):
         return None if key else Candidate(self.family, self.name, None, parameters)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if is_empty(request):
             return []
         stages = self.core(candidate, request, machine).stages(request.items)
@@ -45,7 +44,6 @@ class CpuStrategy(BaseStrategy):
         return self.core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         if is_empty(request):
             return MatrixExecutor(request, None, machine.pool)
         core = self.core(candidate, request, machine)

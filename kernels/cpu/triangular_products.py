@@ -100,7 +100,6 @@ class HalfProduct:
         return (0, n) if self.triangle.side == "out" else (m - m // 2, n)
 
     def workspace(self, threads: int = 1) -> int:
-        """See `Core.workspace`."""
         if self.triangle.side == "right":
             return self._mirror.workspace(threads)
         if self._parts is not None:
@@ -112,7 +111,6 @@ class HalfProduct:
         return aligned(-(-size // self.strips) * size * self._itemsize)
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         if self.triangle.side == "right":
             self._mirror.compile()
             return
@@ -169,7 +167,6 @@ class HalfProduct:
         return dtype_of(self.dtype).parts ** 2
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         if self.triangle.side == "right":
             self._mirror.run(b.T, a.T, out.T, arena, threads)
         elif self._parts is not None:

@@ -74,7 +74,6 @@ class CudaBench:
         return lambda c: _relative(c[first][rows].double(), truth)
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
-        """See `Bench.interleaved`."""
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
 
 

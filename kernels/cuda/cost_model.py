@@ -157,7 +157,6 @@ class CudaCostModel:
     profile: Profile
 
     def knows(self, dtype: str) -> bool:
-        """See `CostModel`."""
         return self.profile.combine_rate is not None and (dtype, "whole") in self._rows
 
     @cached_property

@@ -16,17 +16,14 @@ class EventClock:
     watched = 8
 
     def begin(self) -> Any:
-        """See `Clock`."""
         return _recorded(), time.perf_counter()
 
     def end(self, began: tuple[Any, float]) -> tuple[Any, Any, float]:
-        """See `Clock`."""
         event, before = began
         host = time.perf_counter() - before if event.query() else 0.0
         return event, _recorded(), host
 
     def seconds(self, reading: tuple[Any, Any, float]) -> float | None:
-        """See `Clock`."""
         began, ended, host = reading
         return max(float(began.elapsed_time(ended)) / 1e3, host) if ended.query() else None
 

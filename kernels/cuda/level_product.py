@@ -38,7 +38,6 @@ class LevelProduct(TensorCore):
         return PreparedOperand(b, made.sums, made.nbytes)
 
     def fits(self, prepared: Tensor) -> bool:
-        """See `TensorCore.fits`."""
         request = self.request
         return tuple(prepared.shape) == self._level.prepared_shape(request.k, request.n, request.itemsize)
 

@@ -61,15 +61,12 @@ class PackedProduct(TensorCore):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """See `TensorCore.shape`."""
         return self._shape
 
     def writes(self, out: Tensor) -> bool:
-        """See `TensorCore.writes`."""
         return not self._arithmetic.by_rows or out.stride(-1) == 1
 
     def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
-        """See `TensorCore.check`."""
         import torch
 
         right, name, shapes = b.b if isinstance(b, PreparedOperand) else b, self._given, self._shapes
@@ -79,7 +76,6 @@ class PackedProduct(TensorCore):
             raise PlanError(f"a is on {a.device} and b on {right.device}; move one with .to")
 
     def missing(self, device: Any) -> str | None:
-        """See `TensorCore.missing`."""
         return self._arithmetic.missing(device)
 
     def instead(self, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
@@ -102,7 +98,6 @@ class PackedProduct(TensorCore):
         return PreparedOperand(b, packed, packed.nbytes)
 
     def fits(self, prepared: Tensor) -> bool:
-        """See `TensorCore.fits`."""
         import torch
 
         size = self._arithmetic.packed_bytes

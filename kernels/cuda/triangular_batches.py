@@ -33,7 +33,6 @@ class TriangularProduct(TensorCore):
         self._turned = triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:
-        """See `TensorCore.writes`."""
         return bool(out.is_contiguous())
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:

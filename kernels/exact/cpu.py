@@ -83,7 +83,6 @@ class CpuExact(CpuStrategy):
             yield Candidate(FAMILY, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if self.baseline:
             return super().restore(key, parameters, request)
         chain = None if request.ring is None or not key else restored_chain(key, request.ring)
@@ -109,15 +108,12 @@ class CpuExact(CpuStrategy):
         return exact_core(request, None if self.baseline else _chain(candidate))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         return [] if is_empty(request) else priced_exactly(self.core(candidate, request, machine), request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
         return 0 if is_empty(request) else self.core(candidate, request, machine).workspace(machine.threads)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         if is_empty(request):
             return ExactExecutor(request, None, machine.pool, 1)
         core = self.core(candidate, request, machine)

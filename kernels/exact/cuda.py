@@ -66,7 +66,6 @@ class CudaExact:
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         if not is_exact(request):
             return []
         if self.name == SCHEME:
@@ -91,7 +90,6 @@ class CudaExact:
             yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if self.name != SCHEME:
             return None if key else Candidate(self.family, self.name, None, parameters)
         chain = None if request.ring is None or not key else restored_chain(key, request.ring)
@@ -151,7 +149,6 @@ class CudaExact:
         return [Stage(name, items * flops, items * moved, items * price if measured else None, (m, k, n))]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
         return 0 if _is_empty(request) else self.core(candidate, request).workspace(1)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:

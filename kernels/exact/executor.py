@@ -29,7 +29,6 @@ class ExactExecutor:
 
     @property
     def workspace(self) -> int:
-        """See `Executor.workspace`."""
         return 0 if self._core is None else self._core.workspace(self.threads)
 
     def run(self, a: Any, b: Any, out: Any = None) -> Any:

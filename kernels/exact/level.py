@@ -119,7 +119,6 @@ class ExactLevel:
         return *found, None
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         item = self.dtype.itemsize
         own = sum(aligned(item * math.prod(shape)) for shape in self._shapes)
         padded = max(0 if shape is None else aligned(item * math.prod(shape)) for shape in self._whole)
@@ -161,7 +160,6 @@ class ExactLevel:
         self.arithmetic.combine(role, sums, source, target, block, threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         arithmetic, level, rank, found = self.arithmetic, self.level, self.level.rank, []
         label = f"{'x'.join(map(str, level.grid))}:{rank}"
         for role, sums in enumerate((level.left, level.right, level.merge)):

@@ -37,7 +37,6 @@ class ExactTensorBench:
         return lambda c: differing(to_host(c, request.n, request))
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
-        """See `Bench.interleaved`."""
         return CudaBench().interleaved(calls, rounds)
 
 

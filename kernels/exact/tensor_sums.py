@@ -48,11 +48,9 @@ class TensorSums(LevelArithmetic):
     pads = False
 
     def width(self, cols: int) -> int:
-        """See `LevelArithmetic.width`."""
         return words_of(cols) if self.reductions is None else cols
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `LevelArithmetic.combine`."""
         import torch
 
         from .triton_sums import sum_blocks
