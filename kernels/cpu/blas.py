@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..lazy_torch import torch
 
 Matrix = npt.NDArray[Any]
 
@@ -69,14 +70,10 @@ class Torch:
         return dtype in ("float32", "float64", "complex64", "complex128", "bfloat16")
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        import torch
-
         left, right, result = (as_tensor(matrix, dtype) for matrix in (a, b, out))
         torch.mm(left, right, out=result)
 
     def limit(self, threads: int) -> int:
-        import torch
-
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         return int(before)
@@ -94,8 +91,6 @@ class _Writable:
 
 def as_tensor(matrix: Matrix, dtype: str) -> Any:
     """Return a torch tensor that shares the memory of a stored matrix, also of a read-only one."""
-    import torch
-
     if dtype == "bfloat16":
         matrix = matrix.view(np.int16)
     if not matrix.flags.writeable:

@@ -21,9 +21,9 @@ from ..codegen.triton_text import (
     Scale,
 )
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
+from ..lazy_torch import Tensor, torch
 from .launch import relauncher, starter
 
-Tensor = Any
 Launch = Callable[..., object]
 
 Form = tuple[int, int, int, int, int]
@@ -126,8 +126,6 @@ class Combination:
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: CombineTile | None) -> Launch:
         """Return the launch for tensors with the strides of these."""
-        import torch
-
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
             matrix, stack = matrix.mT, stack.mT
         items, rows, cols = matrix.shape
@@ -195,8 +193,6 @@ class KernelLaunch:
         self._start: Callable[[Sequence[Any]], object] | None = None
 
     def __call__(self, matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
-        import torch
-
         # Triton launches on the current device, which may differ from the tensors' device.
         if matrix.is_cuda and matrix.get_device() != torch._C._cuda_getDevice():
             with torch.cuda.device(matrix.device):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..lazy_torch import torch
+
 
 class EventClock:
     """A `planning.trials.clock.Clock` of the current stream: two events a call, read once they have passed.
@@ -29,8 +31,6 @@ class EventClock:
 
 
 def _recorded() -> Any:
-    import torch
-
     event = torch.cuda.Event(enable_timing=True)
     event.record()
     return event

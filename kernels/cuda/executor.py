@@ -7,12 +7,11 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ...errors import PlanError
+from ..lazy_torch import Tensor, torch
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .requests import request_of
-
-Tensor = Any
 
 
 class TensorCore(ABC):
@@ -89,8 +88,6 @@ class TensorExecutor:
         Raises:
             PlanError: the tensors do not match the request, or the core refuses their entries or their memory.
         """
-        import torch
-
         core = self.core
         core.check(a, b)
         if out is not None:
@@ -110,8 +107,6 @@ class TensorExecutor:
 
     def again(self, a: Tensor, b: Tensor) -> Tensor:
         """Compute C = A B as `run` does, of tensors with the shapes and dtypes of a run, without its checks."""
-        import torch
-
         if (repeated := self._repeated) is not None and repeated.fits(a, b):
             try:  # a context manager takes as long as a launch
                 return repeated(a, b)
@@ -125,8 +120,6 @@ class TensorExecutor:
         return result
 
     def _allocated(self, like: Tensor) -> Tensor:
-        import torch
-
         if self.core.dtype is None:
             return like.new_empty(self._shape)
         return like.new_empty(self._shape, dtype=getattr(torch, self.core.dtype))

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
+from ..lazy_torch import Tensor, torch
 from .launch import on_device, starter
 from .tiles import Tile, launch
-
-Tensor = Any
 
 TILE = Tile(128, 128, 64, 8, 3)
 """The fastest on an H200 at 8192: 206 Tflop/s, the three products counted as one. An inner size of 32 with 4 stages
@@ -108,8 +107,6 @@ def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> Pairs:
 
     `along`: exponents (int32) of further powers of two along k, for entries that are finite.
     """
-    import torch
-
     from .float16_pairs_kernel import split_pairs
 
     rows, cols = x.shape
@@ -133,8 +130,6 @@ def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LO
 
     `along`: see `pairs_of`. `span`: elements of a part.
     """
-    import torch
-
     from .float16_pairs_kernel import largest_bits
 
     given, shifted = [x if along is None else along], along is not None
@@ -144,8 +139,6 @@ def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LO
 
 def stack_of_pairs(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
     """Allocate a stack (2 count, rows, cols) of pairs, with rows as the tensor memory accelerator requires."""
-    import torch
-
     return torch.empty((2 * count, rows, pitch_of(cols)), dtype=torch.float16, device=like.device)[..., :cols]
 
 
@@ -184,8 +177,6 @@ def by_lines(
 
     Results are (parts, lines), of these dtypes.
     """
-    import torch
-
     lines, length = x.shape[axis], x.shape[1 - axis]
     steps = x.stride(axis), x.stride(1 - axis)
     # Threads access contiguous memory: the elements of a line, or several lines.
@@ -206,8 +197,6 @@ def _found(left: Pairs, right: Pairs) -> Tensor:
     An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
     a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher parts, below 2^TOP.
     """
-    import torch
-
     from .float16_pairs_kernel import verdict, weighted_sums
 
     float32 = [torch.float32] * 2

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Tensor = Any
+from ..lazy_torch import Tensor, torch
 
 
 def stack_product(lefts: Tensor, rights: Tensor) -> Tensor:
     """Return A_r B_r^T modulo 2^32 (count, m, n) for stacks of A_r (m, k) and B_r (n, k) of int8."""
-    import torch
-
     return (lefts.to(torch.int64) @ rights.to(torch.int64).mT).to(torch.int32)

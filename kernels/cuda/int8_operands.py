@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from ..codegen.maps import LinearMap
 from ..codegen.triton_text import Direction
+from ..lazy_torch import Tensor
 from .combine import Combination
 from .int8 import SEGMENT, has_whole_rows, multiply_by_vendor, multiply_stack, vendor_sizes
 from .naive import combine
 from .packed_product import PackedArithmetic
-
-Tensor = Any
 
 COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True)
 """A copy of a matrix of any strides into a larger one, of zeros past its edges."""

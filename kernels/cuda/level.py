@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
@@ -12,6 +11,7 @@ from ...schemes_db.program import Product, ProductKind, Program
 from ...schemes_db.symmetry import triangle_of
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
+from ..lazy_torch import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
@@ -20,8 +20,6 @@ from .naive import combine
 from .nesting import nests_of
 from .shape import BatchPiece, Shape
 from .stack import multiply_stack
-
-Tensor = Any
 
 
 class CudaMethod(StrEnum):
@@ -155,8 +153,6 @@ class CudaLevel:
 
     def multiply_batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         """Compute products (slabs, m, n) of lefts (slabs, m, k) and rights (slabs, k, n), all full ones."""
-        import torch
-
         if self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
 

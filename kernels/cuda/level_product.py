@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ...errors import PlanError
+from ..lazy_torch import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import TensorCore, TensorExecutor, check_operands
@@ -13,8 +13,6 @@ from .level import CudaLevel
 from .padded import PaddedProduct
 from .repeated_level import RepeatedLevel
 from .shape import MAX_PIECES, Shape
-
-Tensor = Any
 
 
 class LevelProduct(TensorCore):
@@ -47,8 +45,6 @@ class LevelProduct(TensorCore):
         Raises:
             PlanError: the device has too little memory.
         """
-        import torch
-
         batch, pieces = self.request.batch, self.pieces
         left = _folded(a, batch)
         right = b if isinstance(b, PreparedOperand) else _folded(b, batch)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program, Terms
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
 from ..codegen.triton_text import Direction
+from ..lazy_torch import Tensor, torch
 from .combine import Combination
-
-Tensor = Any
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
@@ -21,8 +19,6 @@ def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
     Sums are computed in float32, in float64 for float64, and in int32 for integers, modulo 2^32. A result without
     terms is zero.
     """
-    import torch
-
     dtype = blocks[0].dtype
     real = torch.float64 if dtype == torch.float64 else torch.float32 if dtype.is_floating_point else torch.int32
     values = [block.to(real) for block in blocks]
@@ -104,8 +100,6 @@ def _sum(terms: Terms, values: Sequence[Tensor]) -> Tensor:
 
 
 def _padded(x: Tensor, height: int, width: int, grid: tuple[int, int]) -> Tensor:
-    import torch
-
     return torch.nn.functional.pad(x, (0, width * grid[1] - x.shape[1], 0, height * grid[0] - x.shape[0]))
 
 

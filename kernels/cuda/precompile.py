@@ -25,8 +25,6 @@ from typing import Any
 from ...errors import LcmaError
 from ...schemes_db.display import line
 
-Tensor = Any
-
 Progress = Callable[[int, int], None]
 """Callback with the number of compiled kernels, and of those known so far."""
 

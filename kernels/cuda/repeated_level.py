@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..lazy_torch import Tensor
 from .launch import ALIGNMENT
 from .level import CudaLevel
 from .naive import takes_triton
-
-Tensor = Any
 
 
 class RepeatedLevel:

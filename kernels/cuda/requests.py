@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import PlanError
+from ..lazy_torch import Tensor
 from ..request import Layout, Request, product_sizes
 from ..structure import DENSE, Structure
-
-Tensor = Any
 
 
 def request_of(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..lazy_torch import Tensor, torch
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
 from .tiles import SIDES, Tile, launch, tile_table
-
-Tensor = Any
 
 MOST_ITEMS = 65535
 """Maximum number of matrices of one launch: the limit of the second axis of a grid."""
@@ -63,8 +60,6 @@ def multiply(
     Raises:
         PlanError: Triton is not installed, or the dtype is not one of a GPU's floats.
     """
-    import torch
-
     try:
         from .triangular_kernel import triangular_gemm
     except ImportError:

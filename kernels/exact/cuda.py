@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from ...errors import PlanError
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
+from ..lazy_torch import Tensor, torch
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import BITS, Request
@@ -32,8 +32,6 @@ from .tensors import (
     integer_bounds,
     require_int64,
 )
-
-Tensor = Any
 
 LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
@@ -156,8 +154,6 @@ class CudaExact:
         core = None if _is_empty(request) else self.core(candidate, request)
 
         def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
-            import torch
-
             assert core is not None  # an empty product is not computed
             core.run(a.to(torch.int64), b.to(torch.int64), out, TensorMemory(a.device))
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..cuda.bench import CudaBench
+from ..lazy_torch import Tensor, torch
 from ..planning.strategy import Plan
 from ..request import BITS, Request
 from .bench import ExactBench
 from .bits import BitMatrix
-
-Tensor = Any
 
 PINNED = 1 << 20
 """Arrays from this size are copied through pinned memory, which torch caches: copies are several times as fast."""
@@ -42,8 +41,6 @@ class ExactTensorBench:
 
 def to_tensor(matrix: Any, device: str = "cuda") -> Tensor:
     """Copy an array, or the words of a bit matrix, to a GPU."""
-    import torch
-
     held = matrix.words.view(np.int64) if isinstance(matrix, BitMatrix) else np.asarray(matrix)
     # torch cannot represent a read-only (memory-mapped) array: it is copied.
     given = torch.from_numpy(np.require(held, requirements=["C", "W"]))
@@ -55,8 +52,6 @@ def to_tensor(matrix: Any, device: str = "cuda") -> Tensor:
 
 def to_host(tensor: Tensor, cols: int, request: Request) -> Any:
     """Undo `to_tensor`, for a matrix of so many columns."""
-    import torch
-
     if tensor.is_cuda and tensor.nbytes >= PINNED:
         held = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)
     else:

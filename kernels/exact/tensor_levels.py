@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import PlanError
+from ..lazy_torch import Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .floats import FloatCore, FloatKind, FloatLeaf, Reductions, float_core
@@ -18,7 +19,6 @@ from .schemes import RingMaps
 from .tensor_sums import TensorSums
 from .tensors import INT64, DigitTensorLeaf, centred, require_int64
 
-Tensor = Any
 Sizes = tuple[int, int, int]
 
 FLOAT, DIGITS = "float64", "digits"
@@ -62,8 +62,6 @@ class FloatTensorCore:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any, threads: int = 1) -> None:
         """See `Core.run`; all are int64."""
-        import torch
-
         modulus = self.ring.modulus
         left, right = (centred(x, modulus).to(torch.float64) for x in (a, b))
         total = left.new_empty(out.shape)
@@ -84,8 +82,6 @@ class FloatTensorLeaf(FloatLeaf):
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are float64."""
-        import torch
-
         modulus = self.modulus
         for start in range(0, self.sizes[1], self.depth):
             part = slice(start, start + self.depth)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
+from ..lazy_torch import Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
@@ -21,7 +22,6 @@ from .level import ExactLevel
 from .schemes import RingMaps
 from .tensor_sums import TensorSums
 
-Tensor = Any
 Sizes = tuple[int, int, int]
 
 INT64 = np.dtype(np.int64)
@@ -36,15 +36,11 @@ def _tiles(size: int, tile: int) -> int:
 
 def _words(x: Tensor) -> Tensor:
     """View the words as int32, two each."""
-    import torch
-
     return x.view(torch.int32)
 
 
 def pack(elements: Tensor) -> Tensor:
     """Return the words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
-    import torch
-
     from .triton_bits import pack_parity
 
     elements = elements.view(torch.uint8) if elements.dtype == torch.bool else elements
@@ -62,8 +58,6 @@ def pack(elements: Tensor) -> Tensor:
 
 def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> Tensor:
     """Return the elements of words (rows, words) as int8 (rows, cols), zero-padded to `padded` rows, or transposed."""
-    import torch
-
     from .triton_bits import unpack_bits
 
     source = _words(words if words.stride(-1) == 1 else words.contiguous())
@@ -97,8 +91,6 @@ class BitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are of words."""
-        import torch
-
         from .triton_bits import multiply_parity, pack_parity
 
         (m, _, _), (rows, k, n) = self.sizes, self._padded
@@ -164,8 +156,6 @@ class DigitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are int64."""
-        import torch
-
         from .triton_digits import join_digits, split_digits
 
         (m, k, n), (rows, cols), count, modulus = self.sizes, self._padded, self.digits, self.ring.modulus
@@ -206,8 +196,6 @@ class DigitTensorLeaf:
 
 def centred(x: Tensor, modulus: int) -> Tensor:
     """Return residues of least magnitude, or x itself without a modulus."""
-    import torch
-
     if not modulus:
         return x
     x = x.remainder(modulus)
