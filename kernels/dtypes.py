@@ -13,6 +13,9 @@ from .precision import arithmetic_of
 
 Matrix = npt.NDArray[Any]
 
+Sizes = tuple[int, int, int]
+"""m, k and n of a product."""
+
 
 @dataclass(frozen=True)
 class DType:

@@ -25,13 +25,12 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
+from ..dtypes import Matrix
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, NamedSource, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
 from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
-
-Matrix = npt.NDArray[Any]
 
 FAMILY = "masked"
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.program import Terms
+from ..dtypes import Matrix
 from .maps import LinearMap
-
-Matrix = npt.NDArray[Any]
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Matrix]) -> list[Matrix]:

@@ -9,12 +9,10 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..dtypes import Matrix
 from ..lazy_torch import torch
-
-Matrix = npt.NDArray[Any]
 
 
 class Backend(Protocol):

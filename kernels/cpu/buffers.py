@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient
 from ..codegen.maps import LinearMap, expanded
+from ..dtypes import Matrix
 from ..planning.strategy import Stage
 from .blocks import Blocks, stack_blocks
 from .mapping import BoundMap
@@ -17,7 +15,6 @@ from .partition import Partition, Place, spare_rows
 from .store import Batch, Form
 from .workspace import Arena, aligned
 
-Matrix = npt.NDArray[Any]
 Terms = list[tuple[int, Coefficient]]
 
 

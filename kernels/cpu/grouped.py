@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Terms
 from ..codegen.grouping import GroupedProgram, Sums, group_products
 from ..codegen.maps import Block, LinearMap, ProgramMaps
+from ..dtypes import Matrix
 from ..planning.strategy import Stage
 from .blocks import Blocks, leading_dimension
 from .mapping import BoundMap
@@ -20,8 +19,6 @@ from .partition import Partition, spare_rows
 from .store import Batch, Form
 from .strips import zero_outside_triangle
 from .workspace import Arena, aligned
-
-Matrix = npt.NDArray[Any]
 
 
 class Groups:

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind, Program
 from ..codegen.maps import expanded, maps_of
+from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from .workspace import Arena, aligned
 
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 Place = tuple[int, int]
 Terms = list[tuple[Place, Coefficient]]
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import numpy.typing as npt
-
-from ..dtypes import dtype_of
+from ..dtypes import Matrix, Sizes, dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .threads import parallel_tasks
 from .workspace import Arena
 
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 Piece = tuple[Matrix, Matrix, Matrix]
 
 

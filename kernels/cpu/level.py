@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
+from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
 from .buffers import Buffers
 from .grouped import Groups
 from .leaf import Leaf
-from .partition import CpuMethod, Partition, Sizes
+from .partition import CpuMethod, Partition
 from .slabs import Slabs
 from .store import Batch, Form, LevelStore
 from .strips import leaf_strips, task_strips
@@ -25,7 +23,6 @@ from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, HalfProduct
 from .workspace import Arena
 
-Matrix = npt.NDArray[Any]
 ByColumns = tuple[bool, bool, bool]
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ..dtypes import Matrix
 from ..planning.strategy import Stage
 from .blocks import stack_blocks
 from .mapping import BoundMap
 from .partition import Partition, spare_rows
 from .store import Batch, Form
 from .workspace import Arena, aligned, empty_aligned
-
-Matrix = npt.NDArray[Any]
 
 
 class Slabs:

@@ -6,29 +6,17 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
-
-import numpy.typing as npt
 
 from ...schemes_db.symmetry import Triangle
-from ..dtypes import dtype_of
+from ..dtypes import Matrix, Sizes, dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .executor import StagedCore
 from .leaf import Leaf
-from .strips import (
-    Sizes,
-    check_triangle,
-    has_nonzero_outside_triangle,
-    outside,
-    ranges,
-    worked_fraction,
-    zero_outside_strip,
-)
+from .strips import check_triangle, has_nonzero_outside_triangle, outside, ranges, worked_fraction, zero_outside_strip
 from .threads import parallel_tasks
 from .workspace import Arena, aligned
 
-Matrix = npt.NDArray[Any]
 ByColumns = tuple[bool, bool, bool]
 Piece = tuple[Matrix, Matrix, Matrix]
 

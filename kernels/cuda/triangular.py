@@ -44,13 +44,7 @@ def on_tiles(
 
 
 def multiply(
-    a: Tensor,
-    b: Tensor,
-    triangle: Triangle,
-    out: Tensor | None = None,
-    *,
-    unit: bool = False,
-    tile: Tile | None = None,
+    a: Tensor, b: Tensor, triangle: Triangle, out: Tensor | None = None, *, unit: bool = False, tile: Tile | None = None
 ) -> Tensor:
     """Compute the triangular product of a (items, m, k) and b (items / heads, k, n), any strides; zero elsewhere.
 

@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.evaluate import evaluate
 from ...schemes_db.program import Load, Program, Store
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Arena, aligned
+from ..dtypes import Matrix, Sizes
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
 from .given import GivenProgram
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 
 def whole_grid(program: Program) -> Sizes:

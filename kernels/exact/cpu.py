@@ -144,12 +144,7 @@ def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
 
 @lru_cache(maxsize=512)
 def _core(
-    sizes: tuple[int, int, int],
-    dtype: str,
-    modulus: int,
-    most: int,
-    out_dtype: str | None,
-    chain: ExactChain | None,
+    sizes: tuple[int, int, int], dtype: str, modulus: int, most: int, out_dtype: str | None, chain: ExactChain | None
 ) -> StagedCore:
     """Predicting, sizing and building share one core."""
     from ..ring import ExactRing

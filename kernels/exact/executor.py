@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ..cpu.executor import Core
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..dtypes import Matrix
 from ..out import check_out
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix
-
-Matrix = npt.NDArray[Any]
 
 
 class ExactExecutor:

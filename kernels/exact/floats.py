@@ -14,17 +14,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
+from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from .level import Blocks, ExactLevel, LevelArithmetic, Pair, block_sizes
 from .schemes import ExactMap, RingMaps
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 LIMITS = {"float32": 1 << 24, "float64": 1 << 53}
 """The dtype represents every integer up to this magnitude."""

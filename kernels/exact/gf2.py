@@ -12,13 +12,13 @@ import numpy.typing as npt
 from ..codegen.host import has_features
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
+from ..dtypes import Sizes
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, words_of
 from .level import Blocks, ExactLevel, LevelArithmetic, Pair
 from .schemes import ExactMap, RingMaps
 
 Words = npt.NDArray[np.uint64]
-Sizes = tuple[int, int, int]
 
 WORDS = np.dtype(np.uint64)
 

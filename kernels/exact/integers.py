@@ -8,19 +8,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
+from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import PYTHON, WIDE
 from ..ring import ExactRing
 from .floats import LIMITS, FloatCore, float_core
 from .schemes import RingMaps
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 LEAST_DEPTH = 512
 """Inner size of one BLAS product below which a third limb is used instead of two."""

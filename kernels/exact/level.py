@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import aligned
+from ..dtypes import Sizes
 from ..planning.strategy import Stage
 from .schemes import ExactMap, RingMaps
 
@@ -26,8 +27,6 @@ Places = npt.NDArray[np.int64]
 
 Blocks = tuple[Array, Places]
 """A matrix, and the places of the first elements of its blocks."""
-
-Sizes = tuple[int, int, int]
 
 
 class LevelArithmetic(ABC):

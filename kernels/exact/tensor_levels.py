@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import PlanError
+from ..dtypes import Sizes
 from ..lazy_torch import Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
@@ -18,8 +19,6 @@ from .level import ExactLevel, block_sizes
 from .schemes import RingMaps
 from .tensor_sums import TensorSums
 from .tensors import INT64, DigitTensorLeaf, centred, require_int64
-
-Sizes = tuple[int, int, int]
 
 FLOAT, DIGITS = "float64", "digits"
 """Products of integers: in float64, or by digits of 8 bits."""

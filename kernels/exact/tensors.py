@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
+from ..dtypes import Sizes
 from ..lazy_torch import Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
@@ -21,8 +22,6 @@ from .gf2 import word_blocks
 from .level import ExactLevel
 from .schemes import RingMaps
 from .tensor_sums import TensorSums
-
-Sizes = tuple[int, int, int]
 
 INT64 = np.dtype(np.int64)
 
