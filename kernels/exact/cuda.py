@@ -20,7 +20,7 @@ from .cpu import FAMILY, is_exact, max_abs_of
 from .cuda_costs import bit_costs, integer_costs
 from .level import ExactLevel
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
-from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
+from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, digit_core
 from .tensor_sums import TensorMemory
 from .tensors import (
     FUSED,
@@ -177,12 +177,13 @@ def _integer_core(
     sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], chain: ExactChain | None, method: str
 ) -> IntegerTensorCore:
     levels = () if chain is None else chain.maps
-    if method == LEAF:
+    if method != DIGITS:
         try:
-            return integer_core(sizes, ring, bounds, levels, digits=False)
+            return FloatTensorCore(sizes, ring, bounds, levels)
         except PlanError:  # one product of two entries exceeds 2^53, or their sum over Z does
-            method = DIGITS
-    return integer_core(sizes, ring, bounds, levels, digits=method == DIGITS)
+            if method != LEAF:
+                raise
+    return digit_core(levels, sizes, ring, bounds)
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:

@@ -46,10 +46,7 @@ class ExactExecutor:
             result = out
             self._check_out(out, shape)
         if self._core is None:
-            if bits:
-                result.words[...] = 0
-            else:
-                result[...] = 0
+            (result.words if bits else result)[...] = 0
             return result
         left, right, target = (x.words if bits else x for x in (a, b, result))
         overlapping = out is not None and any(np.may_share_memory(target, x) for x in (left, right))
@@ -59,22 +56,14 @@ class ExactExecutor:
         with self._pool.take(self.workspace) as arena:
             for index in np.ndindex(request.batch):
                 one, other, c = _rows(left[index]), _rows(right[index]), made[index]
-                if bits and c.strides[-1] != c.itemsize:
-                    c[...] = self._computed(one, other, c, arena)
-                else:
-                    self._core_run(one, other, c, arena)
+                strided = bits and c.strides[-1] != c.itemsize
+                found = np.empty(c.shape, c.dtype) if strided else c
+                self._core.run(one, other, found, arena.rest(), self.threads)
+                if strided:
+                    c[...] = found
         if made is not target:
             target[...] = made
         return result
-
-    def _core_run(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> None:
-        assert self._core is not None  # called only if there is one
-        self._core.run(a, b, c, arena.rest(), self.threads)
-
-    def _computed(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> Matrix:
-        made = np.empty(c.shape, c.dtype)
-        self._core_run(a, b, made, arena)
-        return made
 
     def _check(self, label: str, matrix: Any, shape: tuple[int, ...]) -> None:
         request = self.request

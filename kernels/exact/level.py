@@ -128,7 +128,6 @@ class ExactLevel:
         self.inner.compile()
         index, matrix, place = np.zeros(2, np.int64), np.zeros((1, 1), self.dtype), corners(1, 1, 1, 1)
         empty = ExactMap(index, index, np.zeros(1, np.int64))
-        _padded(matrix, matrix.copy(), 1)
         self.arithmetic.combine(0, empty, (matrix, place), (matrix.copy(), place), (1, 1), 1)
 
     def run(self, a: Array, b: Array, out: Array, arena: Any, threads: int = 1) -> None:
@@ -184,7 +183,12 @@ def corners(down: int, across: int, height: int, width: int) -> Places:
 
 def _padded(matrix: Array, target: Array, threads: int) -> Array:
     """Copy the matrix to the first rows and columns of target, with zeros elsewhere."""
-    from .combine import pad_rows
+    rows, cols = matrix.shape
 
-    parallel_rows(lambda i, j: pad_rows(matrix, target, i, j), len(target), threads)
+    def pad(first: int, last: int) -> None:
+        stop = max(first, min(last, rows))
+        target[first:stop, :cols], target[first:stop, cols:] = matrix[first:stop], 0
+        target[stop:last] = 0
+
+    parallel_rows(pad, len(target), threads)
     return target

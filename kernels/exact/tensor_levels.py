@@ -137,16 +137,3 @@ def _bound(core: DigitTensorCore) -> int:
 def _require(most: int, what: str) -> None:
     if most >= 1 << 63:
         raise PlanError(f"sums of {what} can reach {most:.3g}, beyond int64; name another scheme or strategy")
-
-
-def integer_core(
-    sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], levels: tuple[RingMaps, ...], digits: bool
-) -> IntegerTensorCore:
-    """Return the core of a product of integers of these magnitudes, by digits or in float64.
-
-    Raises:
-        PlanError: a sum could exceed the exact range of its dtype.
-    """
-    if digits:
-        return digit_core(levels, sizes, ring, bounds)
-    return FloatTensorCore(sizes, ring, bounds, levels)
