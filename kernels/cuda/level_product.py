@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from ...errors import PlanError
 from ..lazy_torch import Tensor, torch
@@ -11,7 +12,6 @@ from ..request import Request
 from .executor import TensorCore, TensorExecutor, check_operands
 from .level import CudaLevel
 from .padded import PaddedProduct
-from .repeated_level import RepeatedLevel
 from .shape import MAX_PIECES, Shape
 
 
@@ -63,11 +63,11 @@ class LevelProduct(TensorCore):
         if folded.data_ptr() != out.data_ptr():  # a batch whose strides do not fold was copied
             out.copy_(folded.view(out.shape))
 
-    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> RepeatedLevel | None:
+    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> Callable[[Tensor, Tensor], Tensor | None] | None:
         """See `TensorCore.repetition`: of single matrices in one piece."""
         if self.request.batch or self.pieces > 1 or isinstance(self._level, PaddedProduct):
             return None
-        return RepeatedLevel.of(self._level, a, b, out)
+        return self._level.repetition(a, b, out)
 
 
 def level_executor(request: Request, level: CudaLevel, pieces: int) -> TensorExecutor:

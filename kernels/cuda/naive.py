@@ -34,9 +34,9 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
         return
     height, width = stack.shape[2:]
     grid = max(i for i, _ in combination.blocks) + 1, max(j for _, j in combination.blocks) + 1
-    places = list(zip(combination.blocks, combination.kinds, strict=True))
+    places = list(zip(combination.blocks, combination.form.kinds, strict=True))
     for item, slabs in zip(matrix, stack, strict=True):
-        if combination.direction is Direction.TO_STACK:
+        if combination.form.direction is Direction.TO_STACK:
             cut = _blocks(_padded(item, height, width, grid), grid)
             results = apply_map(combination.map, [_part(cut[block], kind) for block, kind in places])
             for slab, result in zip(slabs, results, strict=True):

@@ -153,8 +153,8 @@ def test_loops_over_the_outer_level_give_the_bits_of_straight_line_code(names, d
     m, k, n = level.target.shape
     height, width = 2, 3
     for combination, grid in ((level.left, (m, k)), (level.right, (k, n)), (level.merge, (m, n))):
-        assert combination.nest is not None
-        straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
+        assert combination.form.nest is not None
+        straight = Combination(combination.map, combination.form.direction, combination.blocks, combination.form.kinds)
         matrix = drawn((1, height * grid[0] - 1, width * grid[1] - 2), dtype)
         stack = drawn((1, level.flat.rank, height, width), dtype)
         matrix[0, 3, 4] = stack[0, 5, 0, 1] = float("inf")
@@ -173,9 +173,9 @@ def test_loops_over_the_outer_or_the_inner_level_add_in_another_order(names, tur
     level = cuda_level(program(*names))
     m, k, n = level.target.shape
     for combination, (rows, cols) in ((level.left, (m, k)), (level.right, (k, n)), (level.merge, (m, n))):
-        assert combination.nest is not None
-        assert len(combination.nest.coefficients) == turns
-        straight = Combination(combination.map, combination.direction, combination.blocks, combination.kinds)
+        assert combination.form.nest is not None
+        assert len(combination.form.nest.coefficients) == turns
+        straight = Combination(combination.map, combination.form.direction, combination.blocks, combination.form.kinds)
         matrix, stack = (
             drawn((1, 2 * rows, 3 * cols - 2), torch.float64),
             drawn((1, level.flat.rank, 2, 3), torch.float64),
