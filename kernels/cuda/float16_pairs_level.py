@@ -27,8 +27,8 @@ from .float16_pairs import (
     ROUNDING,
     TILE,
     TOP,
-    by_lines,
     largest_of,
+    line_sums_of,
     multiply_pairs,
     pairs_product,
     raise_for,
@@ -171,9 +171,7 @@ class PairsLevel:
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
-        from .float16_pairs_kernel import block_sums
-
-        (found,) = by_lines(block_sums, x, axis, [shifts], [torch.float32], span)
+        (found,) = line_sums_of(x, axis, shifts, along=True, span=span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
@@ -181,12 +179,9 @@ class PairsLevel:
         x: Tensor, axis: int, shifts: Tensor, weights: Tensor, by_blocks: Tensor, block: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
-        from .float16_pairs_kernel import level_sums
-
         lines, inner = x.shape[axis], x.shape[1 - axis]
-        given = [shifts, weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()]
-        sums = by_lines(level_sums, x, axis, given, [torch.float32] * 3, LONG, block)
-        plain, exact, mixed = (one.sum(0) for one in sums)
+        given = weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()
+        plain, exact, mixed = (one.sum(0) for one in line_sums_of(x, axis, shifts, *given, block=block))
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
         return plain, exact, shared.repeat(blocks)[:lines]
