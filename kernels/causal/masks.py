@@ -17,9 +17,9 @@ from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
 from ..codegen.certified import certified
 from ..codegen.programs import program_for
+from ..cpu.blas import library_for
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.level import core_of
-from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy

@@ -13,6 +13,8 @@ import numpy as np
 from ...errors import PlanError
 from ..dtypes import Matrix
 from ..lazy_torch import torch
+from ..planning.profile import Profile
+from ..request import Request
 
 
 class Backend(Protocol):
@@ -120,3 +122,8 @@ def backend_of(dtype: str, name: str = "") -> Backend:
     if not able:
         raise PlanError(f"no installed library multiplies {dtype}; install torch")
     return next((backend for backend in able if backend.name == name), able[0])
+
+
+def library_for(request: Request, profile: Profile) -> Backend:
+    """Return the library that is fastest for such products of a request by the profile, else numpy."""
+    return backend_of(request.dtype, profile.backend(request.dtype, *request.shape))

@@ -1,15 +1,18 @@
-"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor."""
+"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor; the price of stages."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Stage
 from ..request import Request
 from .executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
-from .timing import priced
 
 
 @dataclass(frozen=True)
@@ -49,3 +52,19 @@ class CpuStrategy(BaseStrategy):
         core = self.core(candidate, request, machine)
         core.compile()
         return MatrixExecutor(request, core, machine.pool, machine.threads)
+
+
+def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "whole") -> list[Stage]:
+    """Return the stages with seconds by the machine's cost model; None if it has no rate."""
+
+    def seconds(stage: Stage) -> float | None:
+        if stage.product is None:
+            found = machine.costs.combine(stage.bytes, stage.flops)
+        else:
+            if dtype == "int8":
+                return None  # products by float32 in chunks: not measured
+            full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
+            found = machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
+        return seconds_or_none(found)
+
+    return [replace(stage, seconds=seconds(stage)) for stage in stages]

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..lazy_torch import Tensor, torch
-from .int8_naive import stack_product
 from .launch import device_for
-from .naive import takes_triton
+from .naive import stack_product, takes_triton
 from .tiles import Tile, launch
 
 TILE = Tile(128, 256, 128, 8, 3)

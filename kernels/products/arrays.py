@@ -171,8 +171,7 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
 
 def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
     """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
-    from ..cpu.blas import NUMPY
-    from ..cpu.library import library_for
+    from ..cpu.blas import NUMPY, library_for
 
     plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
     return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY

@@ -14,9 +14,9 @@ from ...errors import PlanError
 from ...schemes_db.display import line
 from ...schemes_db.operands import array_of
 from ..codegen.certified import SchemeLike
+from ..cpu.blas import library_for
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
-from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
