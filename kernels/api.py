@@ -15,6 +15,7 @@ from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
+from .arrays import Matrix
 from .codegen.certified import SchemeLike
 from .out import check_out
 from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
@@ -25,7 +26,6 @@ from .ring import ExactRing
 if TYPE_CHECKING:
     from .planning.strategy import Plan
 
-Matrix = npt.NDArray[Any]
 
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
 

@@ -7,14 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Matrix
 from .precision import arithmetic_of
-
-Matrix = npt.NDArray[Any]
-
-Sizes = tuple[int, int, int]
-"""m, k and n of a product."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from ...schemes_db.grids import Kind, full_grid
 from ...schemes_db.program import Program
 from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
+from ..arrays import Matrix
 from ..codegen.certified import certified
 from ..codegen.programs import program_for
 from ..cpu.blas import library_for
@@ -25,7 +26,6 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
-from ..dtypes import Matrix
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, NamedSource, Parameters, Proposal, Source, Stage
 from ..request import Request

@@ -8,7 +8,7 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
 from ...schemes_db.symmetry import Triangle
-from ..lazy_torch import torch
+from ..arrays import torch
 
 Array = Any
 

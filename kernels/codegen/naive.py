@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from ...schemes_db.program import Terms
-from ..dtypes import Matrix
+from ..arrays import Matrix
 from .maps import LinearMap
 
 

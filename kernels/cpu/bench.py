@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Matrix, dtype_of
+from ..arrays import Matrix
+from ..dtypes import dtype_of
 from ..planning.strategy import Plan
 from ..request import Layout, Request
 from ..structure import is_factored

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...errors import PlanError
-from ..dtypes import Matrix
-from ..lazy_torch import torch
+from ..arrays import Matrix, torch
 from ..planning.profile import Profile
 from ..request import Request
 

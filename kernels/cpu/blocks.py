@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
-from ..dtypes import Matrix
+from ..arrays import Matrix
 from .workspace import ALIGNMENT
 
 IntArray = npt.NDArray[np.int64]

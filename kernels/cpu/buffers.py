@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemes_db.program import Coefficient
+from ..arrays import Matrix
 from ..codegen.maps import LinearMap, expanded
-from ..dtypes import Matrix
 from ..planning.strategy import Stage
 from .blocks import Blocks, stack_blocks
 from .mapping import BoundMap

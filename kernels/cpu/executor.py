@@ -8,7 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ...errors import PlanError
-from ..dtypes import Matrix, stored
+from ..arrays import Matrix
+from ..dtypes import stored
 from ..overflow import require_within
 from ..planning.strategy import Stage
 from ..prepared_operand import PreparedOperand

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Terms
+from ..arrays import Matrix
 from ..codegen.grouping import GroupedProgram, Sums, group_products
 from ..codegen.maps import Block, LinearMap, ProgramMaps
-from ..dtypes import Matrix
 from ..planning.strategy import Stage
 from .blocks import Blocks, leading_dimension
 from .mapping import BoundMap

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...schemes_db.program import Coefficient, ProductKind, Program
+from ..arrays import Matrix, Sizes
 from ..codegen.maps import expanded, maps_of
-from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from .workspace import Arena, aligned
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..dtypes import Matrix, Sizes, dtype_of
+from ..arrays import Matrix, Sizes
+from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .threads import parallel_tasks

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
-from ..dtypes import Matrix, Sizes
+from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
 from .buffers import Buffers

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
+from ..arrays import Matrix
 from ..codegen.grouping import Sums
 from ..codegen.maps import Block, LinearMap
-from ..dtypes import Matrix
 from .blocks import Blocks, leading_dimension
 from .mapping import BoundMap
 from .partition import Partition

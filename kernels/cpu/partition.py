@@ -11,8 +11,9 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program
+from ..arrays import Matrix, Sizes
 from ..codegen.maps import ProgramMaps, maps_of
-from ..dtypes import Matrix, Sizes, dtype_of
+from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from .blas import NUMPY, Backend
 from .blocks import Grid, leading_dimension

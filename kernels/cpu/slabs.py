@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..dtypes import Matrix
+from ..arrays import Matrix
 from ..planning.strategy import Stage
 from .blocks import stack_blocks
 from .mapping import BoundMap

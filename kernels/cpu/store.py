@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...schemes_db.program import ProductKind
-from ..dtypes import Matrix
+from ..arrays import Matrix
 from ..planning.strategy import Stage
 from .mapping import BoundMap
 from .workspace import Arena

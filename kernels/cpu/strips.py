@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..dtypes import Matrix, Sizes
+from ..arrays import Matrix, Sizes
 from ..ranges import ranges
 
 STRIP = 128

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemes_db.symmetry import Triangle
-from ..dtypes import Matrix, Sizes, dtype_of
+from ..arrays import Matrix, Sizes
+from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .executor import StagedCore

@@ -1,4 +1,4 @@
 """The GPU device: NVIDIA GPUs, by generated Triton kernels and the vendor's products.
 
-Modules take torch from `lazy_torch`: importing them does not import it.
+Modules take torch from `arrays`: importing them does not import it.
 """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..planning.strategy import Executor, Plan
 from ..precision import TF32
 from ..request import INT8, Layout, Request

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..lazy_torch import torch
+from ..arrays import torch
 
 HOPELESS, FEW = 4.0, 2
 """A contender this many times as slow as the fastest is timed in this few rounds: no result depends on it."""

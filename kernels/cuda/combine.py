@@ -9,10 +9,10 @@ from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
+from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import BY_COLUMNS, BY_ROWS, STRIDED, Combine, Direction, combine_kernel
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
-from ..lazy_torch import Tensor, torch
 from .launch import relauncher, starter
 
 Launch = Callable[..., object]

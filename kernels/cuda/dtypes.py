@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import torch
 from ..dtypes import dtype_of
-from ..lazy_torch import torch
 from ..precision import ACCURATE, FORMER_NAMES, FP8, NAMES, TF32, arithmetic_of
 from ..request import CUDA_DTYPES, FACTORED_DTYPES, INT8
 

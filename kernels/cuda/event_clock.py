@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..lazy_torch import torch
+from ..arrays import torch
 
 
 class EventClock:

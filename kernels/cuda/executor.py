@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Request

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .launch import on_device, starter
 from .tiles import Tile, launch
 

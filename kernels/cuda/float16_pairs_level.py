@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.program import Program
+from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
-from ..lazy_torch import Tensor, torch
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
 from .float16_pairs import (

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .fp8_naive import BLOCK
 from .launch import device_for, on_device, starter
 from .packed_product import PackedArithmetic

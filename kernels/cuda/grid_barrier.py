@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 
 APART = 32
 """Distance of counters in int32: a cache line each."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .launch import device_for
 from .naive import stack_product, takes_triton
 from .tiles import Tile, launch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from ..arrays import Tensor
 from ..codegen.maps import LinearMap
 from ..codegen.triton_text import Direction
-from ..lazy_torch import Tensor
 from .combine import Combination
 from .int8 import SEGMENT, has_whole_rows, multiply_by_vendor, multiply_stack, vendor_sizes
 from .naive import combine

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel for pointers that are multiples of it, and another one for others."""

@@ -10,9 +10,9 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Product, ProductKind, Program
 from ...schemes_db.symmetry import triangle_of
+from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
-from ..lazy_torch import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
-from ..lazy_torch import torch
+from ..arrays import torch
 from ..planning.machine import Machine
 from ..planning.profile import Profile
 from ..planning.profiles import stored_profile

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...schemes_db.shipped import shipped
 from ...schemes_db.straightline import program_of
+from ..arrays import torch
 from ..codegen.flatten import flatten
-from ..lazy_torch import torch
 from ..planning.profile import GemmRate, Profile
 from .clock import settled
 from .cost_model import MULTIPROCESSORS, mode_of

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program, Terms
+from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
 from ..codegen.triton_text import Direction
-from ..lazy_torch import Tensor, torch
 from .combine import Combination
 
 

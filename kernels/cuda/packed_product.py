@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..overflow import require_within
 from ..precision import TF32
 from ..prepared_operand import PreparedOperand

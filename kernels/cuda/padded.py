@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from ...schemes_db.algebra import naive
 from ...schemes_db.target import parse_target
+from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
-from ..lazy_torch import Tensor, torch
 from .level import CudaLevel
 from .naive import combine
 from .shape import SEGMENT

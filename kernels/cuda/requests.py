@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor
+from ..arrays import Tensor
 from ..request import Layout, Request, product_sizes
 from ..structure import DENSE, Structure
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import on_device, starter
 from .packed_product import PackedArithmetic

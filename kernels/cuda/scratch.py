@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from ..lazy_torch import torch
+from ..arrays import torch
 from ..planning.strategy import Executor
 from ..planning.trials.trial import BLOCK
 from ..request import Request

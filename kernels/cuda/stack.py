@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .launch import device_for
 from .tiles import SIDES, Tile, launch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...schemes_db.symmetry import Triangle
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..ranges import ranges
 
 STRIP, MOST_STRIPS = 512, 16

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...schemes_db.symmetry import Triangle
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .launch import on_device, starter
 
 SIDES = ("", "out", "left", "right")

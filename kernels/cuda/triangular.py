@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
 from .tiles import SIDES, Tile, launch, tile_table

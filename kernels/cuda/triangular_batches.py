@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 
 from ...errors import PlanError
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..request import Request
 from .executor import TensorCore, TensorExecutor
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...schemes_db.program import ProductKind
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..ranges import ranges
 
 HALF_STRIPS = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
 from ..precision import TF32
 from ..request import Request, matmul_shape

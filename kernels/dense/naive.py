@@ -10,10 +10,10 @@ import numpy as np
 
 from ...schemes_db.evaluate import evaluate
 from ...schemes_db.program import Load, Program, Store
+from ..arrays import Matrix, Sizes
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Arena, aligned
-from ..dtypes import Matrix, Sizes
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
-from ..lazy_torch import Tensor, torch
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import BITS, Request

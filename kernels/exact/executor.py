@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Matrix
 from ..cpu.executor import Core
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
-from ..dtypes import Matrix
 from ..out import check_out
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix

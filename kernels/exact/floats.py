@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Matrix, Sizes
 from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
-from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from .level import Blocks, ExactLevel, LevelArithmetic, Pair, block_sizes
 from .schemes import ExactMap, RingMaps

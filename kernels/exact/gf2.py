@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Sizes
 from ..codegen.host import has_features
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
-from ..dtypes import Sizes
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, words_of
 from .level import Blocks, ExactLevel, LevelArithmetic, Pair

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Matrix, Sizes
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
-from ..dtypes import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import PYTHON, WIDE
 from ..ring import ExactRing

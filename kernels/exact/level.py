@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Sizes
 from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import aligned
-from ..dtypes import Sizes
 from ..planning.strategy import Stage
 from .schemes import ExactMap, RingMaps
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Tensor, torch
 from ..cuda.bench import CudaBench
-from ..lazy_torch import Tensor, torch
 from ..request import BITS, Request
 from .bench import ExactBench
 from .bits import BitMatrix

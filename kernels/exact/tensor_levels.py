@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import PlanError
-from ..dtypes import Sizes
-from ..lazy_torch import Tensor, torch
+from ..arrays import Sizes, Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .floats import FloatCore, FloatKind, FloatLeaf, Reductions, float_core

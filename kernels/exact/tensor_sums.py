@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lazy_torch import Tensor, torch
+from ..arrays import Tensor, torch
 from .bits import words_of
 from .floats import Reductions
 from .level import Blocks, LevelArithmetic, Pair

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
-from ..dtypes import Sizes
-from ..lazy_torch import Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix
 from ..codegen.certified import SchemeLike
 from ..cpu.threads import blas_limit
 from ..learning import allowed
@@ -28,7 +28,6 @@ from ..request import DTYPES, Request, matmul_shape
 if TYPE_CHECKING:
     from ..planning.strategy import Plan
 
-Matrix = npt.NDArray[Any]
 
 FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 

@@ -1,4 +1,7 @@
-"""torch, imported when a module first uses it: plans for a GPU are made without it, and its import takes a second."""
+"""The types of matrices, and torch, imported when a module first uses it.
+
+Plans for a GPU are made without torch, and its import takes a second.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,15 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
+Matrix = npt.NDArray[Any]
+
 Tensor = Any
 """A `torch.Tensor`."""
+
+Sizes = tuple[int, int, int]
+"""m, k and n of a product."""
 
 if TYPE_CHECKING:
     import torch as torch
