@@ -224,15 +224,6 @@ def missing_block_scales(device: Any) -> str | None:
     return None
 
 
-def on_current_gpu(missing: Callable[[Any], str | None]) -> str | None:
-    """Return the reason of `missing` for the current GPU; None without a GPU: plans are for another machine."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    return missing(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None
-
-
 def _capability(device: Any) -> tuple[int, int] | None:
     """Return the compute capability of a GPU, (0, 0) where it is not NVIDIA's; None for other devices."""
     device = device_for(device)
@@ -242,20 +233,17 @@ def _capability(device: Any) -> tuple[int, int] | None:
     return major, minor
 
 
-def _by_blocks(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
-    multiply_quantised(quantised_rows(a), unpacked(packed, *b.shape), out)
+def _arithmetic(
+    multiply: Callable[[Quantised, Quantised, Tensor], object], missing: Callable[[Any], str | None]
+) -> PackedArithmetic:
+    def quantised(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+        multiply(quantised_rows(a), unpacked(packed, *b.shape), out)
 
-
-def _by_vendor(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
-    multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out)
-
-
-def _missing_blocks(device: Any) -> str | None:
-    return missing_fp8(device) or missing_accelerator(device)
+    return PackedArithmetic(quantised, packed_columns, packed_bytes, missing)
 
 
 METHODS = {
-    "fp8-blocked": PackedArithmetic(_by_blocks, packed_columns, packed_bytes, _missing_blocks),
-    "fp8-vendor": PackedArithmetic(_by_vendor, packed_columns, packed_bytes, missing_block_scales),
+    "fp8-blocked": _arithmetic(multiply_quantised, lambda device: missing_fp8(device) or missing_accelerator(device)),
+    "fp8-vendor": _arithmetic(multiply_by_vendor, missing_block_scales),
 }
 """The kernels by the names of their strategies. Both multiply the same packed B."""

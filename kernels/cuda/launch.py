@@ -95,3 +95,12 @@ def device_for(device: Any) -> Any:
     if device.type == "meta" and torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return device
+
+
+def on_current_gpu(missing: Callable[[Any], str | None]) -> str | None:
+    """Return the reason of `missing` for the current GPU; None without a GPU: plans are for another machine."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return missing(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None

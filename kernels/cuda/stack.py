@@ -59,16 +59,6 @@ def missing_accelerator(device: Any) -> str | None:
     return f"its tiles come by the tensor memory accelerator, which compute capability {here} has not; {needed} has"
 
 
-@lru_cache(maxsize=1)
-def missing_here() -> str | None:
-    """Return the reason why the current GPU has no TMA, or None; None without a GPU: plans are for another machine."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    return missing_accelerator(torch.device("cuda")) if torch.cuda.is_available() else None
-
-
 @lru_cache(maxsize=16)
 def programs_of(device: Any) -> int:
     """Return the number of persistent programs: one per multiprocessor."""
