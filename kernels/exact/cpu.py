@@ -78,7 +78,6 @@ class CpuExact(CpuStrategy):
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, ExactChain) and not self.baseline:
             yield Candidate(FAMILY, self.name, source)
 
@@ -89,7 +88,6 @@ class CpuExact(CpuStrategy):
         return None if chain is None else Candidate(FAMILY, self.name, chain)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not is_exact(request):
             return "it is no exact product of plain matrices"
         try:

@@ -82,7 +82,6 @@ class CudaExact:
         return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if self.name == SCHEME and isinstance(source, ExactChain):
             methods = (VENDOR, FUSED) if source.ring.modulus == 2 else (FLOAT, DIGITS)
             yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
@@ -94,7 +93,6 @@ class CudaExact:
         return None if chain is None else Candidate(self.family, SCHEME, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not is_exact(request):
             return "it is no exact product of plain matrices"
         bits = request.dtype == BITS
