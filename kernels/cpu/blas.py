@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,40 +16,24 @@ from ..planning.profile import Profile
 from ..request import Request
 
 
-class Backend(Protocol):
-    """A GEMM library. It multiplies stored matrices (see `dtypes`) whose rows or columns are contiguous."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def loaded(self) -> bool:
-        """True if the library is already imported."""
-
-    def supports(self, dtype: str) -> bool:
-        """Return whether the library multiplies matrices of this dtype."""
-
-    def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """Compute out = a b."""
-
-    def limit(self, threads: int) -> int:
-        """Set the number of threads of the library's products; return the previous number."""
-
-
 @dataclass(frozen=True)
 class Numpy:
     """numpy: OpenBLAS in its wheels; for integers numpy's own loops, exact modulo 2 to the number of bits."""
 
     name: str = "numpy"
     loaded: bool = True
+    """Whether the library is already imported."""
 
     def supports(self, dtype: str) -> bool:
+        """Return whether the library multiplies matrices of this dtype."""
         return dtype != "bfloat16"
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
+        """Compute out = a b of stored matrices (see `dtypes`) whose rows or columns are contiguous."""
         np.matmul(a, b, out=out)
 
     def limit(self, threads: int) -> int:
+        """Set the number of threads of the library's products; return the previous number."""
         from .threads import limit_blas
 
         return limit_blas(threads)
@@ -57,7 +41,7 @@ class Numpy:
 
 @dataclass(frozen=True)
 class Torch:
-    """torch: MKL for float32 and wider, oneDNN for bfloat16."""
+    """torch, with the methods of `Numpy`: MKL for float32 and wider, oneDNN for bfloat16."""
 
     name: str = "torch"
 
@@ -76,6 +60,10 @@ class Torch:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         return int(before)
+
+
+Backend = Numpy | Torch
+"""A GEMM library."""
 
 
 class _Writable:

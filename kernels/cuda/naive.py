@@ -8,6 +8,7 @@ from functools import lru_cache
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program, Terms
 from ..arrays import Tensor, torch
+from ..codegen import naive
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
 from ..codegen.triton_text import Direction
 from .combine import Combination
@@ -21,10 +22,7 @@ def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
     """
     dtype = blocks[0].dtype
     real = torch.float64 if dtype == torch.float64 else torch.float32 if dtype.is_floating_point else torch.int32
-    values = [block.to(real) for block in blocks]
-    for terms in linear.lins:
-        values.append(_sum(terms, values))
-    return [_sum(terms, values).to(dtype) for terms in linear.results]
+    return [result.to(dtype) for result in naive.apply_map(linear, [block.to(real) for block in blocks])]
 
 
 def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
@@ -73,13 +71,8 @@ def _part(block: Tensor, kind: Kind) -> Tensor:
     return block.triu() if kind is Kind.UPPER else block
 
 
-def product(program: Program, a: Tensor, b: Tensor) -> Tensor:
-    """Compute a b by one flat program, with zero-padded copies of a and b."""
-    return multiplied(maps_of(program), program.target.shape, a, b)
-
-
 def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) -> Tensor:
-    """Compute `product` with precomputed maps of the program."""
+    """Compute a b by the maps of one flat program on this grid, with zero-padded copies of a and b."""
     m, n = a.shape[0], b.shape[1]
     bm, bk, bn = (-(-size // parts) for size, parts in zip((m, a.shape[1], n), grid, strict=True))
     left, right = _blocks(_padded(a, bm, bk, grid[:2]), grid[:2]), _blocks(_padded(b, bk, bn, grid[1:]), grid[1:])
@@ -92,16 +85,6 @@ def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tens
         if place in stored:
             target.copy_(stored[place])
     return out[:m, :n]
-
-
-def _sum(terms: Terms, values: Sequence[Tensor]) -> Tensor:
-    if not terms:
-        return values[0].new_zeros(values[0].shape)
-    number = float if values[0].is_floating_point() else int
-    total = number(terms[0][0]) * values[terms[0][1]]
-    for coefficient, src in terms[1:]:
-        total = total + number(coefficient) * values[src]
-    return total
 
 
 def _padded(x: Tensor, height: int, width: int, grid: tuple[int, int]) -> Tensor:
