@@ -16,7 +16,6 @@ from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
 from .arrays import Matrix
-from .codegen.certified import SchemeLike
 from .out import check_out
 from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
 from .products.arrays import SMALL, multiply, repeated
@@ -24,6 +23,7 @@ from .request import Request
 from .ring import ExactRing
 
 if TYPE_CHECKING:
+    from .codegen.certified import SchemeLike
     from .planning.strategy import Plan
 
 

@@ -6,14 +6,16 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import PlanError
 from ..arrays import Matrix, torch
-from ..planning.profile import Profile
-from ..request import Request
+
+if TYPE_CHECKING:
+    from ..planning.profile import Profile
+    from ..request import Request
 
 
 @dataclass(frozen=True)

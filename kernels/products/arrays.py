@@ -9,7 +9,6 @@ import numpy as np
 
 from ...errors import PlanError
 from ..arrays import Matrix
-from ..codegen.certified import SchemeLike
 from ..cpu.threads import blas_limit
 from ..learning import allowed
 from ..out import check_out
@@ -26,6 +25,7 @@ from ..plans.decisions import (
 from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
+    from ..codegen.certified import SchemeLike
     from ..planning.strategy import Plan
 
 
