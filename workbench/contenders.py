@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError, VerificationError
+from .bench.contest import Contest, CudaClock, Timing, Timings, gflops, paired_interval, ratio_to
 from .bench.machine import BUSY_SHARE, Watch
 from .gpu_monitor import GpuMonitor, GpuState
 from .products import require_memory, within_memory
 from .schemes import AUTO, planned_scheme
-from .timing import Contest, CudaClock, Timing, Timings, gflops, paired_interval, ratio_to
 from .truth import relative_error, true_product
 
 if TYPE_CHECKING:

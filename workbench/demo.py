@@ -16,10 +16,10 @@ from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
+from .bench.contest import Contest, FrobeniusTruth, Matrix, Timing, gflops, ratio_to
 from .demo_picture import Panel, write
 from .destination import unwritable
 from .progress import Progress
-from .timing import Contest, FrobeniusTruth, Matrix, Timing, gflops, ratio_to
 
 Calls = dict[str, Callable[[], Matrix]]
 

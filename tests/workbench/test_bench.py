@@ -9,9 +9,9 @@ from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.workbench.bench import picture, runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
+from lcma.workbench.bench.contest import Contest, Timing, paired_interval
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.cli import main
-from lcma.workbench.timing import Contest, Timing, paired_interval
 
 
 class Counted:

@@ -9,10 +9,10 @@ from lcma.kernels.cuda import clock
 from lcma.kernels.kronecker import Pattern
 from lcma.kernels.structured.naive import multiply
 from lcma.workbench import gpu_monitor
+from lcma.workbench.bench.contest import Timing, paired_interval
 from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
 from lcma.workbench.bench.suites.ks import worth_timing
 from lcma.workbench.cli import main
-from lcma.workbench.timing import Timing, paired_interval
 
 torch = pytest.importorskip("torch")
 

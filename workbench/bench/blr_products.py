@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ...errors import PlanError
 from ..contenders import MAX_ERROR
 from ..products import factored_request, require_memory, within_memory
-from ..timing import Contest, CudaClock, Timing, in_turns
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
+from .contest import Contest, CudaClock, Timing, in_turns
 from .requirements import require_right
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .contest import Call, Matrix
+from .cpu_products import Call, Matrix
 
 if TYPE_CHECKING:
     from ...kernels import Candidate, Decision, Plan

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
-from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
+from .contest import Contest, CudaClock
 from .requirements import require_right
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 from ...errors import PlanError
 from ...home import write_atomic
 from ...kernels.precision import arithmetic_of
-from ..timing import Contest, CudaClock
 from .case import Bar, Case, Figures, Options, Say
+from .contest import Contest, CudaClock
 from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
 from .means import Rows, geometric
 from .requirements import require_measured_gpu

@@ -8,8 +8,8 @@ from typing import Any
 from ...errors import VerificationError
 from ...kernels.precision import TF32, arithmetic_of
 from ..gpu_monitor import GpuMonitor
-from ..timing import Contest, CudaClock
 from .case import Say
+from .contest import Contest, CudaClock
 
 Tensor = Any
 Sizes = tuple[int, int, int]

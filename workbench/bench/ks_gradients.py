@@ -9,8 +9,8 @@ from typing import Any
 from ...errors import PlanError, VerificationError
 from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import Pattern
-from ..timing import Contest, CudaClock
 from .case import Say
+from .contest import Contest, CudaClock
 from .ks_tables import Rows, by_dtype_and_layout
 
 Tensor = Any

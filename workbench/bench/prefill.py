@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
-from ..timing import Contest, CudaClock
 from .case import Options, Say
+from .contest import Contest, CudaClock
 from .prefill_models import Stack
 from .requirements import require_right
 from .transformer_blocks import AttentionCore

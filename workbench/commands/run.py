@@ -10,6 +10,7 @@ import click
 
 from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
+from ..bench.contest import Told, ran
 from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
@@ -20,7 +21,6 @@ from ..output import gives_json, tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, causal_name, within_memory
 from ..schemes import AUTO, planned_scheme
-from ..timing import Told, ran
 from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...timing import Contest, Timing, Timings, ratio_to
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..contest import Contest, Timing, Timings, ratio_to
 from ..picture import ratios
 from ..requirements import require_right
 

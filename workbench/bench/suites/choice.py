@@ -12,7 +12,7 @@ import numpy as np
 from ....errors import PlanError
 from ..candidates import decided, named_call, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Sizes, compete, libraries, operands
+from ..cpu_products import Sizes, compete, libraries, operands
 from ..means import Rows, geometric, summarised
 
 GRID = (1024, 2048, 4096)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..candidates import decided, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Call, Sizes, compete, libraries, limited, operands
+from ..cpu_products import Call, Sizes, compete, libraries, limited, operands
 from ..picture import ratios
 from ..processes import in_new_process
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ...timing import Contest, clock_of
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..contest import Contest, clock_of
 from ..picture import ratios
 from ..requirements import require_right, seeded_torch
 

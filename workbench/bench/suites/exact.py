@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError, VerificationError
-from ...timing import Timings, in_turns, stopwatch
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import limited
+from ..contest import Timings, in_turns, stopwatch
+from ..cpu_products import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
 from ..picture import ratios
 

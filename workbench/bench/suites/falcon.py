@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..contest import compete, libraries, operands
+from ..cpu_products import compete, libraries, operands
 from ..means import Rows, geometric, summarised
 
 SAMPLE = 24

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....kernels.precision import arithmetic_of
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import operands
+from ..cpu_products import operands
 from ..picture import ratios
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
