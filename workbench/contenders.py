@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import PlanError, VerificationError
-from .bench.contest import Contest, CudaClock, Timing, Timings, gflops, paired_interval, ratio_to
-from .bench.machine import BUSY_SHARE, Watch
-from .gpu_monitor import GpuMonitor, GpuState
-from .products import require_memory, within_memory
+from ..errors import PlanError
+from ..kernels.cpu.others import CpuLoadMonitor
+from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, require_right
+from .bench.machine import BUSY_SHARE
+from .gpu_monitor import GpuState
+from .products import gflops, require_memory, within_memory
 from .schemes import AUTO, planned_scheme
 from .truth import relative_error, true_product
 
@@ -81,12 +82,12 @@ class Result:
     baseline: str
     basis: str
     gpu: GpuState | None
-    busy_share: float | None
+    busy_share: float
 
     @property
     def disturbed(self) -> bool:
         """True if other processes used the processors."""
-        return self.busy_share is not None and self.busy_share > BUSY_SHARE
+        return self.busy_share > BUSY_SHARE
 
     def as_json(self) -> dict[str, Any]:
         """The same for scripts."""
@@ -127,7 +128,7 @@ class PlanContest:
         a, b, out = bench.operands(self.request, self.seed)
         a = a if self.operand is None else self.operand
         error_of = bench.errors(self.request, a, b)
-        calls: dict[str, Callable[[], object]] = {}
+        calls: dict[str, Call] = {}
         errors: dict[str, float] = {}
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
@@ -142,21 +143,12 @@ class PlanContest:
                 say(f"{one.what} is left out: {error}")
                 continue
             calls[one.what] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
-        watch = Watch()
-        timings, gpu = self._timed(calls, rounds, say)
+        monitor, clock = CpuLoadMonitor(), clock_of(self.request.device, SPENT)
+        timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
         timed = [one for one in self.contenders if one.what in calls]
         base = timings.fastest(one.what for one in timed if one.is_baseline)
         rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
-        return Result(rows, base.name, self.basis, gpu, watch.share())
-
-    def _timed(
-        self, calls: dict[str, Callable[[], object]], rounds: int, say: Callable[[str], None]
-    ) -> tuple[Timings, GpuState | None]:
-        if self.request.device == "cpu":
-            return Contest(calls, rounds, say=say).run(), None
-        with GpuMonitor() as monitor:
-            timings = Contest(calls, rounds, CudaClock(SPENT), say).run()
-        return timings, monitor.state
+        return Result(rows, base.name, self.basis, timings.gpu, monitor.share())
 
     def _error(self, error_of: Callable[[Any], float], one: Contender, a: Any, b: Any, product: Any) -> float:
         request = self.request
@@ -164,9 +156,7 @@ class PlanContest:
             error = relative_error(request, product, true_product(request, one.scheme, a, b))
         else:
             error = error_of(product)
-        if not error <= max_error(one.plan.request):
-            raise VerificationError(f"{one.what} came out wrong: relative error {error:.1e}; nothing was timed")
-        return float(error)
+        return require_right(one.what, error, max_error(one.plan.request), "relative error")
 
     def _row(self, one: Contender, timing: Timing, base: Timing, error: float) -> Row:
         request, candidate = self.request, one.plan.candidate

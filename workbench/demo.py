@@ -16,12 +16,12 @@ from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
-from .bench.contest import Contest, FrobeniusTruth, Matrix, Timing, gflops, ratio_to
+from .bench.contest import Calls, Contest, Timings, ratio_to, within
+from .bench.cpu_products import FrobeniusTruth, Matrix
 from .demo_picture import Panel, write
 from .destination import unwritable
+from .products import gflops
 from .progress import Progress
-
-Calls = dict[str, Callable[[], Matrix]]
 
 MAX_ERROR = 1e-4
 """A relative error in float32 above this is a fault of the program, not of the arithmetic."""
@@ -109,11 +109,10 @@ def multiply(size: int, rounds: int, ends: float) -> Panel:
         click.echo(f"  {side} x {side}:")
         timings = _timed(calls, rounds, truth, "numpy", partial(_rate, side))
         spent = (rounds + UNTIMED) * sum(timing.median for timing in timings.values())
-        baseline = min((one for name, one in timings.items() if name in LIBRARIES), key=lambda one: one.median)
-        schemes = (one for name, one in timings.items() if name not in LIBRARIES)
-        best = min(schemes, key=lambda one: one.median)
+        baseline = timings.fastest(name for name in timings if name in LIBRARIES)
+        best = timings.fastest(name for name in timings if name not in LIBRARIES)
         fastest.append((side, best.name, ratio_to(baseline, best)))
-        panel = (f"{side} x {side} float32 product: speed over {baseline.name}", _speeds(timings, baseline.name))
+        panel = (f"{side} x {side} float32 product: speed over {baseline.name}", timings.ratios(baseline))
     click.echo(f"  {break_even(fastest)}")
     if (share := monitor.share()) > BUSY_SHARE:
         click.echo(f"  (others kept {share:.0%} of the processors busy meanwhile: repeat this on a quiet machine)")
@@ -147,7 +146,9 @@ def _contenders(side: int) -> tuple[Calls, FrobeniusTruth]:
 
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
-    calls: Calls = {"numpy": partial(np.matmul, a, b, out=np.empty((side, side), dtype=np.float32))}
+    calls: dict[str, Callable[[], Matrix]] = {
+        "numpy": partial(np.matmul, a, b, out=np.empty((side, side), dtype=np.float32))
+    }
     if importlib.util.find_spec("torch"):
         import torch
 
@@ -174,11 +175,7 @@ def attend(length: int, width: int, rounds: int) -> Panel:
     baseline = "numpy, full, then tril"
     truth = FrobeniusTruth(q, transposed, masked=True)
     timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
-    return f"causal scores, {length} x {width}: speed over the full product", _speeds(timings, baseline)
-
-
-def _speeds(timings: dict[str, Timing], baseline: str) -> dict[str, float]:
-    return {name: ratio_to(timings[baseline], timing) for name, timing in timings.items()}
+    return f"causal scores, {length} x {width}: speed over the full product", timings.ratios(timings[baseline])
 
 
 def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
@@ -193,22 +190,15 @@ def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
     return scores
 
 
-def _timed(
-    calls: Calls, rounds: int, truth: FrobeniusTruth, baseline: str, speed: Callable[[float], str]
-) -> dict[str, Timing]:
+def _timed(calls: Calls, rounds: int, truth: FrobeniusTruth, baseline: str, speed: Callable[[float], str]) -> Timings:
     """Check every contender, then time all of them in turns, and print a line for each."""
+    judge = within(truth.error, MAX_ERROR, "relative error")
     with Progress("compiling and checking") as progress:
-        errors = {}
-        for name, call in calls.items():
-            progress.update(f"compiling and checking {name}")
-            errors[name] = truth.error(call())
-            if not errors[name] <= MAX_ERROR:
-                raise RuntimeError(f"{name} came out wrong: relative error {errors[name]:.1e}")
-        timings = Contest(calls, rounds, say=progress.update).run()
+        timings = Contest(calls, rounds, say=progress.update, judge=judge).run()
     for name, timing in timings.items():
         click.echo(
             f"  {name:<24}{speed(timing.median)}, {ratio_to(timings[baseline], timing):.3f} times the first, "
-            f"error {errors[name]:.1e}"
+            f"error {timings.errors[name]:.1e}"
         )
     return timings
 

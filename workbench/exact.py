@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import PlanError
-from .bench.contest import Told, ran
 from .destination import unwritable
 from .matrix_files import Operand, read_operand, write_product
 from .output import visible
-from .products import Device, within_memory
+from .products import Device, Told, ran, within_memory
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request

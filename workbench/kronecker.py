@@ -13,13 +13,12 @@ import numpy as np
 from ..errors import PlanError, VerificationError
 from ..kernels.bfloat16 import converted, float32_of
 from ..kernels.precision import arithmetic_of, fields_of
-from .bench.contest import Told, ran
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
 from .output import print_table
-from .products import Device, factored_request, machine_of, within_memory
+from .products import Device, Told, factored_request, machine_of, ran, within_memory
 
 if TYPE_CHECKING:
     from ..kernels import Request

@@ -16,10 +16,13 @@ from ..schemes_db.symmetry import ATTENTION_PRODUCTS
 from .options import Choice
 
 if TYPE_CHECKING:
-    from ..kernels import Machine, Profile, Request
+    from ..kernels import Machine, Plan, Profile, Request
     from ..kernels.structure import FactoredStructure
 
 Sizes = tuple[int, int, int]
+
+Told = tuple[str, dict[str, Any]]
+"""A line for people, and what it tells as JSON."""
 
 MAX_SIZE = 1 << 17
 """The longest side of matrices that a command makes up by itself."""
@@ -232,6 +235,20 @@ def _profile_of_threads(threads: int) -> Profile:
         mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
         raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
     return profile
+
+
+def gflops(m: int, k: int, n: int, seconds: float) -> float:
+    """Effective GFLOP/s: those of the classical product, 2 m k n / seconds."""
+    return 2e-9 * m * k * n / seconds
+
+
+def ran(plan: Plan, where: str, device: object, seconds: float, unit: str = "GFLOP/s") -> Told:
+    """Return the line and the facts of a product that was run once; `where` follows the request in the line."""
+    request = plan.request
+    rate = request.items * gflops(*request.shape, seconds)
+    line = f"{plan.candidate}: {request}{where}: {seconds:.3f} s, {rate:.1f} effective {unit}"
+    facts = {"candidate": str(plan.candidate), "product": str(request), "device": str(device)}
+    return f"{line} (first call, compiling included)", facts | {"seconds": seconds, "effective_gflops": rate}
 
 
 def require_memory(request: Request) -> None:

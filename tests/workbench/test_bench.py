@@ -9,7 +9,7 @@ from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.workbench.bench import picture, runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
-from lcma.workbench.bench.contest import Contest, Timing, paired_interval
+from lcma.workbench.bench.contest import Contest, FlushedClock, LongClock, Timing, paired_interval, within
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.cli import main
 
@@ -141,6 +141,32 @@ def test_rounds_begin_with_another_contender_each():
     assert [len(timings[name].seconds) for name in "abc"] == [4, 4, 4]
 
 
+def test_nothing_is_timed_before_every_result_is_right():
+    called = []
+
+    def call(name, result):
+        return lambda: called.append(name) or result
+
+    calls = {"a": call("a", 0.5), "b": call("b", 2.0)}
+    with pytest.raises(VerificationError, match=r"b came out wrong: error 2.0e\+00; nothing was timed"):
+        Contest(calls, 3, judge=within(float, 1.0)).run()
+    assert called == ["a", "b"]
+    timings = Contest(calls, 1, judge=within(float, 3.0)).run()
+    assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
+
+
+def test_of_calls_that_take_long_every_one_counts(monkeypatch):
+    pytest.importorskip("torch")
+    from lcma.kernels.cuda import clock
+
+    called = []
+    monkeypatch.setattr(clock, "seconds_of", lambda call: called.append(call()) or len(called))
+    found = Contest({name: lambda name=name: name for name in "ab"}, 7, LongClock(None)).run()
+    assert "".join(called) == "abab"
+    assert {name: timing.seconds for name, timing in found.items()} == {"a": (1, 3), "b": (2, 4)}
+    assert len(Contest({"a": lambda: "a"}, 7, LongClock(4)).run()["a"].seconds) == 4
+
+
 def test_pictures_are_reproducible(tmp_path):
     pytest.importorskip("matplotlib")
     rows = [{"key": "row", "figures": {"ratio": 1.2, "interval": [1.1, 1.3]}, "contended": False}]
@@ -202,7 +228,6 @@ def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypat
 def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
     torch = pytest.importorskip("torch")
     from lcma.kernels.cuda import clock
-    from lcma.workbench.bench.blr_products import FlushedClock
 
     empty, seconds, calls = torch.empty, {"a": 0.0, "b": 100.0}, []
     monkeypatch.setattr(torch, "empty", lambda *_, **__: empty(1))

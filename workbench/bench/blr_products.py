@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
@@ -13,8 +12,7 @@ from ..contenders import MAX_ERROR
 from ..products import factored_request, require_memory, within_memory
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
-from .contest import Contest, CudaClock, Timing, in_turns
-from .requirements import require_right
+from .contest import Calls, Contest, CudaClock, FlushedClock, require_right
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
@@ -125,9 +123,7 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     return figures | {"ablation": ablation(structure.kind, figures)}
 
 
-def medians(
-    calls: Mapping[str, Callable[[], object]], n: int, options: Options, say: Say, graphs: bool = True
-) -> dict[str, float]:
+def medians(calls: Calls, n: int, options: Options, say: Say, graphs: bool = True) -> dict[str, float]:
     """Median seconds of every call, in turns.
 
     On a GPU as CUDA graphs, since launches would hide small products; with `graphs` False calls bring their own.
@@ -205,27 +201,6 @@ def _peak_on_cpu(call: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-class FlushedClock:
-    """Events of the current GPU, one call a turn with the L2 flushed before it; two rounds of warming up."""
-
-    def time(
-        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
-    ) -> dict[str, Timing]:
-        """See `in_turns`."""
-        import torch
-
-        from ...kernels.cuda.clock import seconds_of
-
-        flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-
-        def turn(call: Callable[[], object]) -> float:
-            flush.zero_()
-            return seconds_of(call)
-
-        found = in_turns({name: partial(turn, call) for name, call in calls.items()}, rounds + 1, on_round)
-        return {name: Timing(name, timing.seconds[1:]) for name, timing in found.items()}
 
 
 def _graph_of(call: Callable[[], object]) -> Any:

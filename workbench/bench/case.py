@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..products import Sizes
+
 Figures = Mapping[str, Any]
 """The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""
 
@@ -67,6 +69,16 @@ class Case:
     seconds: float = 10.0
     bars: tuple[Bar, ...] = ()
     ahead: Callable[[], object] | None = None
+
+
+def cube(size: int) -> Sizes:
+    """The sizes of a product of squares."""
+    return size, size, size
+
+
+def shown(sizes: Sizes) -> str:
+    """Sizes in a key: N of squares, else MxKxN."""
+    return f"{sizes[0]}" if len(set(sizes)) == 1 else "x".join(map(str, sizes))
 
 
 def code_of(*modules: str) -> tuple[str, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
 from .case import Bar, Case, Figures, Options, Say
-from .contest import Contest, CudaClock
-from .requirements import require_right
+from .contest import Call, Contest, CudaClock, poisoned, require_right, within
 
 if TYPE_CHECKING:
     from ...kernels import Request
@@ -188,13 +187,9 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     contenders["chosen"] = partial(plan.build().run, a, b, out)
     rows = torch.linspace(0, length - 1, 128).long().to(a.device)
     truth = _truth(a, b, triangle, rows)
-    errors: dict[str, float] = {}
-    for name, run in contenders.items():
-        out.fill_(float("nan"))
-        run()
-        errors[name] = require_right(name, float((out[rows].double() - truth).norm() / truth.norm()), LIMITS[dtype])
-        say(name)
-    times = Contest(contenders, rounds, CudaClock(SPENT)).run().medians
+    judge = within(lambda c: float((c[rows].double() - truth).norm() / truth.norm()), LIMITS[dtype])
+    timings = Contest(contenders, rounds, CudaClock(SPENT), say, poisoned(out, judge)).run()
+    times, errors = timings.medians, timings.errors
     ours = times.pop("chosen")
     return {
         "ms": {name: 1e3 * seconds for name, seconds in {**times, "chosen": ours}.items()},
@@ -236,7 +231,7 @@ PLAIN = ("full + tril", "8 strips", "16 strips", "halving")
 """The baselines: the vendor's product of the whole, of strips, and of halves."""
 
 
-def _contenders(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callable[[], object]]:
+def _contenders(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Call]:
     """All that is timed beside the choice: the baselines, halving by Strassen's scheme, schemes, the kernel."""
     import torch
 
@@ -246,7 +241,7 @@ def _contenders(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, C
     from ...schemes_db.straightline import program_of
     from .baselines.causal import halving
 
-    found: dict[str, Callable[[], object]] = {}
+    found: dict[str, Call] = {}
 
     def whole() -> None:
         torch.mm(a, b, out=out)
@@ -297,14 +292,6 @@ def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
 
     heads = 8 if width <= 256 else 1
     q, k, v = (torch.randn(1, heads, length, width, device=_device(), dtype=torch.bfloat16) for _ in range(3))
-    contenders: dict[str, Callable[[], object]] = {
-        "products": partial(causal_attention, q, k, v, strategy="products"),
-        "sdpa": partial(causal_attention, q, k, v, strategy="sdpa"),
-    }
-    times = Contest(contenders, rounds, CudaClock(SPENT)).run().medians
-    return {
-        "ms": {name: 1e3 * seconds for name, seconds in times.items()},
-        "ratio": times["sdpa"] / times["products"],
-        "chosen": min(times, key=lambda name: times[name]),
-        "baseline": "sdpa",
-    }
+    contenders = {by: partial(causal_attention, q, k, v, strategy=by) for by in ("products", "sdpa")}
+    timings = Contest(contenders, rounds, CudaClock(SPENT), say).run()
+    return {**timings.against(timings["sdpa"], "products"), "chosen": timings.fastest(contenders).name}

@@ -1,23 +1,31 @@
-"""Interleaved timing: contenders take turns, so that a slow minute of the machine hits all of them alike."""
+"""Contests: calls whose results are judged first, then timed in turns, so that a slow minute hits all of them alike."""
 
 from __future__ import annotations
 
+import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import VerificationError
+
 if TYPE_CHECKING:
-    from ...kernels import Plan
+    from ..gpu_monitor import GpuState
 
-Matrix = npt.NDArray[Any]
+Call = Callable[[], Any]
+Calls = Mapping[str, Call]
+"""Contenders by name."""
 
-Told = tuple[str, dict[str, Any]]
-"""A line for people, and what it tells as JSON."""
+Judge = Callable[[str, Any], float]
+"""Returns the error of a contender's result; raises VerificationError where it is too large."""
 
 
 @dataclass(frozen=True)
@@ -39,55 +47,65 @@ class Timing:
         return lower, upper
 
 
-def stopwatch(call: Callable[[], object]) -> Callable[[], float]:
-    """The same call, which returns its seconds."""
-
-    def timed() -> float:
-        start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
-
-    return timed
-
-
 def in_turns(
-    contenders: Mapping[str, Callable[[], float]], rounds: int, on_round: Callable[[int], None] = lambda _: None
+    contenders: Mapping[str, Callable[[], float]],
+    rounds: int,
+    on_round: Callable[[int], None] = lambda _: None,
+    discarded: int = 1,
 ) -> dict[str, Timing]:
-    """Call every contender, which returns its seconds, once a round, after a round of warming up that is not counted.
+    """Call every contender, which returns its seconds, once a round, after rounds of warming up that are discarded.
 
     Each round begins with another one: who follows whom, on warm or cold caches, does not decide.
     """
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     names = list(contenders)
-    for number in range(rounds + 1):
+    for number in range(rounds + discarded):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            seconds = contenders[name]()
-            if number:
-                samples[name].append(seconds)
+            samples[name].append(contenders[name]())
         on_round(number)
-    return {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}
+    return {name: Timing(name, tuple(seconds[discarded:])) for name, seconds in samples.items()}
 
 
-class ContestClock(Protocol):
+class Clock(Protocol):
     """Times calls in turns."""
 
-    def time(
-        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
-    ) -> dict[str, Timing]:
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
         """Seconds of every call over the rounds, without those of warming up."""
         ...
 
 
 @dataclass(frozen=True)
 class CpuClock:
-    """The processor's clock: one call a turn."""
+    """The processor's clock: the mean of `count` calls a turn, until `wait` says that a device has done them, or with
+    `queued` until they are queued."""
 
-    def time(
-        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
-    ) -> dict[str, Timing]:
+    count: int = 1
+    wait: Callable[[], object] = lambda: None
+    queued: bool = False
+
+    def seconds(self, call: Call) -> float:
+        """Mean seconds of one turn."""
+        start = time.perf_counter()
+        for _ in range(self.count):
+            call()
+        if not self.queued:
+            self.wait()
+        seconds = (time.perf_counter() - start) / self.count
+        self.wait()
+        return seconds
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
         """See `in_turns`."""
-        return in_turns({name: stopwatch(call) for name, call in calls.items()}, rounds, on_round)
+        return in_turns({name: partial(self.seconds, call) for name, call in calls.items()}, rounds, on_round)
+
+
+class OwnClock:
+    """For calls that return their own seconds."""
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        return in_turns(calls, rounds, on_round)
 
 
 @dataclass(frozen=True)
@@ -97,9 +115,7 @@ class CudaClock:
     spent: float = 0.02
     warmed: bool = False
 
-    def time(
-        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
-    ) -> dict[str, Timing]:
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
         """See `kernels.cuda.clock.interleaved`."""
         from ...kernels.cuda import clock
 
@@ -107,13 +123,57 @@ class CudaClock:
         return {name: Timing(name, times.seconds) for name, times in found.items()}
 
 
-def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> ContestClock:
+class FlushedClock:
+    """Events of the current GPU, one call a turn with the L2 flushed before it; two rounds of warming up."""
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        import torch
+
+        from ...kernels.cuda.clock import seconds_of
+
+        flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+
+        def turn(call: Call) -> float:
+            flush.zero_()
+            return seconds_of(call)
+
+        return in_turns({name: partial(turn, call) for name, call in calls.items()}, rounds, on_round, discarded=2)
+
+
+@dataclass(frozen=True)
+class LongClock:
+    """Events of the current GPU for calls that ran before and may take seconds: those of `slow` seconds and more take
+    one call a turn and `few` rounds (None: 3, or 2 from ten times as long), of which all count; others a CudaClock."""
+
+    few: int | None
+    spent: float = 0.03
+    slow: float = 0.05
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        from ...kernels.cuda.clock import seconds_of
+
+        first = {name: seconds_of(call) for name, call in calls.items()}
+        slowest = max(first.values())
+        if slowest < self.slow:
+            return CudaClock(self.spent).time(calls, rounds, on_round)
+        turns = {name: partial(seconds_of, call) for name, call in calls.items()}
+        few = self.few or (3 if slowest < 10 * self.slow else 2)
+        rest = in_turns(turns, few - 1, on_round, discarded=0)
+        return {name: Timing(name, (seconds, *rest[name].seconds)) for name, seconds in first.items()}
+
+
+def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> Clock:
     """The clock of "cpu" or "cuda"."""
     return CudaClock(spent, warmed) if device == "cuda" else CpuClock()
 
 
 class Timings(dict[str, Timing]):
-    """What a contest measured: the timings of its contenders by name."""
+    """What a contest measured: timings and errors of its contenders by name, and what the GPU did meanwhile."""
+
+    errors: Mapping[str, float]
+    gpu: GpuState | None
 
     @property
     def medians(self) -> dict[str, float]:
@@ -134,6 +194,10 @@ class Timings(dict[str, Timing]):
         """The contender with the least median among some."""
         return min((self[name] for name in names), key=lambda timing: timing.median)
 
+    def ratios(self, baseline: Timing, names: Iterable[str] | None = None) -> dict[str, float]:
+        """How many times as fast as a baseline contenders are (None: all)."""
+        return {name: ratio_to(baseline, self[name]) for name in (self if names is None else names)}
+
     def against(self, baseline: Timing, name: str) -> dict[str, Any]:
         """The figures of a row: the baseline, how many times as fast a contender is, with the 95% interval, and ms."""
         ours = self[name]
@@ -147,20 +211,64 @@ class Timings(dict[str, Timing]):
 
 @dataclass(frozen=True)
 class Contest:
-    """Calls that take turns on one device: warmed up, interleaved, each round begun by another one."""
+    """Calls of one device that are judged, if there is a judge, and then take turns: warmed up, interleaved, each round
+    begun by another one. `monitored`: clock and power of the current GPU are read meanwhile."""
 
-    calls: Mapping[str, Callable[[], object]]
+    calls: Calls
     rounds: int
-    clock: ContestClock = field(default_factory=CpuClock)
+    clock: Clock = field(default_factory=CpuClock)
     say: Callable[[str], None] = lambda _: None
+    judge: Judge | None = None
+    monitored: bool = False
 
     def run(self) -> Timings:
-        """Time all of them."""
+        """Time all of them.
 
-        def on_round(number: int) -> None:
-            self.say(f"round {number} of {self.rounds}")
+        Raises:
+            VerificationError: a result is wrong; nothing was timed.
+        """
+        from ..gpu_monitor import GpuMonitor
 
-        return Timings(self.clock.time(self.calls, self.rounds, on_round))
+        errors: dict[str, float] = {}
+        for name, call in self.calls.items() if self.judge is not None else ():
+            self.say(f"compiling and checking {name}")
+            errors[name] = self.judge(name, call())  # type: ignore[misc]
+        gc.collect()  # results, and what else would be freed during a turn
+        with GpuMonitor() if self.monitored else nullcontext() as monitor:
+            found = Timings(self.clock.time(self.calls, self.rounds, self._on_round))
+        found.errors, found.gpu = errors, None if monitor is None else monitor.state
+        return found
+
+    def _on_round(self, number: int) -> None:
+        self.say(f"round {number} of {self.rounds}")
+
+
+def within(error_of: Callable[[Any], float], limit: float, what: str = "error", done: str = "timed") -> Judge:
+    """The judge of results whose error is at most `limit`; see `require_right`."""
+    return lambda name, result: require_right(name, error_of(result), limit, what, done)
+
+
+def poisoned(out: Any, judge: Judge, value: float = math.nan) -> Judge:
+    """A judge of calls that write `out`, an array or a tensor, which holds nothing but `value` before each of them."""
+    out[...] = value
+
+    def judged(name: str, _: object) -> float:
+        error = judge(name, out)
+        out[...] = value
+        return error
+
+    return judged
+
+
+def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:
+    """Return the error.
+
+    Raises:
+        VerificationError: it is greater than the limit, or not a number.
+    """
+    if not error <= limit:
+        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was {done}")
+    return float(error)
 
 
 def ratio_to(baseline: Timing, timing: Timing) -> float:
@@ -168,39 +276,15 @@ def ratio_to(baseline: Timing, timing: Timing) -> float:
     return baseline.median / timing.median
 
 
+def paired_ratios(baseline: Timing, timing: Timing) -> npt.NDArray[np.float64]:
+    """How many times faster than the baseline, by the rounds of both."""
+    rounds = min(len(baseline.seconds), len(timing.seconds))
+    return np.array(baseline.seconds[:rounds]) / np.array(timing.seconds[:rounds])
+
+
 def paired_interval(baseline: Timing, timing: Timing, seed: int = 0, draws: int = 2000) -> tuple[float, float]:
     """The 95% bootstrap interval of the median, over rounds of both, of how many times faster than the baseline."""
-    rounds = min(len(baseline.seconds), len(timing.seconds))
-    ratios = np.array(baseline.seconds[:rounds]) / np.array(timing.seconds[:rounds])
+    ratios = paired_ratios(baseline, timing)
     picks = np.random.default_rng(seed).integers(0, len(ratios), (draws, len(ratios)))
     lower, upper = np.quantile(np.median(ratios[picks], axis=1), (0.025, 0.975))
     return float(lower), float(upper)
-
-
-def gflops(m: int, k: int, n: int, seconds: float) -> float:
-    """Effective GFLOP/s: those of the classical product, 2 m k n / seconds."""
-    return 2e-9 * m * k * n / seconds
-
-
-def ran(plan: Plan, where: str, device: object, seconds: float, unit: str = "GFLOP/s") -> Told:
-    """Return the line and the facts of a product that was run once; `where` follows the request in the line."""
-    request = plan.request
-    rate = request.items * gflops(*request.shape, seconds)
-    line = f"{plan.candidate}: {request}{where}: {seconds:.3f} s, {rate:.1f} effective {unit}"
-    facts = {"candidate": str(plan.candidate), "product": str(request), "device": str(device)}
-    return f"{line} (first call, compiling included)", facts | {"seconds": seconds, "effective_gflops": rate}
-
-
-class FrobeniusTruth:
-    """A B in float64, to measure relative errors in the Frobenius norm against; `masked`: its lower triangle."""
-
-    def __init__(self, a: Matrix, b: Matrix, masked: bool = False) -> None:
-        self._truth = a.astype(np.float64) @ b.astype(np.float64)
-        if masked:
-            self._truth = np.tril(self._truth)
-        self._norm = float(np.linalg.norm(self._truth))
-
-    def error(self, got: Matrix) -> float:
-        """||got - A B|| / ||A B||."""
-        difference = float(np.linalg.norm(got - self._truth))
-        return difference / self._norm if self._norm else difference

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .contest import Contest, FrobeniusTruth, gflops, paired_interval, ratio_to
-from .requirements import require_right
+from ..products import Sizes, gflops
+from .contest import Call, Contest, within
 
 Matrix = npt.NDArray[Any]
-Call = Callable[[], Matrix]
-Sizes = tuple[int, int, int]
 
 CHECKED = 192
 """Rows of C that are compared with float64."""
 
 LIMIT = {"float32": 1e-4, "float64": 1e-12}
+
+
+class FrobeniusTruth:
+    """A B in float64, to measure relative errors in the Frobenius norm against; `masked`: its lower triangle."""
+
+    def __init__(self, a: Matrix, b: Matrix, masked: bool = False) -> None:
+        self._truth = a.astype(np.float64) @ b.astype(np.float64)
+        if masked:
+            self._truth = np.tril(self._truth)
+        self._norm = float(np.linalg.norm(self._truth))
+
+    def error(self, got: Matrix) -> float:
+        """||got - A B|| / ||A B||."""
+        difference = float(np.linalg.norm(got - self._truth))
+        return difference / self._norm if self._norm else difference
 
 
 @contextmanager
@@ -69,18 +81,16 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
     (m, k), n = a.shape, b.shape[1]
     some = np.linspace(0, m - 1, min(m, CHECKED)).astype(int)
     truth = FrobeniusTruth(a[some], b)
-    errors = {}
-    for name, call in {**base, **ours}.items():
-        errors[name] = require_right(name, truth.error(call()[some]), LIMIT[a.dtype.name])
-    gc.collect()
-    timings = Contest({**base, **ours}, rounds).run()
-    library, first = timings.fastest(base), next(iter(ours))
+    judge = within(lambda c: truth.error(c[some]), LIMIT[a.dtype.name])
+    timings = Contest({**base, **ours}, rounds, judge=judge).run()
+    library = timings.fastest(base)
+    first = timings.against(library, next(iter(ours)))
     return {
-        "gflops": {name: gflops(m, k, n, timing.median) for name, timing in timings.items()},
+        "gflops": {name: gflops(m, k, n, seconds) for name, seconds in timings.medians.items()},
         "quartiles_s": timings.quartiles_s,
-        "error": {name: float(error) for name, error in errors.items()},
+        "error": timings.errors,
         "best_library": library.name,
-        "ratios": {name: ratio_to(library, timings[name]) for name in ours},
-        "ratio": ratio_to(library, timings[first]),
-        "interval": list(paired_interval(library, timings[first])),
+        "ratios": timings.ratios(library, ours),
+        "ratio": first["ratio"],
+        "interval": first["interval"],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from ...errors import PlanError
 from ...home import write_atomic
 from ...kernels.precision import arithmetic_of
 from .case import Bar, Case, Figures, Options, Say
-from .contest import Contest, CudaClock
-from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
+from .contest import Call, Contest, CudaClock
+from .gpu_products import RATES, Sizes, VendorJudge, ahead, blank, intensity, operands
 from .means import Rows, geometric
 from .requirements import require_measured_gpu
 
@@ -110,21 +110,18 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
 
     chosen, recipes = contenders(dtype, sizes)
     a, b = operands(dtype, sizes, seed)
-    calls: dict[str, Callable[[], Any]] = {VENDOR: partial(torch.matmul, a, b)}
+    calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b)}
     calls |= {name: partial(bilinear_mm, a, b, recipe) for name, recipe in recipes.items() if name != VENDOR}
     if chosen != VENDOR:
         calls[chosen] = partial(matmul, a, b)
-    truth = Truth(a, b)
-    vendor = truth.error(calls[VENDOR]())
-    m, k, n = sizes
+    judge, (m, k, n) = VendorJudge(a, b), sizes
     seconds_of(calls[VENDOR], max(1, round(WARM * RATES[dtype] / (2 * m * k * n))))
     times: dict[str, float] = {}
     for name, call in calls.items():
         say(name)
-        accepted(name, truth.error(call()), a, vendor)
+        judge(name, call())
         once = seconds_of(call)
         times[name] = seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
-    del truth
     near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
     last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
     times |= Contest(last, rounds, CudaClock(SPENT)).run().medians
@@ -138,7 +135,7 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
         "online_ms": 1e3 * times[chosen],
         "vendor_tflops": 2e-12 * m * k * n / times[VENDOR],
         "online_tflops": 2e-12 * m * k * n / times[chosen],
-        "flops_per_element": 2 * m * k * n / (m * k + k * n + m * n),
+        "flops_per_element": intensity(sizes),
         "in_rounds": list(last),
         "each_ms": {name: 1e3 * seconds for name, seconds in times.items()},
     }

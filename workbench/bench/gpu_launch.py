@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from .case import Figures, Say
+from .contest import Call
 from .gpu_products import Tensor, ahead, operands
 
 TWO = "strassen/strassen"
@@ -27,7 +28,7 @@ def launch(seed: int, say: Say) -> Figures:
     vendor, auto, stages = (
         settled(call) for call in (lambda: a @ b, lambda: matmul(a, b), lambda: bilinear_mm(a, b, TWO))
     )
-    replayed = [settled(graphed(call, a, b)[0]) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
+    replayed = [settled(graphed(call, a, b)) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
     return {
         "us": 1e6 * (auto - vendor),
         "stages_us": 1e6 * (stages - vendor),
@@ -36,15 +37,20 @@ def launch(seed: int, say: Say) -> Figures:
     }
 
 
-def graphed(call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> tuple[Callable[[], object], Tensor]:
-    """The call as a CUDA graph to be replayed, and where its result stands."""
+def graphed(call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Call:
+    """The call as a CUDA graph that is replayed; returns the tensor in which its result stands."""
     import torch
 
     call(a, b)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = call(a, b)
-    return graph.replay, result
+
+    def replay() -> Tensor:
+        graph.replay()
+        return result
+
+    return replay
 
 
 def launch_ahead() -> None:

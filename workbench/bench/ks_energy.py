@@ -14,8 +14,8 @@ from ..gpu_energy import energy_of, gpu_meter
 from ..products import require_memory, within_memory
 from .baselines import NAMES, baseline
 from .case import Say
+from .contest import Contest, CudaClock, require_right
 from .ks_tables import Rows, by_dtype_and_layout
-from .requirements import require_right
 
 BASELINES = ("bmm", "einsum", "bsr")
 """The baselines of the paper's comparison of energy."""
@@ -57,8 +57,7 @@ def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
             raise
         require_right(name, error, MAX_ERROR[request.dtype], "relative error", "measured")
         calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)
-    say("timing one call of each")
-    times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
+    times = Contest(calls, ROUNDS, CudaClock(), say).run().medians
     say("measuring energy")
     return energy_of(calls, gpu_meter(), times, torch.cuda.synchronize)
 

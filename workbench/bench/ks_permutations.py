@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import median
 
 from ...kernels import Request
 from ...kernels.factored import BATCH_LAST, factored_request
 from ...kernels.kronecker import KroneckerSparse, Pattern
 from ...kernels.plans.tuning import bench_for
 from .baselines import baseline
+from .contest import Contest, clock_of
 
 ROUNDS = 5
 
@@ -29,5 +29,5 @@ def permutation_share(request: Request, pattern: Pattern) -> float:
         operands = bench.operands(one, 0)
         executor = baseline(one, "bmm")
         calls[name] = lambda executor=executor, operands=operands: executor.run(*operands)
-    times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
+    times = Contest(calls, ROUNDS, clock_of(request.device)).run().medians
     return 1 - times["multiplied"] / times["whole"]

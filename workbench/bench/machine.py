@@ -1,10 +1,9 @@
-"""The machine that a row was measured on, and how much of it others used meanwhile."""
+"""The machine that a row was measured on."""
 
 from __future__ import annotations
 
 import os
 import platform
-import time
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -61,31 +60,3 @@ def _accelerator() -> str | None:
     except OSError:
         return None
     return ", ".join(names) or None
-
-
-class Watch:
-    """Monitor of the share of the CPUs that other processes use."""
-
-    def __init__(self) -> None:
-        self._start = _busy_seconds(), time.perf_counter()
-
-    def share(self) -> float | None:
-        """The share of all processors, 0 to 1, that went to others; None where the system does not tell."""
-        (busy, began), (now, ended) = self._start, (_busy_seconds(), time.perf_counter())
-        if busy is None or now is None:
-            return None
-        elapsed = (ended - began) * (os.cpu_count() or 1)
-        # Both clocks tick in hundredths of a second: below a second they say nothing.
-        return max(0.0, now - busy) / elapsed if elapsed >= 1 else 0.0
-
-
-def _busy_seconds() -> float | None:
-    """Seconds that all processors worked for processes other than this one and its children."""
-    try:
-        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    except (OSError, ValueError):
-        return None
-    user, nice, system, _idle, _iowait, irq, softirq, _steal = fields
-    own = os.times()
-    mine = own.user + own.system + own.children_user + own.children_system
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK") - mine

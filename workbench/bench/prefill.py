@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,8 @@ from torch import Tensor, nn
 
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
-from .contest import Contest, CudaClock
+from .contest import Calls, Contest, CpuClock, LongClock, require_right
 from .prefill_models import Stack
-from .requirements import require_right
 from .transformer_blocks import AttentionCore
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
@@ -28,9 +26,6 @@ SEQUENCE = 2048
 
 EXTRA_BYTES = 48 << 30
 """Maximum bytes of the packed sums: more than any stack here needs."""
-
-SLOW, SPENT = 0.05, 0.03
-"""Seconds of a call from which the order of calls and the first call's warmth do not matter; else those of a round."""
 
 LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 1e-2, "bfloat16": 5e-2}
 """The relative difference between what the blocks of two stacks add to x above which one of them is wrong."""
@@ -231,23 +226,11 @@ def _work(layers: Any) -> int:
     return sum(layer.inputs * layer.outputs for layer in layers)
 
 
-def _medians(calls: Mapping[str, Callable[[], object]], options: Options, say: Say) -> dict[str, float]:
+def _medians(calls: Calls, options: Options, say: Say) -> dict[str, float]:
     """Median seconds of calls that ran before, in turns."""
-    if options.device == "cpu":
-        return Contest(calls, options.rounds or 3, say=say).run().medians
-    from ...kernels.cuda.clock import seconds_of
-
-    samples = {name: [seconds_of(call)] for name, call in calls.items()}
-    slowest = max(one[0] for one in samples.values())
-    if slowest < SLOW:
-        return Contest(calls, options.rounds or 7, CudaClock(SPENT), say).run().medians
-    rounds = options.rounds or (3 if slowest < 10 * SLOW else 2)
-    for number in range(1, rounds):
-        say(f"round {number} of {rounds}")
-        names = list(calls)
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            samples[name].append(seconds_of(calls[name]))
-    return {name: statistics.median(one) for name, one in samples.items()}
+    on_cpu = options.device == "cpu"
+    clock = CpuClock() if on_cpu else LongClock(options.rounds)
+    return Contest(calls, options.rounds or (3 if on_cpu else 7), clock, say).run().medians
 
 
 def _mark(device: str) -> Any:

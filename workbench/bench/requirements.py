@@ -1,10 +1,10 @@
-"""What a row needs before anything is timed: torch, a measured GPU, and results that are right."""
+"""What a row needs before anything is timed: torch, and a measured GPU."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...errors import PlanError, VerificationError
+from ...errors import PlanError
 from .case import Options
 
 
@@ -39,14 +39,3 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = False
     return torch
-
-
-def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:
-    """Return the error.
-
-    Raises:
-        VerificationError: it is greater than the limit, or not a number.
-    """
-    if not error <= limit:
-        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was {done}")
-    return error

@@ -10,7 +10,6 @@ import click
 
 from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
-from ..bench.contest import Told, ran
 from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
@@ -19,7 +18,7 @@ from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
 from ..output import gives_json, tell
 from ..product_options import ProductOptions, product_options, reject
-from ..products import FACTORS, Device, causal_name, within_memory
+from ..products import FACTORS, Device, Told, causal_name, ran, within_memory
 from ..schemes import AUTO, planned_scheme
 from ..truth import relative_error, true_product
 

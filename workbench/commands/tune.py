@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import LcmaError, PlanError
-from ..bench.machine import BUSY_SHARE, Watch
+from ...kernels.cpu.others import CpuLoadMonitor
+from ..bench.machine import BUSY_SHARE
 from ..help import Command
 from ..options import Duration
 from ..output import gives_json, print_json, print_table
@@ -65,7 +66,7 @@ def command(
         rows = read_shapes(file) if file is not None else [ShapeRow(sizes_given(arguments, 1))]
         requests = [product.request(row.sizes, row.dtype, row.causal) for row in rows]
     product.device.require()
-    watch = Watch()
+    monitor = CpuLoadMonitor()
     results: list[dict[str, Any]] = []
     with product.device.current(), CountedProgress(len(requests)) as progress:
         _precompile(requests, top, again, progress)
@@ -77,8 +78,8 @@ def command(
             results.append(_tuned(request, top, rounds, again, progress))
             longest = max(longest, time.perf_counter() - start)
             progress.step()
-    share = watch.share()
-    if share is not None and share > BUSY_SHARE and any(one["candidates"] for one in results):
+    share = monitor.share()
+    if share > BUSY_SHARE and any(one["candidates"] for one in results):
         click.echo(
             f"other processes used {share:.0%} of the processors meanwhile; tune --again when they are idle", err=True
         )

@@ -156,16 +156,23 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
 
     a, b = torch.randn(8, 6).double(), torch.randn(6, 9).double()
     plan = type("Plan", (), {"candidate": type("Vendor", (), {"strategy": "vendor"})(), "seconds": 1e-3})()
-    monkeypatch.setattr(gpu_layers, "contest", lambda *_: gpu_layers.Contest(a, b, "float64", plan))
-    monkeypatch.setattr(gpu_layers, "graphed", lambda call, a, b: (call, "graph"))
+    monkeypatch.setattr(gpu_layers, "planned", lambda *_: gpu_layers.Planned(a, b, plan))
+    monkeypatch.setattr(gpu_layers, "graphed", lambda call, a, b: lambda: call(a, b))
     timed = []
-    monkeypatch.setattr(gpu_layers, "paired", lambda calls, *_: timed.append(calls) or {"ratio": 1.0})
+
+    def paired(calls, sizes, rounds, say, spent, judge):
+        for name, call in calls.items():
+            judge(name, call())
+        timed.append(calls)
+        return {"ratio": 1.0}
+
+    monkeypatch.setattr(gpu_layers, "paired", paired)
     monkeypatch.setattr(gpu_layers, "SHORT", 1e-3 if short else 0.0)
     figures = gpu_layers.layer("float64", (8, 6, 9), 3, 0, 0.05, lambda line: None)
     assert (figures["by_scheme"], figures["graphed"], figures["ratio"]) == (False, short, 1.0)
     assert list(timed[0]) == ["vendor", "online"]
     monkeypatch.setattr(ops, "matmul", lambda a, b: a @ b * 1.01)
-    with pytest.raises(VerificationError, match="auto came out wrong"):
+    with pytest.raises(VerificationError, match="online came out wrong"):
         gpu_layers.layer("float64", (8, 6, 9), 3, 0, 0.05, lambda line: None)
     assert len(timed) == 1
 

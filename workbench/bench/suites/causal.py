@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..contest import Contest, Timing, Timings, ratio_to
+from ..contest import Contest, Timing, Timings, poisoned, within
 from ..picture import ratios
-from ..requirements import require_right
 
 if TYPE_CHECKING:
     from ....kernels import Request
@@ -145,33 +144,21 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
 
     contenders["full + tril"] = whole
     contenders["chosen"] = partial(plan.build().run, a, b, out)
-    _gate(contenders, plain(a.astype(np.float64), b.astype(np.float64), triangle), out, row.dtype)
-    timings = Contest(contenders, rounds, say=say).run()
+    truth = plain(a.astype(np.float64), b.astype(np.float64), triangle)
+    scale, limit = float(np.linalg.norm(truth)), 200 * float(np.finfo(row.dtype).eps)
+    judge = within(lambda c: float(np.linalg.norm(c - truth)) / scale, limit, "relative error")
+    timings = Contest(contenders, rounds, say=say, judge=poisoned(out, judge)).run()
     best = timings.fastest(BASELINES)
     return {
         "chosen": str(plan.candidate),
         **_against(timings, best, "chosen"),
-        "ratios": {name: ratio_to(best, timing) for name, timing in timings.items()},
+        "ratios": timings.ratios(best),
     }
 
 
 def _against(timings: Timings, baseline: Timing, name: str) -> dict[str, Any]:
     figures = timings.against(baseline, name)
     return {**figures, "interval": tuple(round(end, 3) for end in figures["interval"])}
-
-
-def _gate(contenders: dict[str, Any], truth: Any, out: Any, dtype: str) -> None:
-    """Check that every contender computes the product.
-
-    Raises:
-        VerificationError: one does not.
-    """
-    scale = float(np.linalg.norm(truth))
-    bound = 200 * float(np.finfo(dtype).eps)
-    for name, run in contenders.items():
-        out[...] = np.nan
-        run()
-        require_right(name, float(np.linalg.norm(out - truth)) / scale, bound, "relative error")
 
 
 def _product_error(product: str, length: int, width: int, say: Say) -> Figures:

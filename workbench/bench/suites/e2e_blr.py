@@ -10,8 +10,9 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..contest import require_right
 from ..picture import ratios
-from ..requirements import require_right, seeded_torch
+from ..requirements import seeded_torch
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..contest import Contest, clock_of
+from ..contest import Contest, clock_of, require_right
 from ..picture import ratios
-from ..requirements import require_right, seeded_torch
+from ..requirements import seeded_torch
 
 PARTS = ("square", "up", "down", "ffn", "attention", "block", "full")
 
