@@ -15,7 +15,7 @@ from torch import nn
 
 from ...kernels.torch.block_low_rank_layers import layer_of
 from .blr_layers import TABLE, BlrLayer
-from .transformer_blocks import Attention, Block, FeedForward, Transformer
+from .transformers import Attention, Block, FeedForward, Transformer
 
 DENSE = "dense"
 

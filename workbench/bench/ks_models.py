@@ -17,7 +17,7 @@ from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.kronecker_layers import KSLinear
 from ...kernels.torch.kronecker_mlp import KSFeedForward
 from .baselines.permuted import by_bmm
-from .transformer_blocks import Attention, FeedForward, Residual
+from .transformers import Attention, FeedForward, Residual
 
 Patterns = tuple[tuple[int, int, int, int], ...] | None
 """Patterns of a layer, left-most factor first; None: the layer stays dense."""

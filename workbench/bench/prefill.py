@@ -16,7 +16,7 @@ from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, ac
 from .case import Options, Say
 from .contest import Calls, Contest, CpuClock, LongClock, require_right
 from .prefill_models import Stack
-from .transformer_blocks import AttentionCore
+from .transformers import AttentionCore
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .transformer_blocks import Attention, AttentionCore, Block, FeedForward, heads_of
+from .transformers import Attention, AttentionCore, Block, FeedForward, heads_of
 
 
 def linear(inputs: int, outputs: int, **where: Any) -> nn.Linear:

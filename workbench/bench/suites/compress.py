@@ -186,7 +186,7 @@ SUITE = Suite(
     "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
     _cases,
     ("ratio", "loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained", "bytes", "layers"),
-    code_of("blr_models", "blr_products", "text_models", "transformer_blocks"),
+    code_of("blr_models", "blr_products", "text_models", "transformers"),
     draw,
     sized=True,
 )

@@ -152,6 +152,6 @@ SUITE = Suite(
     "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
     _cases,
     ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
-    code_of("prefill", "prefill_models", "transformer_blocks"),
+    code_of("prefill", "prefill_models", "transformers"),
     summarised(_summary),
 )

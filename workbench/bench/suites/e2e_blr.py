@@ -150,6 +150,6 @@ SUITE = Suite(
     "transformers with block low-rank layers against dense ones; --sample N blocks of each",
     _cases,
     ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
-    code_of("blr_layers", "blr_models", "blr_products", "transformer_blocks"),
+    code_of("blr_layers", "blr_models", "blr_products", "transformers"),
     ratios,
 )

@@ -143,7 +143,7 @@ SUITE = Suite(
     "transformers with Kronecker-sparse layers: seconds over those of dense layers",
     _cases,
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
-    code_of("ks_models", "transformer_blocks"),
+    code_of("ks_models", "transformers"),
     ratios,
     {"shares": ("share", "paper", "ms", "paper_ms")},
 )
