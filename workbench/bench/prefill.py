@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
 from .contest import Calls, Contest, CpuClock, LongClock, require_right
-from .prefill_models import Stack
-from .transformers import AttentionCore
+from .prefill_models import stack
+from .transformers import AttentionCore, Sizes
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
@@ -55,10 +55,10 @@ class Contender:
         ]
 
 
-def inputs(stack: Stack, rows: int, where: Mapping[str, Any]) -> Tensor:
+def inputs(sizes: Sizes, rows: int, where: Mapping[str, Any]) -> Tensor:
     """Standard normal x (sequences, tokens, features) of so many tokens, in sequences of at most SEQUENCE."""
     tokens = min(rows, SEQUENCE)
-    return torch.randn(-(-rows // tokens), tokens, stack.features, **where)
+    return torch.randn(-(-rows // tokens), tokens, sizes.features, **where)
 
 
 def accelerated(model: nn.Module, config: AccelerateConfig) -> Contender:
@@ -106,7 +106,7 @@ def attention_share(model: nn.Module, call: Callable[[], object], device: str) -
 
 
 def prefill(
-    stack: Stack, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
+    sizes: Sizes, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
 ) -> dict[str, Any]:
     """Figures of the forward pass of `rows` tokens, of a stack that is accelerated for `all_rows`.
 
@@ -115,8 +115,8 @@ def prefill(
     """
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     say("making the model")
-    model = stack.model(options.sample, **where).eval()
-    x = inputs(stack, rows, where)
+    model = stack(sizes, options.sample, **where).eval()
+    x = inputs(sizes, rows, where)
     say("planning")
     contenders = {
         DENSE: Contender(model),
@@ -135,13 +135,13 @@ def prefill(
         share = attention_share(model, calls[DENSE], options.device)
         seconds = _medians(calls, options, say)
     return {
-        **_figures(stack, contenders, rows, seconds, options),
+        **_figures(sizes, contenders, rows, seconds, options),
         "attention_share": share,
         "difference": worst,
     }
 
 
-def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
+def train(sizes: Sizes, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
     """Figures of a training step on `rows` tokens: forward, backward and a step of SGD.
 
     Raises:
@@ -149,8 +149,8 @@ def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> di
     """
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     say("making the model")
-    model = stack.model(options.sample, **where).train()
-    x, wanted = inputs(stack, rows, where).requires_grad_(), inputs(stack, rows, where)
+    model = stack(sizes, options.sample, **where).train()
+    x, wanted = inputs(sizes, rows, where).requires_grad_(), inputs(sizes, rows, where)
     say("planning")
     contenders = {DENSE: Contender(model), ONLINE: accelerated(model, AccelerateConfig((rows,), device=options.device))}
     results, gradients = [], []
@@ -169,7 +169,7 @@ def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> di
     share = attention_share(model, calls[DENSE], options.device)
     seconds = _medians(calls, options, say)
     return {
-        **_figures(stack, contenders, rows, seconds, options),
+        **_figures(sizes, contenders, rows, seconds, options),
         "attention_share": share,
         "difference": worst,
         "gradient_difference": of_gradients,
@@ -197,13 +197,13 @@ def _taken(parameter: Tensor) -> Tensor:
 
 
 def _figures(
-    stack: Stack, contenders: Mapping[str, Contender], rows: int, seconds: Mapping[str, float], options: Options
+    sizes: Sizes, contenders: Mapping[str, Contender], rows: int, seconds: Mapping[str, float], options: Options
 ) -> dict[str, Any]:
     online = contenders[ONLINE]
     figures: dict[str, Any] = {
         "ratio": seconds[DENSE] / seconds[ONLINE],
         "ms": {name: 1e3 * one for name, one in seconds.items()},
-        "blocks": options.sample or stack.count,
+        "blocks": options.sample or sizes.blocks,
         "linear_layers": len(online.layers),
         "layers_on_lcma": len(online.by_schemes(rows)) / len(online.layers),
         "work_on_lcma": _work(online.by_schemes(rows)) / _work(online.layers),

@@ -144,19 +144,14 @@ def _seconds(dense: Any, model: Any, x: Any, options: Options, say: Say) -> dict
     import torch
 
     from ..blr_products import medians
+    from ..transformers import inferred
 
-    def call(given: Any) -> Any:
-        ready = given if options.device == "cpu" else copy.deepcopy(given).to(torch.bfloat16)
-
-        def run() -> Any:
-            with torch.inference_mode():
-                return ready(x)
-
-        return run
-
-    calls = {"dense": call(dense), "compressed": call(model)}
-    for one in calls.values():
-        one()
+    named = {"dense": dense, "compressed": model}
+    if options.device != "cpu":
+        named = {name: copy.deepcopy(one).to(torch.bfloat16) for name, one in named.items()}
+    calls = {name: inferred(one, x) for name, one in named.items()}
+    for call in calls.values():
+        call()
     return medians(calls, x.numel(), options, say)
 
 
@@ -186,7 +181,7 @@ SUITE = Suite(
     "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
     _cases,
     ("ratio", "loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained", "bytes", "layers"),
-    code_of("blr_models", "blr_products", "text_models", "transformers"),
+    code_of("blr_products", "text_models", "transformers"),
     draw,
     sized=True,
 )

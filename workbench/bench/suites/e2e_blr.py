@@ -56,6 +56,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     torch = seeded_torch(options)
     from .. import blr_models as models
     from ..blr_products import medians
+    from ..transformers import inferred
 
     sizes = models.MODELS[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
@@ -74,7 +75,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
         torch.compiler.reset()  # after eight models torch would run the next ones uncompiled
         forms = {"dense": dense, kind: ours} | ({OR_DENSE: free} if packed else {})
         timed = {what: one if on_cpu else torch.compile(one, mode=mode) for what, one in forms.items()}
-        calls = {what: partial(_run, one, x, condition) for what, one in timed.items()}
+        calls = {what: inferred(one, x, condition) for what, one in timed.items()}
         for what, call in calls.items():
             say(f"compiling {what}")
             for _ in range(3):
@@ -92,13 +93,6 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
         "tokens": tokens,
         "difference": difference,
     }
-
-
-def _run(module: Any, x: Any, condition: Any) -> Any:
-    import torch
-
-    with torch.inference_mode():
-        return module(x, condition)
 
 
 def take_dense(model: Any, x: Any, condition: Any) -> tuple[int, int]:
