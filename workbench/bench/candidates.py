@@ -18,22 +18,26 @@ def decided(a: Matrix, b: Matrix, out: Matrix) -> Decision:
     return decision_for(Request.of(a, b, out))
 
 
-def proposed_calls(
-    decision: Decision, a: Matrix, b: Matrix, out: Matrix, wanted: Callable[[Candidate], bool]
-) -> Iterator[tuple[str, Call]]:
-    """The proposed candidates of schemes that are wanted and can run, least predicted first: label and call."""
+def proposed_plans(decision: Decision, wanted: Callable[[Candidate], bool]) -> Iterator[Plan]:
+    """The plans of the proposed candidates that are wanted and can run, least predicted first."""
     from ...kernels import Plan, strategies
     from ...kernels.planning.planner import plan_candidate
 
     known = strategies(decision.request.device)
-    for proposal in decision.proposals:
-        candidate = proposal.candidate
-        if candidate.source is None or not wanted(candidate):
-            continue
-        strategy = known[candidate.family, candidate.strategy]
-        plan = plan_candidate(strategy, candidate, decision.request, decision.machine)
-        if isinstance(plan, Plan):
-            yield str(candidate), call_of(plan, a, b, out)
+    for candidate in (proposal.candidate for proposal in decision.proposals):
+        if wanted(candidate):
+            strategy = known[candidate.family, candidate.strategy]
+            plan = plan_candidate(strategy, candidate, decision.request, decision.machine)
+            if isinstance(plan, Plan):
+                yield plan
+
+
+def proposed_calls(
+    decision: Decision, a: Matrix, b: Matrix, out: Matrix, wanted: Callable[[Candidate], bool] = lambda _: True
+) -> Iterator[tuple[str, Call]]:
+    """Label and call of the proposed candidates of schemes that are wanted and can run, least predicted first."""
+    for plan in proposed_plans(decision, lambda candidate: candidate.source is not None and wanted(candidate)):
+        yield str(plan.candidate), call_of(plan, a, b, out)
 
 
 def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tuple[str, Call]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..products import Sizes
+from .picture import ratios
 
 Figures = Mapping[str, Any]
 """The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""
@@ -91,10 +92,6 @@ def no_report(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ()
 
 
-def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """For suites that draw nothing."""
-
-
 @dataclass(frozen=True)
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
@@ -108,7 +105,7 @@ class Suite:
     cases: Callable[[Options], Iterable[Case]]
     columns: tuple[str, ...]
     sources: tuple[str, ...]
-    picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = no_picture
+    picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = ratios
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False
     report: Callable[[Sequence[Mapping[str, Any]]], Iterator[str]] = no_report

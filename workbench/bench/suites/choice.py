@@ -54,7 +54,7 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     out = np.empty((sizes[0], sizes[2]), np.float32)
     decision = decided(a, b, out)
     base = libraries(a, b, 0)
-    calls = dict(islice(proposed_calls(decision, a, b, out, lambda candidate: True), BEST))
+    calls = dict(islice(proposed_calls(decision, a, b, out), BEST))
     for scheme in NAMED.values():
         try:
             label, call = named_call(scheme, a, b, out)

@@ -15,7 +15,6 @@ import numpy as np
 from ..candidates import decided, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..cpu_products import Call, Sizes, compete, libraries, limited, operands
-from ..picture import ratios
 from ..processes import in_new_process
 
 PAIRS = 15
@@ -267,5 +266,4 @@ SUITE = Suite(
     _cases,
     ("plan", "best_library", "ratio", "interval"),
     ("kernels",),
-    ratios,
 )

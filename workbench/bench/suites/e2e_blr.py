@@ -11,7 +11,6 @@ from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..contest import require_right
-from ..picture import ratios
 from ..requirements import seeded_torch
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
@@ -145,5 +144,4 @@ SUITE = Suite(
     _cases,
     ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
     code_of("blr_layers", "blr_models", "blr_products", "transformers"),
-    ratios,
 )

@@ -7,7 +7,6 @@ from functools import partial
 
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..contest import Calls, Contest, Timings, clock_of, require_right
-from ..picture import ratios
 from ..requirements import seeded_torch
 
 PARTS = ("square", "up", "down", "ffn", "attention", "block", "full")
@@ -121,6 +120,5 @@ SUITE = Suite(
     _cases,
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
     code_of("ks_models", "transformers"),
-    ratios,
-    {"shares": ("share", "paper", "ms", "paper_ms")},
+    flags={"shares": ("share", "paper", "ms", "paper_ms")},
 )

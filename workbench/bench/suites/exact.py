@@ -15,7 +15,6 @@ from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Call, Contest, CpuClock, OwnClock
 from ..cpu_products import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
-from ..picture import ratios
 
 BIT_SIZES: Mapping[int, float] = {2048: 1.3, 4096: 1.4, 8192: 1.4, 16384: 1.5, 32768: 1.6}
 """Sides over GF(2), and how many times M4RI's speed is asked for."""
@@ -262,6 +261,5 @@ SUITE = Suite(
     _cases,
     ("plan", "baseline", "ratio", "interval"),
     ("kernels", "workbench/bench/exact_peers.py", "workbench/bench/peers"),
-    ratios,
     sized=True,
 )

@@ -14,7 +14,6 @@ import numpy as np
 from ....errors import VerificationError
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..gpu_launch import launch, launch_ahead
-from ..picture import ratios
 from ..processes import in_new_process
 
 if TYPE_CHECKING:
@@ -149,5 +148,4 @@ SUITE = Suite(
     _cases,
     ("us", "ms", "most_ms", "proposed", "priced", "refused"),
     code_of("gpu_launch"),
-    ratios,
 )

@@ -10,7 +10,6 @@ import numpy as np
 from ....kernels.precision import arithmetic_of
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..cpu_products import operands
-from ..picture import ratios
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
 
@@ -103,5 +102,4 @@ SUITE = Suite(
     _cases,
     ("error", "bound", "classical_error", "ratio", "growth_factor", "published_growth"),
     ("kernels",),
-    ratios,
 )
