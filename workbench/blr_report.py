@@ -9,8 +9,8 @@ from typing import Any
 from .bench.blr_layers import KINDS
 from .bench.journal import Row
 from .bench.means import geometric
-from .bench_report import about_rows, newest_rows
-from .report import markdown_table
+from .bench_report import about_rows, bars_of, newest_rows
+from .output import markdown_table
 
 HEAD = """# Block low-rank layers and models: all rows
 
@@ -157,7 +157,7 @@ def _model(row: Row) -> Cells:
         _megabytes(weights["dense"]),
         _megabytes(weights[kind]),
         f"{figures['difference']:.1e}",
-        "; ".join(f"{text} {'met' if fine else 'MISSED'}" for text, fine in row.get("bars") or []),
+        bars_of(row),
     )
 
 

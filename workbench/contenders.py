@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
@@ -12,7 +13,7 @@ from ..kernels.cpu.others import CpuLoadMonitor
 from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, require_right
 from .bench.machine import BUSY_SHARE
 from .gpu_monitor import GpuState
-from .products import gflops, require_memory, within_memory
+from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
 from .truth import relative_error, true_product
 
@@ -122,6 +123,7 @@ class PlanContest:
             PlanError: there is too little memory.
         """
         from ..kernels.plans.tuning import bench_for
+        from .bench.baselines import prepared
 
         bench = bench_for(self.request)
         require_memory(self.request)
@@ -133,16 +135,12 @@ class PlanContest:
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
             try:
-                with within_memory(self.request, one.plan.candidate):
-                    executor: Any = one.plan.build()
-                    errors[one.what] = self._error(error_of, one, a, b, executor.run(a, b, out))
-                    left = executor.prepare(a) if self.request.static == "A" else a
+                judge = partial(self._error, error_of, one, a, b)
+                calls[one.what], errors[one.what] = prepared(one.plan, self.request, a, b, out, judge)
             except PlanError as error:
                 if one.what not in OPTIONAL:
                     raise
                 say(f"{one.what} is left out: {error}")
-                continue
-            calls[one.what] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
         monitor, clock = CpuLoadMonitor(), clock_of(self.request.device, SPENT)
         timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
         timed = [one for one in self.contenders if one.what in calls]
@@ -217,12 +215,11 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     from ..kernels.dense.fp8 import VENDOR
     from ..kernels.factored import UNLIMITED
     from ..kernels.precision import FP8
-    from .bench.baselines import NAMES, baseline
+    from .bench.baselines import named_plan
 
-    foreign = NAMES.get(family, ())
     if family in ("dense", "causal"):
         for name in BASELINES[family]:
-            yield name, baseline(request, name) if name in foreign else plan_for(request, strategy=name)
+            yield name, named_plan(request, name)
         if request.precision == FP8:
             with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
                 yield VENDOR, plan_for(request, strategy=VENDOR)
@@ -230,7 +227,7 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     unlimited = replace(request, max_extra_bytes=UNLIMITED)
     for name in BASELINES[family]:
         with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
-            yield name, baseline(unlimited, name) if name in foreign else plan_for(unlimited, strategy=name)
+            yield name, named_plan(unlimited, name)
 
 
 def _shown(plan: Plan | Baseline) -> str:

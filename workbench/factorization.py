@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
-from .output import print_table
+from .output import cell, print_table
 
 if TYPE_CHECKING:
     from ..kernels.kronecker import FactoredMatrix
@@ -56,9 +56,5 @@ def _say(say: Callable[[str], None], by: str, line: str) -> None:
 def show_factorized(rows: Sequence[dict[str, Any]]) -> None:
     """Print rows of `factorized`."""
     names = ("by", "error", "bound", "least", "seconds", "refused")
-    cells = [[_cell(row[name]) for name in names] for row in rows]
+    cells = [[cell(row[name]) for name in names] for row in rows]
     print_table(names, cells, stay=("error", "refused"), prose=("refused",))
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)

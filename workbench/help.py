@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import wraps
 from typing import Any
 
 import click
@@ -158,6 +160,20 @@ class SchemeName(click.ParamType[str]):
         names = dict.fromkeys(row.target if targets else row.name or row.target for row in rows)
         files = [] if targets else [CompletionItem(incomplete, type="file")]
         return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
+
+
+def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command of `lcma`; `json` says what it prints with --json, of which it gets `as_json`."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @wraps(function)
+        def with_json(*arguments: Any, **values: Any) -> Any:
+            return function(*arguments, as_json=click.get_current_context().meta.get(JSON, False), **values)
+
+        with_json.json = json  # type: ignore[attr-defined]
+        return click.command(name, cls=Command)(function if json is None else with_json)
+
+    return decorate
 
 
 class Command(click.Command):

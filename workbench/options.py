@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -31,6 +33,11 @@ class Duration(click.ParamType[float]):
         if not match:
             self.fail(f"{value!r} is not a duration; write 90, 90s, 10m or 2h", param, ctx)
         return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+
+
+def path_option(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option whose value is a path."""
+    return click.option(*names, type=click.Path(path_type=Path), **settings)
 
 
 seed_option = click.option(

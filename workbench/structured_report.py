@@ -12,7 +12,7 @@ from ..schemes_db.catalog import Catalog
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import SAME, format_of
-from .report import markdown_table
+from .output import markdown_table
 
 HEAD = """# Structured products
 

@@ -19,7 +19,8 @@ class Counted:
 
     def __init__(self) -> None:
         self.runs: list[str] = []
-        self.suite = Suite("counted", "counts", self.cases, ("ratio",), ("schemes_db/ranks.py",))
+        sources, nothing = ("schemes_db/ranks.py",), lambda rows, path: None
+        self.suite = Suite("counted", "counts", self.cases, ("ratio",), sources, nothing)
 
     def cases(self, options: Options):
         for number in range(3):
@@ -186,10 +187,7 @@ def test_the_command_names_its_suites_and_refuses_others(capsys):
 def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsys, monkeypatch):
     from lcma.workbench.commands import bench
 
-    def summary(rows, path):
-        path.with_suffix(".json").write_text(f"{len(rows)} rows")
-
-    suite = replace(counted.suite, picture=summary)
+    suite = replace(counted.suite, summaries={"": lambda rows: {"rows": len(rows)}, "-none": lambda rows: {}})
     monkeypatch.setattr(bench, "find_suite", lambda name: suite)
     out = tmp_path / "results"
     assert main(["bench", "counted", "--rows", "row 2", "--out", str(out)]) == 3

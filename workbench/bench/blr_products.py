@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
 from ..contenders import MAX_ERROR
-from ..products import factored_request, require_memory, within_memory
+from ..products import factored_request, require_memory
+from .baselines import named_plan, prepared
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
-from .contest import Calls, Contest, CudaClock, FlushedClock, require_right
+from .contest import Call, Calls, Contest, CudaClock, FlushedClock, require_right
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
@@ -53,40 +54,32 @@ def forms_of(
     from ...kernels.structured.strategy import chain_in
 
     require_memory(request)
-    bench, most = bench_for(request), MAX_ERROR[request.dtype]
+    bench, on_gpu = bench_for(request), request.device == "cuda"
     a, b, out = bench.operands(request, seed)
     error_of = bench.errors(request, a, b)
     found: dict[str, Form] = {}
     reasons: dict[str, str] = {}
-    for name in names:
-        if name == COMPILED:
-            continue
+
+    def add(name: str, call: Call, error: float, plan: str, workspace: int | None = None) -> None:
+        require_right(name, error, MAX_ERROR[request.dtype], "relative error")
+        peak = _peak(call) if on_gpu else _peak_on_cpu(call) if workspace is None else workspace
+        found[name] = Form(call, error, peak, plan)
+
+    for name in (one for one in names if one != COMPILED):
         say(f"checking {name}")
         named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
             plan = _plan_of(named, name)
-            with within_memory(request, plan.candidate):
-                executor: Any = plan.build()
-                ready = executor.prepare(a)
-                error = error_of(executor.run(ready, b, out))
+            call, error = prepared(plan, request, a, b, out, error_of)
         except PlanError as refusal:
             reasons[name] = str(refusal)
             continue
-        require_right(name, error, most, "relative error")
-        call = _call(executor, ready, b, out)
-        peak = _peak(call) if request.device == "cuda" else plan.workspace
-        found[name] = Form(call, error, peak, str(plan.candidate))
-    structure = chain_in(request)
-    steps = steps_between(structure, a, b, out) if BASELINE in names else {}
-    for name, call in steps.items():
-        error = error_of(call())
-        require_right(name, error, most, "relative error")
-        found[name] = Form(call, error, _peak(call) if request.device == "cuda" else _peak_on_cpu(call), "ablation")
-    if request.device == "cuda" and COMPILED in names:
-        compiled = _compiled(request, a, b)
-        error = error_of(compiled())
-        require_right(COMPILED, error, most, "relative error")
-        found[COMPILED] = Form(compiled, error, _peak(compiled), "torch.compile of the papers' form")
+        add(name, call, error, str(plan.candidate), plan.workspace)
+    for name, call in (steps_between(chain_in(request), a, b, out) if BASELINE in names else {}).items():
+        add(name, call, error_of(call()), "ablation")
+    if on_gpu and COMPILED in names:
+        call = _compiled(request, a, b)
+        add(COMPILED, call, error_of(call()), "torch.compile of the papers' form")
     return found, reasons
 
 
@@ -151,17 +144,7 @@ def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
 
 
 def _plan_of(request: Request, name: str) -> Plan | Baseline:
-    """Return the plan of a form: the planner's choice, a strategy, or the papers' form."""
-    from ...kernels import plan_for
-    from .baselines import baseline
-
-    if name == BASELINE:
-        return baseline(request, name)
-    return plan_for(request, strategy=None if name in (AUTO, FREE) else name)
-
-
-def _call(executor: Any, ready: Any, b: Any, out: Any) -> Callable[[], object]:
-    return lambda: executor.run(ready, b, out)
+    return named_plan(request, AUTO if name == FREE else name)
 
 
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...home import write_atomic
 from ..products import Sizes
 from .picture import ratios
+
+Rows = Sequence[Mapping[str, Any]]
 
 Figures = Mapping[str, Any]
 """The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""
@@ -87,7 +91,7 @@ def code_of(*modules: str) -> tuple[str, ...]:
     return ("kernels", *(f"workbench/bench/{name}.py" for name in modules))
 
 
-def no_report(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def no_report(rows: Rows) -> Iterator[str]:
     """For suites whose rows are all that the page shows."""
     yield from ()
 
@@ -97,7 +101,8 @@ class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
     text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
     options "energy", "shares" and "gradients" that the suite knows, with the columns of their rows; `sized` suites
-    know "sizes". `report` yields lines of Markdown for the page of benchmarks, from all rows of a device.
+    know "sizes". Of all rows of a device `report` yields lines of Markdown for the page of benchmarks, `summaries` make
+    JSON, by the suffix of a file beside the picture.
     """
 
     name: str
@@ -105,7 +110,15 @@ class Suite:
     cases: Callable[[Options], Iterable[Case]]
     columns: tuple[str, ...]
     sources: tuple[str, ...]
-    picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = ratios
+    picture: Callable[[Rows, Path], None] = ratios
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False
-    report: Callable[[Sequence[Mapping[str, Any]]], Iterator[str]] = no_report
+    report: Callable[[Rows], Iterator[str]] = no_report
+    summaries: Mapping[str, Callable[[Rows], Mapping[str, Any]]] = field(default_factory=dict)
+
+    def draw(self, rows: Rows, path: Path) -> None:
+        """Write the picture, and the summaries that hold something."""
+        self.picture(rows, path)
+        for suffix, summary in self.summaries.items():
+            if found := summary(rows):
+                write_atomic(path.with_name(f"{path.stem}{suffix}.json"), json.dumps(found, indent=1) + "\n")

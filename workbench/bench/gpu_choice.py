@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...errors import PlanError
-from ...home import write_atomic
 from ...kernels.precision import arithmetic_of
-from .case import Bar, Case, Figures, Options, Say
+from .case import Bar, Case, Figures, Options, Rows, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, Sizes, VendorJudge, ahead, blank, intensity, operands
-from .means import Rows, geometric
+from .means import losses
 from .requirements import require_measured_gpu
 
 FIXED = (
@@ -183,27 +180,12 @@ def choice_cases(options: Options) -> Iterator[Case]:
 
 def summary(rows: Rows) -> dict[str, Mapping[str, Any]]:
     """Return by dtype and over all: shapes, mean and maximum of the choice's loss against the best, and the bars."""
-    losses: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["key"].startswith("choice ") and row["figures"]:
             dtype, loss = row["key"].split()[1], row["figures"]["of_best"] - 1
-            losses.setdefault("all", {})[row["key"]] = losses.setdefault(dtype, {})[row["key"]] = loss
-    found: dict[str, Mapping[str, Any]] = {}
-    for dtype, each in losses.items():
-        mean = (geometric([1 + loss for loss in each.values()]) or 1.0) - 1
-        worst = max(each, key=lambda key: each[key])
-        met = all(loss <= worst_of(key.split()[1]) for key, loss in each.items())
-        found[dtype] = {
-            "shapes": len(each),
-            "mean_loss": mean,
-            "worst_loss": each[worst],
-            "worst": worst,
-            "bars": {"mean": [MEAN, mean <= MEAN], "worst": [worst_of(dtype), met]},
-        }
-    return found
-
-
-def write_summary(rows: Rows, path: Path) -> None:
-    """The summary of the rows as JSON beside a picture, where there are any of these rows."""
-    if found := summary(rows):
-        write_atomic(path.with_name(f"{path.stem}-choice.json"), json.dumps(found, indent=1) + "\n")
+            found.setdefault("all", {})[row["key"]] = found.setdefault(dtype, {})[row["key"]] = loss
+    return {
+        dtype: losses(each, MEAN, worst_of(dtype), lambda key: worst_of(key.split()[1]))
+        for dtype, each in found.items()
+    }

@@ -10,8 +10,7 @@ from ...errors import PlanError
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
 from .contest import within
-from .gpu_launch import graphed
-from .gpu_products import Sizes, Truth, blank, operands, paired
+from .gpu_products import Sizes, Truth, blank, graphed, operands, paired
 
 Tensor = Any
 

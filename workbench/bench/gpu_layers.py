@@ -14,8 +14,7 @@ from ...kernels.planning.workloads import Layer, sample
 from ...kernels.precision import arithmetic_of
 from .case import Bar, Case, Figures, Options, Say
 from .contest import Call
-from .gpu_launch import graphed
-from .gpu_products import RATES, SPENT, Sizes, Tensor, VendorJudge, ahead, operands, paired
+from .gpu_products import RATES, SPENT, Sizes, Tensor, VendorJudge, ahead, graphed, operands, paired
 from .requirements import require_measured_gpu
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import VerificationError
 from ...kernels.precision import TF32, arithmetic_of
 from ..products import Sizes
 from .case import Say
-from .contest import Calls, Contest, CudaClock, Judge, paired_ratios
+from .contest import Call, Calls, Contest, CudaClock, Judge, paired_ratios
 
 Tensor = Any
 
@@ -70,6 +71,22 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
 
     require_device()
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
+
+
+def graphed(call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Call:
+    """The call as a CUDA graph that is replayed; returns the tensor in which its result stands."""
+    import torch
+
+    call(a, b)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = call(a, b)
+
+    def replay() -> Tensor:
+        graph.replay()
+        return result
+
+    return replay
 
 
 class Truth:

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ..destination import claim, unwritable
-from ..help import Command
-from ..options import Choice
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..options import Choice, path_option
+from ..output import print_json, print_table
 
 
-@click.command("analyse", cls=Command)
+@lcma_command("analyse", json="the result")
 @click.argument("subject", type=Choice(["causal"]))
 @click.option(
     "--scheme",
@@ -23,10 +23,7 @@ from ..output import gives_json, print_json, print_table
 )
 @click.option("--levels", type=click.IntRange(1, 8), default=1, show_default=True, help="Levels of recursion.")
 @click.option("--errors", is_flag=True, help="Measure the errors in fp32, fp16 and bf16 too; takes a minute.")
-@click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture of the savings, as SVG."
-)
-@gives_json()
+@path_option("--picture", metavar="FILE", help="Write a picture of the savings, as SVG.")
 def command(
     subject: str,
     names: tuple[str, ...],

@@ -17,9 +17,9 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.shipped import shipped, shipped_names
 from ...verify import check
 from ...version import __version__
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice
-from ..output import gives_json, print_json, print_table
+from ..output import print_json, print_table
 
 PACKAGES = (
     "numpy",
@@ -37,12 +37,11 @@ PACKAGES = (
 )
 
 
-@click.command("doctor", cls=Command)
+@lcma_command("doctor", json="the result")
 @click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
 @click.option(
     "--device", type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
 )
-@gives_json()
 def command(measured: bool, device: str | None, as_json: bool) -> int:
     """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:

@@ -10,12 +10,12 @@ import click
 from ...search import flip_graph
 from ..destination import claim, unwritable
 from ..flip_picture import draw
-from ..help import Command
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..output import print_json
 from ..pools import pool_argument
 
 
-@click.command("explore", cls=Command)
+@lcma_command("explore", json="the numbers")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option(
     "--radius", type=click.IntRange(0), default=2, show_default=True, help="The largest number of flips from SCHEMEs."
@@ -34,7 +34,6 @@ from ..pools import pool_argument
     metavar="FILE",
     help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
 )
-@gives_json("the numbers")
 def command(
     schemes: tuple[str, ...],
     radius: int,

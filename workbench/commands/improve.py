@@ -16,14 +16,14 @@ from ...search.improve.run import Improved, ImprovementPlan, improve, plan
 from ...search.runs.keep import refuse_unwritable
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
-from ..help import Command
+from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, seed_option
-from ..output import gives_json, print_json, print_table
+from ..options import Choice, Duration, path_option, seed_option
+from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 
 
-@click.command("improve", cls=Command)
+@lcma_command("improve", json="the stored schemes")
 @click.argument("targets", metavar="[TARGET...]", nargs=-1)
 @click.option(
     "--for",
@@ -48,15 +48,9 @@ from ..progress import COMPILING, Progress
     "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
 )
 @cluster_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Store the run in a new folder, so that it can be resumed.",
-)
+@path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
 @click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour without a gain.")
 @click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
-@gives_json("the stored schemes")
 def command(
     targets: tuple[str, ...],
     goal: str | None,

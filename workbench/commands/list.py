@@ -12,8 +12,8 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
 from ..catalogue_filter import FIELDS, OPERATORS, Filter, FilteredRow, selected
-from ..help import Command
-from ..output import gives_json, print_csv, print_json, print_table
+from ..help import lcma_command
+from ..output import print_csv, print_json, print_table
 
 _COLUMNS = (
     "name",
@@ -42,7 +42,7 @@ _RECORD_COLUMNS = (
 )
 
 
-@click.command("list", cls=Command)
+@lcma_command("list", json="the rows")
 @click.argument("target", metavar="[TARGET]", required=False)
 @click.option(
     "--where",
@@ -56,7 +56,6 @@ _RECORD_COLUMNS = (
 @click.option(
     "--records", is_flag=True, help="One row a target and ring: the lowest rank, and its gap to the best known."
 )
-@gives_json("the rows")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
     target: str | None,

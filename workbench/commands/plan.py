@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import PlanError
-from ..help import Command
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...kernels.planning.explain import Considered, Explanation
 
 
-@click.command("plan", cls=Command)
+@lcma_command("plan", json="the result")
 @click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
 @product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 @click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
-@gives_json()
 def command(
     arguments: tuple[str, ...],
     product: ProductOptions,

@@ -13,10 +13,10 @@ from ...kernels.precision import arithmetic_of
 from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
-from ..help import Command
+from ..help import lcma_command
 from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
-from ..output import gives_json, tell
+from ..output import tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, Told, causal_name, ran, within_memory
 from ..schemes import AUTO, planned_scheme
@@ -39,7 +39,7 @@ MAX_ERROR = {
 """A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
 
-@click.command("run", cls=Command)
+@lcma_command("run", json="the result")
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
@@ -47,7 +47,6 @@ MAX_ERROR = {
 @product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
-@gives_json()
 def command(
     scheme: str,
     a: str,

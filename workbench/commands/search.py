@@ -25,15 +25,15 @@ from ...search.runs.keep import keep as keep_result
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..cluster_options import cluster_options, cluster_settings
 from ..finds import best_finds, composition_line, print_result
-from ..help import Command
+from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, seed_option
-from ..output import gives_json, print_json, print_table
+from ..options import Choice, Duration, path_option, seed_option
+from ..output import print_json, print_table
 from ..progress import Progress, beginning
 from ..schemes import scheme_argument
 
 
-@click.command("search", cls=Command)
+@lcma_command("search", json="statistics and finds")
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--rank",
@@ -144,14 +144,8 @@ from ..schemes import scheme_argument
     "anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: solve the "
     "equations of --rank numerically and make the solutions rational.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Store the run in a new folder, so that it can be resumed.",
-)
+@path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done.")
-@gives_json("statistics and finds")
 def command(
     target: str,
     seeds: int | None,

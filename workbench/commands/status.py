@@ -10,13 +10,12 @@ import click
 
 from ...search import RunFolderError, Status, status
 from ...search.improve.folder import ImproveFolder, is_improvement
-from ..help import Command
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..output import print_json, print_table
 
 
-@click.command("status", cls=Command)
+@lcma_command("status", json="settings, progress and finds")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@gives_json("settings, progress and finds")
 def command(folders: tuple[Path, ...], as_json: bool) -> int:
     """Show the progress of searches and improvements.
 

@@ -8,18 +8,18 @@ import click
 
 from ...kernels.precision import fields_of
 from ..exact import exact_request_of, ring_option
-from ..help import Command
+from ..help import lcma_command
 from ..kronecker import LAYOUT, show_rows, suggested_rows
 from ..matrix_files import MADE
 from ..options import Choice
-from ..output import gives_json, print_json, print_table
+from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
 if TYPE_CHECKING:
     from ...kernels.ring import ExactRing
 
 
-@click.command("suggest", cls=Command)
+@lcma_command("suggest", json="the result")
 @click.argument("sizes", metavar="M K N|OUTPUTS INPUTS", nargs=-1, type=click.IntRange(1, 1 << 24))
 @click.option("--density", type=float, help="Parameters of a layer at most, as a part of the dense one's.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
-@gives_json()
 def command(
     sizes: tuple[int, ...],
     density: float | None,

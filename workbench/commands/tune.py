@@ -11,9 +11,9 @@ import click
 from ...errors import LcmaError, PlanError
 from ...kernels.cpu.others import CpuLoadMonitor
 from ..bench.machine import BUSY_SHARE
-from ..help import Command
-from ..options import Duration
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..options import Duration, path_option
+from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import require_memory, sizes_given
 from ..progress import CountedProgress
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ...kernels.planning.tune import Tuned
 
 
-@click.command("tune", cls=Command)
+@lcma_command("tune", json="the result")
 @click.argument("arguments", metavar="[M K N|K]", nargs=-1)
-@click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
+@path_option("--from", "file", metavar="SHAPES.csv", help="Tune many products.")
 @product_options(ring="Tune exact products in this ring; over Z of entries below 2^20.", strategy=False)
 @click.option(
     "--top",
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
 )
 @click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
-@gives_json()
 def command(
     arguments: tuple[str, ...],
     file: Path | None,

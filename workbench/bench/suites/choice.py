@@ -11,9 +11,9 @@ import numpy as np
 
 from ....errors import PlanError
 from ..candidates import decided, named_call, proposed_calls
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite
 from ..cpu_products import Sizes, compete, libraries, operands
-from ..means import Rows, geometric, summarised
+from ..means import losses
 
 GRID = (1024, 2048, 4096)
 
@@ -73,20 +73,12 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _summary(rows: Rows) -> Mapping[str, Any]:
-    losses = {row["key"]: row["figures"]["loss"] for row in rows if row["figures"]}
-    mean = geometric([1 + loss for loss in losses.values()])
-    worst = max(losses.values(), default=None)
+    found = {row["key"]: row["figures"]["loss"] for row in rows if row["figures"]}
     others = [
         row["figures"]["fastest"] for row in rows if row["figures"] and _not_of_strassen(row["figures"]["fastest"])
     ]
     return {
-        "shapes": len(losses),
-        "mean_loss": None if mean is None else mean - 1,
-        "worst_loss": worst,
-        "bars": {
-            "mean": [MEAN, mean is not None and mean - 1 <= MEAN],
-            "worst": [WORST, worst is not None and worst <= WORST],
-        },
+        **losses(found, MEAN, WORST, lambda _: WORST),
         "fastest_not_of_strassen": others,
         "contended": [row["key"] for row in rows if row["contended"]],
     }
@@ -104,5 +96,5 @@ SUITE = Suite(
     _cases,
     ("plan", "fastest", "ratio", "best_ratio", "loss"),
     ("kernels",),
-    summarised(_summary),
+    summaries={"": _summary},
 )

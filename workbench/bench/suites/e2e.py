@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 from ....errors import PlanError
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..means import Rows, geometric, summarised
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
+from ..means import geometric
 from ..requirements import seeded_torch
 
 PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
@@ -133,5 +133,5 @@ SUITE = Suite(
     _cases,
     ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
     code_of("prefill", "prefill_models", "transformers"),
-    summarised(_summary),
+    summaries={"": _summary},
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
 from ..cpu_products import compete, libraries, operands
-from ..means import Rows, geometric, summarised
+from ..means import geometric
 
 SAMPLE = 24
 """Products taken of the paper's 960 unless --sample says otherwise: one of every layer."""
@@ -105,6 +105,6 @@ SUITE = Suite(
     "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    code_of("gpu_launch", "gpu_layers", "gpu_products"),
-    summarised(_summary),
+    code_of("gpu_layers", "gpu_products"),
+    summaries={"": _summary},
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ....errors import PlanError, VerificationError
@@ -14,15 +13,13 @@ from ....kernels.precision import arithmetic_of
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call
-from ..gpu_choice import choice_cases, write_summary
+from ..gpu_choice import choice_cases, summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_int8 import int8_cases
-from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
-from ..gpu_products import RATES, VendorJudge, ahead, blank, operands, paired
+from ..gpu_products import RATES, VendorJudge, ahead, blank, graphed, operands, paired
 from ..gpu_roofline import pictures
-from ..means import Rows
 from ..requirements import require_measured_gpu
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -307,11 +304,6 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     }
 
 
-def _pictures(rows: Rows, path: Path) -> None:
-    pictures(rows, path)
-    write_summary(rows, path)
-
-
 SUITE = Suite(
     "gpu",
     "Products by schemes on a GPU against the vendor's, and the stages they are made of.",
@@ -330,11 +322,9 @@ SUITE = Suite(
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
-        *(
-            f"workbench/bench/gpu_{part}.py"
-            for part in ("choice", "combine", "fp8", "int8", "launch", "layers", "products")
-        ),
+        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fp8", "int8", "layers", "products")),
         "workbench/gpu_monitor.py",
     ),
-    _pictures,
+    pictures,
+    summaries={"-choice": summary},
 )

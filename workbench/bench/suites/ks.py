@@ -12,15 +12,17 @@ from typing import Any
 
 from ....errors import PlanError
 from ....home import write_atomic
-from ....kernels.factored import ORDERS
+from ....kernels import Request
+from ....kernels.factored import BATCH_LAST, ORDERS
 from ....kernels.kronecker import KroneckerSparse, Pattern
 from ...contenders import Contender, contest_of
 from ...products import factored_request
 from ...schemes import AUTO
+from ..baselines import baseline
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..contest import Contest, clock_of
 from ..ks_figures import draw_figures
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
-from ..ks_permutations import permutation_share
 from ..ks_tables import HOPELESS, Rows, products, tables
 from ..picture import ratios
 
@@ -34,6 +36,8 @@ CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 CUDA_SAMPLE, GRADIENT_SAMPLE = 120, 40
 
 NEVER_BELOW, GRADIENT_BAR = 0.99, 1.3
+
+PERMUTATION_ROUNDS = 5
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -115,6 +119,25 @@ def _timed(pattern: Pattern, dtype: str, order: str, options: Options, say: Say)
     }
 
 
+def permutation_share(request: Request, pattern: Pattern) -> float:
+    """1 - t / T for the times T of `bmm` by (a, b, c, d) and t by (a d, b, c, 1), which permutes nothing batch-last.
+
+    Both in turns. Source: the protocol of appendix E.3 of Gonon, Zheng, Carrivain, Le (ICML 2025).
+    """
+    from ....kernels.plans.tuning import bench_for
+
+    a, b, c, d = pattern.sizes
+    gathered = KroneckerSparse.of(Pattern(a * d, b, c, 1))
+    plain = factored_request(gathered, request.n, request.arithmetic, BATCH_LAST, device=request.device)
+    bench, calls = bench_for(request), {}
+    for name, one in (("whole", replace(request, max_extra_bytes=0)), ("multiplied", plain)):
+        operands = bench.operands(one, 0)
+        executor = baseline(one, "bmm")
+        calls[name] = lambda executor=executor, operands=operands: executor.run(*operands)
+    times = Contest(calls, PERMUTATION_ROUNDS, clock_of(request.device)).run().medians
+    return 1 - times["multiplied"] / times["whole"]
+
+
 def worth_timing(
     contenders: tuple[Contender, ...], pattern: Pattern, order: str, strided: float | None = None
 ) -> tuple[Contender, ...]:
@@ -191,7 +214,7 @@ SUITE = Suite(
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
     (
-        *code_of("ks_patterns", "ks_permutations", "ks_energy", "ks_gradients"),
+        *code_of("ks_patterns", "ks_energy", "ks_gradients"),
         "workbench/bench/baselines",
         "workbench/contenders.py",
     ),
