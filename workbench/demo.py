@@ -19,7 +19,7 @@ from ..verify import check
 from .bench.contest import Calls, Contest, Timings, ratio_to, within
 from .bench.cpu_products import FrobeniusTruth, Matrix
 from .demo_picture import Panel, write
-from .destination import unwritable
+from .destination import writing
 from .products import gflops
 from .progress import Progress
 
@@ -226,10 +226,8 @@ def demo(size: int = 4096, rounds: int = 3) -> dict[str, Any]:
         click.echo(f"  ({seconds[title]:.1f} s)")
     click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
     picture = data_folder() / "demo.svg"
-    try:
+    with writing(picture):
         write(picture, panels)
-    except OSError as error:
-        raise unwritable(picture, error) from None
     click.echo(f"The speeds as a picture: {picture}")
     click.echo("Next, try:")
     for what, line in NEXT:

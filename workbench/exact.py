@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import PlanError
-from .destination import unwritable
+from .destination import writing
 from .matrix_files import Operand, read_operand, write_product
 from .output import visible
 from .products import Device, Told, ran, within_memory
@@ -109,10 +109,8 @@ def run_exact(
     yield ran(plan, where, device, seconds, "Gop/s")
     if out is not None:
         if ring.modulus == 2 and bits:
-            try:
+            with writing(out):
                 product.save(out)
-            except OSError as error:
-                raise unwritable(out, error) from None
             yield f"wrote {out}", {"out": out}
         else:
             array = product.to_array("uint8") if ring.modulus == 2 else product

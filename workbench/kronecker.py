@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
-from .output import print_table
+from .output import cell, print_table
 from .products import Device, Told, factored_request, machine_of, ran, within_memory
 
 if TYPE_CHECKING:
@@ -213,8 +214,8 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         milliseconds = "" if row["seconds"] is None else f"{1e3 * row['seconds']:.4g}"
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        cell = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
-        cells.append([*cell, *([f"{row['error']:.4f}"] if with_error else [])])
+        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
+        cells.append([*one, *([f"{row['error']:.4f}"] if with_error else [])])
     print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 
 
@@ -237,6 +238,52 @@ def approximated(
         say(f"{place} of {len(rows)}: {row['patterns']}")
         row["error"] = factorize(weight, parse_patterns(row["patterns"])).error
     return sorted(rows, key=lambda row: row["error"])
+
+
+def factorized(
+    weight: Any, patterns: str, algorithms: Sequence[str], seed: int, say: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], FactoredMatrix]:
+    """Error and seconds of each algorithm for a weight (rows, cols), the least error first, and the nearest matrix.
+
+    One that does not take the list gives a row with the reason under "refused".
+
+    Raises:
+        PlanError: the text is no list of patterns of the weight's size, or no algorithm takes it.
+    """
+    from ..kernels.kronecker import factorize
+    from ..kernels.structured.pattern import parse_patterns
+
+    listed = parse_patterns(patterns)
+    rows: list[dict[str, Any]] = []
+    nearest: FactoredMatrix | None = None
+    refusals = []
+    for by in algorithms:
+        began, row = time.perf_counter(), dict.fromkeys(("error", "bound", "least", "seconds", "refused"))
+        rows.append({"by": by, **row})
+        try:
+            found = factorize(weight, listed, by, seed=seed, on_event=partial(_say, say, by))
+        except PlanError as error:
+            rows[-1]["refused"] = str(error)
+            refusals.append(error)
+            continue
+        seconds = time.perf_counter() - began
+        rows[-1] |= {"error": found.error, "bound": found.bound, "least": found.least, "seconds": seconds}
+        if all(one["error"] is None or found.error <= one["error"] for one in rows):
+            nearest = found.matrix
+    if nearest is None:
+        raise refusals[0]
+    return sorted(rows, key=lambda row: (row["error"] is None, row["error"])), nearest
+
+
+def _say(say: Callable[[str], None], by: str, line: str) -> None:
+    say(f"{by}: {line}")
+
+
+def show_factorized(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows of `factorized`."""
+    names = ("by", "error", "bound", "least", "seconds", "refused")
+    cells = [[cell(row[name]) for name in names] for row in rows]
+    print_table(names, cells, stay=("error", "refused"), prose=("refused",))
 
 
 def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:

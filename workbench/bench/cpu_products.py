@@ -54,19 +54,19 @@ def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix]:
     return tuple(rng.standard_normal(shape, dtype=np.dtype(dtype).type) for shape in ((m, k), (k, n)))  # type: ignore[return-value]
 
 
-def libraries(a: Matrix, b: Matrix, threads: int) -> dict[str, Call]:
-    """The products to beat: one for every installed library that works the dtype."""
+def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call]:
+    """The products to beat: one for every installed library that supports the dtype, into a C of its own, or `out`."""
     from ...kernels.cpu.blas import backends
 
     dtype = a.dtype.name
     calls: dict[str, Call] = {}
     for backend in backends():
         if backend.supports(dtype):
-            out = np.empty((len(a), b.shape[1]), a.dtype)
+            c = np.empty((len(a), b.shape[1]), a.dtype) if out is None else out
 
-            def call(backend: Any = backend, out: Matrix = out) -> Matrix:
-                backend.multiply(a, b, out, dtype)
-                return out
+            def call(backend: Any = backend, c: Matrix = c) -> Matrix:
+                backend.multiply(a, b, c, dtype)
+                return c
 
             calls[backend.name] = call
     return calls
@@ -84,7 +84,7 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
     judge = within(lambda c: truth.error(c[some]), LIMIT[a.dtype.name])
     timings = Contest({**base, **ours}, rounds, judge=judge).run()
     library = timings.fastest(base)
-    first = timings.against(library, next(iter(ours)))
+    first = timings.against(library, next(iter(ours), library.name))
     return {
         "gflops": {name: gflops(m, k, n, seconds) for name, seconds in timings.medians.items()},
         "quartiles_s": timings.quartiles_s,

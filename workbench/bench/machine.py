@@ -18,24 +18,32 @@ _LIBRARIES = ("numpy", "numba", "scipy", "torch", "triton", "numba-cuda", "ortoo
 @lru_cache(maxsize=1)
 def machine() -> dict[str, Any]:
     """Processor, cores, system and versions; the accelerator where one is visible without importing torch."""
-    versions = {"python": platform.python_version()}
-    for library in _LIBRARIES:
-        try:
-            versions[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
+    versions = {library: version for library in _LIBRARIES if (version := version_of(library)) is not None}
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "system": f"{platform.system()} {platform.machine()}",
         "accelerator": _accelerator(),
-        "versions": versions,
+        "versions": {"python": platform.python_version(), **versions},
         "environment": {
             name: os.environ[name]
             for name in ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
             if name in os.environ
         },
     }
+
+
+def version_of(library: str) -> str | None:
+    """The version of an installed library."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def cores() -> int | None:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _processor() -> str:

@@ -1,7 +1,11 @@
-"""What a row needs before anything is timed: torch, and a measured GPU."""
+"""What rows need: torch, a measured GPU, a process of their own."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 from ...errors import PlanError
@@ -39,3 +43,10 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = False
     return torch
+
+
+def in_new_process(code: str, home: str | None = None) -> Any:
+    """Return the JSON that a Python program prints; `home` is its LCMA_HOME."""
+    environment = {**os.environ, **({"LCMA_HOME": home} if home else {})}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)

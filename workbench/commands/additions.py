@@ -19,7 +19,7 @@ from ..destination import claim, write
 from ..help import lcma_command
 from ..options import Duration, path_option, seed_option
 from ..output import print_json, print_table
-from ..pools import pool_argument
+from ..schemes import pool_argument
 
 
 @lcma_command("additions", json="the counts and the program")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..destination import claim, unwritable
+from ..destination import claim, writing
 from ..help import lcma_command
 from ..options import Choice, path_option
 from ..output import print_json, print_table
@@ -43,10 +43,8 @@ def command(
         claim(picture)
     found = analysis(names or DEFAULT_SCHEMES, levels, errors)
     if picture is not None:
-        try:
+        with writing(picture):
             draw(names or DEFAULT_SCHEMES, levels, picture)
-        except OSError as error:
-            raise unwritable(picture, error) from None
     if as_json:
         print_json({title: [dict(zip(columns, row, strict=True)) for row in rows] for title, columns, rows in found})
         return

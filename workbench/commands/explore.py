@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from ...search import flip_graph
-from ..destination import claim, unwritable
+from ..destination import claim, writing
 from ..flip_picture import draw
 from ..help import lcma_command
 from ..output import print_json
-from ..pools import pool_argument
+from ..schemes import pool_argument
 
 
 @lcma_command("explore", json="the numbers")
@@ -53,10 +53,8 @@ def command(
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
     for path in outs:
         write = partial(draw, seen) if path.suffix in (".png", ".svg") else seen.write_graphml
-        try:
+        with writing(path):
             write(path)
-        except OSError as error:
-            raise unwritable(path, error) from None
     facts = {
         "schemes": len(seen.graph),
         "flips": seen.graph.number_of_edges(),

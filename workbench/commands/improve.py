@@ -14,11 +14,10 @@ from ...search.improve.folder import ImproveConfig
 from ...search.improve.gaps import Gap
 from ...search.improve.run import Improved, ImprovementPlan, improve, plan
 from ...search.runs.keep import refuse_unwritable
-from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, path_option, seed_option
+from ..options import Choice, Duration, cluster_options, cluster_settings, path_option, seed_option
 from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 

@@ -9,7 +9,7 @@ from ...search import lift_pool
 from ..help import lcma_command
 from ..options import Duration, seed_option
 from ..output import print_json
-from ..pools import pool_argument
+from ..schemes import pool_argument
 
 
 @lcma_command("lift", json="the shares and the digests")

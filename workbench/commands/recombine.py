@@ -14,8 +14,8 @@ from ...search import Recombined, recombine
 from ..help import lcma_command
 from ..options import Duration, seed_option
 from ..output import print_json
-from ..pools import pool_argument
 from ..progress import Progress
+from ..schemes import pool_argument
 
 
 @lcma_command("recombine", json="the result")

@@ -10,7 +10,7 @@ from ...errors import LcmaError
 from ..bench_report import benchmarks_page
 from ..blr_report import block_low_rank_page
 from ..board import LARGEST
-from ..destination import claim, unwritable, write
+from ..destination import claim, write, writing
 from ..figures import FIGURES, write_figures
 from ..help import lcma_command
 from ..options import Choice, path_option
@@ -73,10 +73,8 @@ def _write_figures(results: Path, out: Path) -> None:
     for drawn in FIGURES:
         for suffix in (".svg", ".txt"):
             claim(out / f"{drawn.name}{suffix}")
-    try:
+    with writing(out):
         written = write_figures(results, out)
-    except OSError as error:
-        raise unwritable(out, error) from None
     for figure in written:
         if figure.missing:
             click.echo(f"lcma: {figure.name} was left out: {figure.missing}", err=True)

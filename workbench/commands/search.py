@@ -23,11 +23,10 @@ from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
-from ..cluster_options import cluster_options, cluster_settings
 from ..finds import best_finds, composition_line, print_result
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, path_option, seed_option
+from ..options import Choice, Duration, cluster_options, cluster_settings, path_option, seed_option
 from ..output import print_json, print_table
 from ..progress import Progress, beginning
 from ..schemes import scheme_argument

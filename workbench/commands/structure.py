@@ -9,10 +9,9 @@ import click
 import numpy as np
 
 from ...errors import PlanError
-from ..destination import claim, unwritable
-from ..factorization import factorized, show_factorized
+from ..destination import claim, writing
 from ..help import lcma_command
-from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
+from ..kronecker import LAYOUT, approximated, draw_errors, factorized, ranked_rows, show_factorized, show_rows
 from ..matrix_files import file_of, read_operand
 from ..options import Choice, path_option
 from ..output import print_json
@@ -79,10 +78,8 @@ def command(
     with device.current(), Progress() as progress:
         rows = approximated(matrix, density, batch, layout, device, progress.update)
     if picture is not None:
-        try:
+        with writing(picture):
             draw_errors(rows, picture)
-        except OSError as error:
-            raise unwritable(picture, error) from None
     if as_json:
         print_json({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows[:top]})
     else:

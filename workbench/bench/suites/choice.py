@@ -53,7 +53,7 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands(sizes, "float32", seed)
     out = np.empty((sizes[0], sizes[2]), np.float32)
     decision = decided(a, b, out)
-    base = libraries(a, b, 0)
+    base = libraries(a, b)
     calls = dict(islice(proposed_calls(decision, a, b, out), BEST))
     for scheme in NAMED.values():
         try:

@@ -61,7 +61,7 @@ def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool
     ours = {"auto": lambda: matmul(a, b, out=out)}
     if not any(size % 2 for size in sizes):
         ours |= rivals(resolve("strassen")[0], a, b, say, compiled)
-    figures = compete(a, b, libraries(a, b, 0), ours, rounds)
+    figures = compete(a, b, libraries(a, b), ours, rounds)
     chosen = plan.candidate.strategy != "vendor"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}
 

@@ -14,7 +14,7 @@ import numpy as np
 from ....errors import VerificationError
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
 from ..gpu_products import ahead, graphed, operands
-from ..processes import in_new_process
+from ..requirements import in_new_process
 
 if TYPE_CHECKING:
     from ....kernels import Request
