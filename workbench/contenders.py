@@ -12,7 +12,7 @@ from ..errors import PlanError
 from ..kernels.cpu.others import CpuLoadMonitor
 from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, require_right
 from .bench.machine import BUSY_SHARE
-from .gpu_monitor import GpuState
+from .gpu_nvml import GpuState
 from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
 from .truth import relative_error, true_product

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,8 +15,8 @@ from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
-from .bench.contest import Calls, Contest, Timings, ratio_to, within
-from .bench.cpu_products import FrobeniusTruth, Matrix
+from .bench.contest import Call, Calls, Contest, Timings, ratio_to, within
+from .bench.cpu_products import FrobeniusTruth, Matrix, libraries
 from .demo_picture import Panel, write
 from .destination import writing
 from .products import gflops
@@ -35,9 +34,6 @@ LIMIT = 60.0
 
 GROWTH, UNTIMED = 8.0, 4
 """The seconds of a product of twice the side over those of it; what checking and warming up takes, in rounds."""
-
-LIBRARIES = ("numpy", "torch")
-"""The contenders that are no schemes; torch where it is installed."""
 
 GAIN = 1.02
 """A scheme gains where it is at least as many times as fast as the fastest library: less is scatter."""
@@ -105,12 +101,12 @@ def multiply(size: int, rounds: int, ends: float) -> Panel:
         if fastest and time.perf_counter() + GROWTH * spent > ends:
             click.echo(f"  {side} x {side} is left out: it would take more than a minute")
             break
-        calls, truth = _contenders(side)
+        base, schemes, truth = _contenders(side)
         click.echo(f"  {side} x {side}:")
-        timings = _timed(calls, rounds, truth, "numpy", partial(_rate, side))
+        timings = _timed({**base, **schemes}, rounds, truth, "numpy", partial(_rate, side))
         spent = (rounds + UNTIMED) * sum(timing.median for timing in timings.values())
-        baseline = timings.fastest(name for name in timings if name in LIBRARIES)
-        best = timings.fastest(name for name in timings if name not in LIBRARIES)
+        baseline = timings.fastest(base)
+        best = timings.fastest(schemes)
         fastest.append((side, best.name, ratio_to(baseline, best)))
         panel = (f"{side} x {side} float32 product: speed over {baseline.name}", timings.ratios(baseline))
     click.echo(f"  {break_even(fastest)}")
@@ -140,24 +136,18 @@ def _rate(side: int, seconds: float) -> str:
     return f"{gflops(side, side, side, seconds):7.1f} GFLOP/s"
 
 
-def _contenders(side: int) -> tuple[Calls, FrobeniusTruth]:
-    """The products of the libraries and of CONTENDERS, and what they are checked against."""
+def _contenders(side: int) -> tuple[Calls, Calls, FrobeniusTruth]:
+    """The products of the libraries, those of CONTENDERS, and what they are checked against."""
     from ..kernels import matmul
 
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
-    calls: dict[str, Callable[[], Matrix]] = {
-        "numpy": partial(np.matmul, a, b, out=np.empty((side, side), dtype=np.float32))
-    }
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        calls["torch"] = lambda: torch.matmul(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    calls: dict[str, Call] = {}
     for name, levels in CONTENDERS:
         calls[f"{name}, {levels} level{'s' if levels > 1 else ''}"] = partial(
             matmul, a, b, resolve(name), levels, out=np.empty((side, side), dtype=np.float32)
         )
-    return calls, FrobeniusTruth(a, b)
+    return libraries(a, b), calls, FrobeniusTruth(a, b)
 
 
 def attend(length: int, width: int, rounds: int) -> Panel:

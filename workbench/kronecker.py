@@ -15,11 +15,11 @@ from ..errors import PlanError, VerificationError
 from ..kernels.bfloat16 import converted, float32_of
 from ..kernels.precision import arithmetic_of, fields_of
 from .contenders import max_error
-from .gpu_arrays import as_numpy, to_gpu, wait_for
+from .gpu_arrays import as_numpy, to_gpu
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
 from .output import cell, print_table
-from .products import Device, Told, factored_request, machine_of, ran, within_memory
+from .products import Device, Told, factored_request, machine_of, run_once, within_memory
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -103,13 +103,10 @@ def run_product(
     with device.current():
         plan = plan_for(request, strategy=strategy)
         with within_memory(request, plan.candidate):
-            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, request.arithmetic)
-            began = time.perf_counter()
-            found = plan.build().run(*operands_there)
-            wait_for(device)
-        seconds = time.perf_counter() - began
+            there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, request.arithmetic)
+        found, told = run_once(plan, lambda executor: executor.run(*there), f", {layout} on {device}", device)
         product = as_numpy(found)
-    yield ran(plan, f", {layout} on {device}", device, seconds)
+    yield told
     if out is not None:
         stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
         yield write_product(out, stored, kept), {"out": out}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -242,13 +243,27 @@ def gflops(m: int, k: int, n: int, seconds: float) -> float:
     return 2e-9 * m * k * n / seconds
 
 
-def ran(plan: Plan, where: str, device: object, seconds: float, unit: str = "GFLOP/s") -> Told:
-    """Return the line and the facts of a product that was run once; `where` follows the request in the line."""
-    request = plan.request
+def run_once(
+    plan: Plan, run: Callable[[Any], Any], where: str, device: Device, unit: str = "GFLOP/s"
+) -> tuple[Any, Told]:
+    """Return what `run` makes of a plan's executor, with a line and facts; `where` follows the request in the line.
+
+    Raises:
+        PlanError: there is too little memory.
+    """
+    request, began = plan.request, time.perf_counter()
+    with within_memory(request, plan.candidate):
+        result = run(plan.build())
+        if device.kind == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+    seconds = time.perf_counter() - began
     rate = request.items * gflops(*request.shape, seconds)
     line = f"{plan.candidate}: {request}{where}: {seconds:.3f} s, {rate:.1f} effective {unit}"
-    facts = {"candidate": str(plan.candidate), "product": str(request), "device": str(device)}
-    return f"{line} (first call, compiling included)", facts | {"seconds": seconds, "effective_gflops": rate}
+    facts: dict[str, Any] = {"candidate": str(plan.candidate), "product": str(request), "device": str(device)}
+    facts |= {"seconds": seconds, "effective_gflops": rate}
+    return result, (f"{line} (first call, compiling included)", facts)
 
 
 def require_memory(request: Request) -> None:

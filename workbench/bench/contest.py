@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...errors import VerificationError
 
 if TYPE_CHECKING:
-    from ..gpu_monitor import GpuState
+    from ..gpu_nvml import GpuState
 
 Call = Callable[[], Any]
 Calls = Mapping[str, Call]
@@ -227,7 +227,7 @@ class Contest:
         Raises:
             VerificationError: a result is wrong; nothing was timed.
         """
-        from ..gpu_monitor import GpuMonitor
+        from ..gpu_nvml import GpuMonitor
 
         errors: dict[str, float] = {}
         for name, call in self.calls.items() if self.judge is not None else ():

@@ -10,7 +10,7 @@ from ...errors import PlanError
 from ...kernels import Request
 from ...kernels.plans.tuning import bench_for
 from ..contenders import MAX_ERROR, OPTIONAL
-from ..gpu_energy import energy_of, gpu_meter
+from ..gpu_nvml import energy_of, gpu_meter
 from ..output import markdown_table
 from ..products import require_memory
 from .baselines import named_plan, prepared
@@ -80,4 +80,4 @@ def energy_lines(rows: Rows) -> Iterator[str]:
                 paper = f"{BELOW:.0f}, {PAPER_MEDIAN}" if over == "best" and dtype == "float32" else ""
                 figures = (len(found), f"{below:.3g}", f"{median(found):.3g}", paper)
             lines.append((dtype, layout, against, *figures))
-    yield markdown_table(columns, lines)
+    yield from markdown_table(columns, lines).splitlines()

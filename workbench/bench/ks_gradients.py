@@ -96,4 +96,4 @@ def gradient_lines(rows: Rows) -> Iterator[str]:
             faster = 100 * sum(ratio > 1 for ratio in ratios) / len(ratios)
             shown = (f"{one:.3g}" for one in (faster, median(ratios), min(ratios), max(ratios)))
             lines.append((dtype, layout, len(ratios), *shown))
-    yield markdown_table(columns, lines)
+    yield from markdown_table(columns, lines).splitlines()

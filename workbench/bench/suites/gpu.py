@@ -323,7 +323,7 @@ SUITE = Suite(
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
         *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fp8", "int8", "layers", "products")),
-        "workbench/gpu_monitor.py",
+        "workbench/gpu_nvml.py",
     ),
     pictures,
     summaries={"-choice": summary},
