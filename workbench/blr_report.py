@@ -38,11 +38,7 @@ def block_low_rank_page(results: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-TITLES = {
-    "blr": "Layers",
-    "e2e_blr": "Models",
-    "compress": "A compressed model",
-}
+TITLES = {"blr": "Layers", "e2e_blr": "Models", "compress": "A compressed model"}
 
 
 def _layers(rows: Sequence[Row]) -> Iterator[str]:

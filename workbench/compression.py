@@ -190,11 +190,7 @@ class Compression:
         self._speeds: dict[tuple[Any, ...], tuple[float | None, float | None]] = {}
 
     def run(
-        self,
-        inputs: Mapping[str, Matrix],
-        batch: int,
-        rounds: int | None,
-        say: Callable[[str], None] = lambda _: None,
+        self, inputs: Mapping[str, Matrix], batch: int, rounds: int | None, say: Callable[[str], None] = lambda _: None
     ) -> Iterator[LayerReport]:
         """Decompose one weight after the other and yield their reports; `rounds` is for measured speeds (None: none).
 
@@ -264,11 +260,7 @@ class Compression:
 
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
         found = compress_weight(
-            given,
-            task.structures,
-            task.config.steps,
-            lambda text: say(f"{layer}: {text}"),
-            task.config.tolerance,
+            given, task.structures, task.config.steps, lambda text: say(f"{layer}: {text}"), task.config.tolerance
         )
         arrays = tuple(np.asarray(x if isinstance(x, np.ndarray) else x.cpu().numpy()) for x in found.factors)
         wide = tuple(x if x.dtype == np.float64 else x.astype(np.float32) for x in arrays)
@@ -278,12 +270,7 @@ class Compression:
         return found
 
     def _with_outputs(
-        self,
-        report: LayerReport,
-        matrix: Matrix,
-        inputs: Matrix | None,
-        found: CompressedWeight,
-        kind: str,
+        self, report: LayerReport, matrix: Matrix, inputs: Matrix | None, found: CompressedWeight, kind: str
     ) -> LayerReport:
         from ..kernels.compression import output_error
 

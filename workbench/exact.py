@@ -51,10 +51,7 @@ def ring_option(help: str = "Multiply exactly in this ring.") -> Any:
 
 
 def exact_request_of(
-    sizes: tuple[int, int, int],
-    ring: ExactRing,
-    device: Device,
-    batch: tuple[int, ...] = (),
+    sizes: tuple[int, int, int], ring: ExactRing, device: Device, batch: tuple[int, ...] = ()
 ) -> Request:
     """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude."""
     from ..kernels import Request

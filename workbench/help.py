@@ -69,10 +69,7 @@ EXAMPLES = {
     "bench": ("", "causal --budget 8m"),
     "cache": ("", "--clear"),
     "compose": ("8x8x8 --dry-run --explain", "12x12x12 --out scheme.json"),
-    "compress": (
-        "model.safetensors --dry-run",
-        "model.safetensors --out small.safetensors --kind monarch",
-    ),
+    "compress": ("model.safetensors --dry-run", "model.safetensors --out small.safetensors --kind monarch"),
     "convert": ("scheme.txt scheme.json", "scheme.json - --to exp"),
     "demo": ("", "--size 1024 --rounds 3"),
     "doctor": ("", "--profile"),

@@ -44,9 +44,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --ray and --workers to a command."""
     for option in (
         click.option(
-            "--workers",
-            type=click.IntRange(1),
-            help="With --ray, so many workers. Default: one a core, or one a GPU.",
+            "--workers", type=click.IntRange(1), help="With --ray, so many workers. Default: one a core, or one a GPU."
         ),
         click.option(
             "--ray",
@@ -72,9 +70,5 @@ def cluster_settings(address: str | None, workers: int | None) -> dict[str, Any]
 
 
 seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Of random numbers: equal seeds, equal finds.",
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random numbers: equal seeds, equal finds."
 )

@@ -123,12 +123,7 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 def scheme_facts(scheme: Scheme) -> dict[str, Any]:
     """What JSON says of a scheme in a list."""
-    return {
-        "digest": scheme.digest,
-        "target": scheme.target.name,
-        "ring": scheme.ring.name,
-        "rank": scheme.rank,
-    }
+    return {"digest": scheme.digest, "target": scheme.target.name, "ring": scheme.ring.name, "rank": scheme.rank}
 
 
 def ratio(value: Fraction) -> str:

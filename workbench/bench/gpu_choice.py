@@ -14,14 +14,7 @@ from .gpu_products import RATES, Sizes, VendorJudge, ahead, blank, intensity, op
 from .means import losses
 from .requirements import require_measured_gpu
 
-FIXED = (
-    ("strassen",),
-    ("strassen", "strassen"),
-    ("strassen",) * 3,
-    ("laderman",),
-    ("4x4x5",),
-    ("5x5x5",),
-)
+FIXED = (("strassen",), ("strassen", "strassen"), ("strassen",) * 3, ("laderman",), ("4x4x5",), ("5x5x5",))
 """Schemes by level that a chosen plan is measured against, whatever the model thinks of them."""
 
 COARSE = ("bfloat16", "float16")

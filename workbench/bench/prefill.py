@@ -134,11 +134,7 @@ def prefill(
         calls = {name: partial(one.model, x) for name, one in contenders.items()}
         share = attention_share(model, calls[DENSE], options.device)
         seconds = _medians(calls, options, say)
-    return {
-        **_figures(sizes, contenders, rows, seconds, options),
-        "attention_share": share,
-        "difference": worst,
-    }
+    return {**_figures(sizes, contenders, rows, seconds, options), "attention_share": share, "difference": worst}
 
 
 def train(sizes: Sizes, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:

@@ -25,12 +25,7 @@ from ..output import print_json, print_table
 @click.option("--errors", is_flag=True, help="Measure the errors in fp32, fp16 and bf16 too; takes a minute.")
 @path_option("--picture", metavar="FILE", help="Write a picture of the savings, as SVG.")
 def command(
-    subject: str,
-    names: tuple[str, ...],
-    levels: int,
-    errors: bool,
-    picture: Path | None,
-    as_json: bool,
+    subject: str, names: tuple[str, ...], levels: int, errors: bool, picture: Path | None, as_json: bool
 ) -> None:
     """Count the savings and costs of schemes in causal attention.
 

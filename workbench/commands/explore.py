@@ -35,12 +35,7 @@ from ..schemes import pool_argument
     help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
 )
 def command(
-    schemes: tuple[str, ...],
-    radius: int,
-    limit: int,
-    orbits: bool,
-    outs: tuple[Path, ...],
-    as_json: bool,
+    schemes: tuple[str, ...], radius: int, limit: int, orbits: bool, outs: tuple[Path, ...], as_json: bool
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
 

@@ -37,11 +37,7 @@ from ..progress import COMPILING, Progress
 @seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after this time.")
 @click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Threads of lifts, and of walks on a CPU.",
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads of lifts, and of walks on a CPU."
 )
 @click.option(
     "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
@@ -94,11 +90,7 @@ def command(
     refuse_unwritable()
     with Progress(COMPILING) as progress, Interrupts() as interrupts:
         result = improve(
-            config,
-            jobs=jobs,
-            out=out,
-            on_event=teller(progress, quiet=as_json),
-            stop=lambda: interrupts.wanted,
+            config, jobs=jobs, out=out, on_event=teller(progress, quiet=as_json), stop=lambda: interrupts.wanted
         )
     return report(result, as_json, out)
 

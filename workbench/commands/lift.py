@@ -34,13 +34,7 @@ def command(
     folder means its finds over Z2. Exit code 1: nothing lifted.
     """
     result = lift_pool(
-        pool_argument(schemes, origins=True),
-        ring=ring,
-        seed=seed,
-        jobs=jobs,
-        sparse=sparse,
-        walks=walks,
-        signs=signs,
+        pool_argument(schemes, origins=True), ring=ring, seed=seed, jobs=jobs, sparse=sparse, walks=walks, signs=signs
     )
     digests = []
     with Catalog.open() as catalog:

@@ -15,19 +15,7 @@ from ..catalogue_filter import FIELDS, OPERATORS, Filter, FilteredRow, selected
 from ..help import lcma_command
 from ..output import print_csv, print_json, print_table
 
-_COLUMNS = (
-    "name",
-    "target",
-    "ring",
-    "rank",
-    "best known",
-    "full",
-    "half",
-    "additions",
-    "shared",
-    "origin",
-    "digest",
-)
+_COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
 _RECORD_COLUMNS = (
     "target",
     "ring",
@@ -58,11 +46,7 @@ _RECORD_COLUMNS = (
 )
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
-    target: str | None,
-    filters: tuple[Callable[[FilteredRow], bool], ...],
-    records: bool,
-    as_json: bool,
-    as_csv: bool,
+    target: str | None, filters: tuple[Callable[[FilteredRow], bool], ...], records: bool, as_json: bool, as_csv: bool
 ) -> None:
     """List the schemes of the catalogue."""
     wanted = parse_target(target).name if target else None

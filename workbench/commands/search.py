@@ -146,13 +146,7 @@ from ..schemes import scheme_argument
 @path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done.")
 def command(
-    target: str,
-    seeds: int | None,
-    jobs: int,
-    out: Path | None,
-    dry_run: bool,
-    as_json: bool,
-    **settings: Any,
+    target: str, seeds: int | None, jobs: int, out: Path | None, dry_run: bool, as_json: bool, **settings: Any
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
 

@@ -38,10 +38,7 @@ class Built:
 
 
 def build_site(
-    out: Path,
-    catalog: Catalog,
-    on_progress: Callable[[str], None] = lambda text: None,
-    results: Path | None = None,
+    out: Path, catalog: Catalog, on_progress: Callable[[str], None] = lambda text: None, results: Path | None = None
 ) -> Built:
     """Write the pages of a catalogue to the folder `out`, whole or not at all.
 

@@ -29,11 +29,7 @@ RATES = {"float32": 4.5e13, "float64": 4.5e13, "bfloat16": 5e14, "float16": 5e14
 
 NEVER_BELOW = 0.99
 
-MEANS = (
-    ("prefill", "float32", 8192, 1.12),
-    ("prefill", "bfloat16", 16384, 1.02),
-    ("train", "float32", TRAINED, 1.12),
-)
+MEANS = (("prefill", "float32", 8192, 1.12), ("prefill", "bfloat16", 16384, 1.02), ("train", "float32", TRAINED, 1.12))
 """Geometric means over the models to reach on a GPU: kind, dtype, least tokens, value."""
 
 

@@ -213,11 +213,7 @@ SUITE = Suite(
     "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    (
-        *code_of("ks_patterns", "ks_energy", "ks_gradients"),
-        "workbench/bench/baselines",
-        "workbench/contenders.py",
-    ),
+    (*code_of("ks_patterns", "ks_energy", "ks_gradients"), "workbench/bench/baselines", "workbench/contenders.py"),
     _written,
     {
         "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
