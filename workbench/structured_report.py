@@ -28,20 +28,8 @@ identities take a block and its mirror image for the same, which is wrong for bl
 takes such a scheme, so the catalogue holds none of ours. [Searching](searching.md#walks-and-moves) says which of their
 ranks `lcma search` reaches."""
 
-_COLUMNS = (
-    "product",
-    "n",
-    "R",
-    "F + H",
-    "additions",
-    "over",
-    "source",
-    "our R",
-    "F + H",
-    "additions",
-    "shared",
-    "scheme",
-)
+_KNOWN = ("product", "n", "R", "F + H", "additions", "over", "source")
+_COLUMNS = (*_KNOWN, "our R", "F + H", "additions", "shared", "scheme")
 
 SCALAR_LETTERS = frozenset("skw")
 """Symmetric, skew, and skew plus diagonal: letters of formats that hold for scalars only."""

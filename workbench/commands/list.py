@@ -16,18 +16,8 @@ from ..help import lcma_command
 from ..output import print_csv, print_json, print_table
 
 _COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
-_RECORD_COLUMNS = (
-    "target",
-    "ring",
-    "rank",
-    "best known",
-    "gap",
-    "full",
-    "half",
-    "fewest additions",
-    "schemes",
-    "digest",
-)
+_RANK_COLUMNS = ("target", "ring", "rank", "best known", "gap")
+_RECORD_COLUMNS = (*_RANK_COLUMNS, "full", "half", "fewest additions", "schemes", "digest")
 
 
 @lcma_command("list", json="the rows")
@@ -80,19 +70,9 @@ def _known_rank(entry: CatalogueRow) -> int | None:
 
 
 def _row(entry: CatalogueRow) -> tuple[object, ...]:
-    return (
-        entry.name or "-",
-        entry.target,
-        entry.ring,
-        entry.rank,
-        _known_rank(entry),
-        entry.full_products,
-        entry.half_products,
-        entry.additions,
-        entry.additions_cse,
-        entry.origin,
-        entry.digest,
-    )
+    place = (entry.name or "-", entry.target, entry.ring, entry.rank, _known_rank(entry))
+    counts = (entry.full_products, entry.half_products, entry.additions, entry.additions_cse)
+    return (*place, *counts, entry.origin, entry.digest)
 
 
 def _records(entries: Sequence[CatalogueRow]) -> list[tuple[object, ...]]:

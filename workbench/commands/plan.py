@@ -90,22 +90,13 @@ def _explain(found: Explanation, plan: Plan) -> None:
         click.echo(f"roofline:  {check}")
     for margin in found.margins:
         click.echo(f"margin:    {margin.text} less than the baseline's time ({margin.measured})")
-    print_table(
-        ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms"),
-        [
-            (
-                str(candidate),
-                stage.level,
-                stage.name,
-                f"{stage.flops:.3e}",
-                f"{stage.bytes:.3e}",
-                f"{stage.intensity:.2f}",
-                "" if stage.seconds is None else f"{1e3 * stage.seconds:.3f}",
-            )
-            for candidate, stage in found.stages
-        ],
-        stay=("stage", "ms", "level"),
-    )
+    columns = ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms")
+    rows = []
+    for candidate, stage in found.stages:
+        costs = (f"{stage.flops:.3e}", f"{stage.bytes:.3e}", f"{stage.intensity:.2f}")
+        milliseconds = "" if stage.seconds is None else f"{1e3 * stage.seconds:.3f}"
+        rows.append((str(candidate), stage.level, stage.name, *costs, milliseconds))
+    print_table(columns, rows, stay=("stage", "ms", "level"))
     if found.considered:
         print_table(
             ("considered", "strategy", "method", f"{found.basis} ms", "ratio to baseline", "workspace MB", "refused"),
@@ -118,15 +109,9 @@ def _explain(found: Explanation, plan: Plan) -> None:
 
 
 def _row(one: Considered) -> tuple[str, ...]:
-    return (
-        one.candidate.label,
-        one.candidate.strategy,
-        one.candidate.method,
-        "" if one.seconds is None else f"{1e3 * one.seconds:.4g}",
-        "" if one.ratio is None else f"{one.ratio:.3f}",
-        f"{one.workspace / 1e6:.0f}",
-        one.refused or "",
-    )
+    milliseconds = "" if one.seconds is None else f"{1e3 * one.seconds:.4g}"
+    figures = (milliseconds, "" if one.ratio is None else f"{one.ratio:.3f}", f"{one.workspace / 1e6:.0f}")
+    return (one.candidate.label, one.candidate.strategy, one.candidate.method, *figures, one.refused or "")
 
 
 def _ms(seconds: float | None) -> str:

@@ -329,17 +329,10 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) 
     if as_json:
         print_json([result.to_json() for result in results])
     else:
-        rows = [
-            (
-                result.seed,
-                min(result.ranks, default=None),
-                len(result.finds),
-                result.rounds,
-                round(result.flips / 1e6, 2),
-                round(result.seconds, 3),
-            )
-            for result in results
-        ]
+        rows = []
+        for one in results:
+            done = (one.rounds, round(one.flips / 1e6, 2), round(one.seconds, 3))
+            rows.append((one.seed, min(one.ranks, default=None), len(one.finds), *done))
         print_table(("seed", "lowest rank", "finds", "rounds", "M flips", "seconds"), rows)
         median = f", median {statistics.median(reached):.3f} s" if reached else ""
         goal = f"rank {configs[0].rank}" if configs[0].rank else "a lower rank"

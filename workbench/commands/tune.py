@@ -168,16 +168,8 @@ def _show(results: list[dict[str, Any]]) -> None:
         for place, figures in enumerate(one["candidates"]):
             predicted = figures["predicted_s"]
             lower, upper = (1e3 * seconds for seconds in figures["quartiles_s"])
-            rows.append(
-                (
-                    "" if place else one["request"],
-                    figures["candidate"],
-                    f"{1e3 * figures['median_s']:.3f} ms",
-                    f"{lower:.3f} - {upper:.3f} ms",
-                    f"{figures['ratio']:.3f}",
-                    "" if predicted is None else f"{1e3 * predicted:.3f} ms",
-                    f"{figures['relative_error']:.1e}",
-                )
-            )
+            times = (f"{1e3 * figures['median_s']:.3f} ms", f"{lower:.3f} - {upper:.3f} ms", f"{figures['ratio']:.3f}")
+            more = ("" if predicted is None else f"{1e3 * predicted:.3f} ms", f"{figures['relative_error']:.1e}")
+            rows.append(("" if place else one["request"], figures["candidate"], *times, *more))
     columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
     print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))
