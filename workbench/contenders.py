@@ -158,21 +158,11 @@ class PlanContest:
 
     def _row(self, one: Contender, timing: Timing, base: Timing, error: float) -> Row:
         request, candidate = self.request, one.plan.candidate
-        return Row(
-            one.what,
-            _shown(one.plan),
-            candidate.strategy,
-            candidate.method,
-            one.is_baseline,
-            timing.median,
-            timing.quartiles,
-            request.items * gflops(*request.shape, timing.median),
-            ratio_to(base, timing),
-            None if timing is base else paired_interval(base, timing),
-            one.plan.seconds,
-            one.plan.workspace,
-            error,
-        )
+        what = (one.what, _shown(one.plan), candidate.strategy, candidate.method, one.is_baseline)
+        rate = request.items * gflops(*request.shape, timing.median)
+        interval = None if timing is base else paired_interval(base, timing)
+        times = (timing.median, timing.quartiles, rate, ratio_to(base, timing), interval)
+        return Row(*what, *times, one.plan.seconds, one.plan.workspace, error)
 
 
 def max_error(request: Request) -> float:

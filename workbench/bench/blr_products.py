@@ -14,6 +14,7 @@ from .baselines import named_plan, prepared
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
 from .contest import Call, Calls, Contest, CudaClock, FlushedClock, require_right
+from .gpu_products import graphed, peak_bytes
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
@@ -62,7 +63,7 @@ def forms_of(
 
     def add(name: str, call: Call, error: float, plan: str, workspace: int | None = None) -> None:
         require_right(name, error, MAX_ERROR[request.dtype], "relative error")
-        peak = _peak(call) if on_gpu else _peak_on_cpu(call) if workspace is None else workspace
+        peak = peak_bytes(call) if on_gpu else _peak_on_cpu(call) if workspace is None else workspace
         found[name] = Form(call, error, peak, plan)
 
     for name in (one for one in names if one != COMPILED):
@@ -124,7 +125,7 @@ def medians(calls: Calls, n: int, options: Options, say: Say, graphs: bool = Tru
     rounds = options.rounds or 7
     if options.device == "cpu":
         return Contest(calls, rounds, say=say).run().medians
-    replays = {name: _graph_of(call).replay for name, call in calls.items()} if graphs else calls
+    replays = {name: graphed(call) for name, call in calls.items()} if graphs else calls
     if n <= FEW:
         return Contest(replays, max(rounds, 20), FlushedClock(), say).run().medians
     return Contest(replays, rounds, CudaClock(warmed=True), say).run().medians
@@ -160,20 +161,6 @@ def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     return lambda: product(rows, *factors).T
 
 
-def _peak(call: Callable[[], object]) -> int:
-    """Bytes that a call allocates at most beside what was there."""
-    import torch
-
-    call()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    found = call()
-    torch.cuda.synchronize()
-    del found
-    return int(torch.cuda.max_memory_allocated() - before)
-
-
 def _peak_on_cpu(call: Callable[[], object]) -> int:
     """Bytes that a call of numpy takes at most beside what was there."""
     import tracemalloc
@@ -184,18 +171,3 @@ def _peak_on_cpu(call: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-def _graph_of(call: Callable[[], object]) -> Any:
-    import torch
-
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph

@@ -26,8 +26,8 @@ class Options:
     """The user's options for a suite; a suite reads those that concern it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `sizes`: sides of
-    matrices, features of models or inputs; () is the suite's own choice. `energy`: joules in place of
-    seconds; `shares`: the part that linear layers take; `gradients`: of products in place of products.
+    matrices, features of models or inputs; () is the suite's own choice. `measure`: what is measured in place of
+    products, "energy" in joules, "shares" of linear layers or "gradients"; "" for none.
     """
 
     device: str = "cpu"
@@ -35,10 +35,8 @@ class Options:
     rounds: int | None = None
     dtypes: tuple[str, ...] = ()
     seed: int = 0
-    energy: bool = False
-    shares: bool = False
     sizes: tuple[int, ...] = ()
-    gradients: bool = False
+    measure: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import PlanError
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
-from .contest import within
+from .contest import Call, within
 from .gpu_products import Sizes, Truth, blank, graphed, operands, paired
 
 Tensor = Any
@@ -91,11 +91,10 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands("bfloat16", sizes, seed)
     truth, theirs = Truth(a, b), rival(*sizes[1:], packed_columns(b))
     vendor = truth.error(theirs(a))
-    named: dict[str, Any] = {"vendor": lambda a, b: theirs(a), "bfloat16": torch.matmul}
+    named: dict[str, Call] = {"vendor": partial(theirs, a), "bfloat16": partial(torch.matmul, a, b)}
     for name, executor in executors(sizes).items():
-        prepared = executor.prepare(b)
-        named[name] = lambda a, b, run=executor.run, prepared=prepared: run(a, prepared)
-    calls = {name: graphed(call, a, b) for name, call in named.items()}
+        named[name] = partial(executor.run, a, executor.prepare(b))
+    calls = {name: graphed(call) for name, call in named.items()}
     figures = paired(calls, sizes, rounds, say, judge=within(truth.error, WORSE * vendor))
     return {**figures, "ratio": figures[VENDOR], "error": figures["errors"][VENDOR]}
 

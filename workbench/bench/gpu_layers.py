@@ -56,7 +56,7 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: S
     short = _seconds(dtype, sizes) < SHORT
     calls: dict[str, Call] = {}
     for name, call in (("vendor", torch.matmul), ("online", matmul)):
-        calls[name] = graphed(call, a, b) if short else partial(call, a, b)
+        calls[name] = graphed(partial(call, a, b)) if short else partial(call, a, b)
     return {
         "plan": str(candidate),
         "by_scheme": candidate.strategy != "vendor",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...errors import VerificationError
@@ -73,20 +72,39 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 
 
-def graphed(call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Call:
-    """The call as a CUDA graph that is replayed; returns the tensor in which its result stands."""
+def graphed(call: Call) -> Call:
+    """The call as a CUDA graph that is replayed; returns what the captured one returned. It runs thrice before."""
     import torch
 
-    call(a, b)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        result = call(a, b)
+        result = call()
 
-    def replay() -> Tensor:
+    def replay() -> Any:
         graph.replay()
         return result
 
     return replay
+
+
+def peak_bytes(call: Call) -> int:
+    """Bytes that a call allocates at most beside what was there, its result included; it runs once before."""
+    import torch
+
+    call()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    found = call()
+    torch.cuda.synchronize()
+    del found
+    return int(torch.cuda.max_memory_allocated() - before)
 
 
 class Truth:

@@ -97,8 +97,7 @@ def command(
     if sizes and not found.sized:
         raise click.UsageError(f"suite {found.name} has no --sizes")
     columns = found.columns if measure is None else found.flags[measure]
-    other = {name: measure == name for name in ("energy", "shares", "gradients")}
-    options = Options(device, sample, rounds, dtypes, seed, sizes=sizes, **other)
+    options = Options(device, sample, rounds, dtypes, seed, sizes, measure or "")
     cases = chosen_cases(found, options, patterns)
     if dry_run and as_json:
         print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])

@@ -44,7 +44,7 @@ SHARES = {
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    if options.shares:
+    if options.measure == "shares":
         for dtype in options.dtypes or ("float16", "float32"):
             for name in ("vit-s/16", "vit-b/16", "vit-l/16", "vit-h/14"):
                 yield Case(f"share {name} {dtype}", partial(share, name, dtype, options), 20.0)

@@ -39,18 +39,18 @@ NEVER_BELOW, GRADIENT_BAR = 0.99, 1.3
 
 PERMUTATION_ROUNDS = 5
 
+MEASURED = {"energy": "energy is read from a GPU", "gradients": "gradients are timed by a GPU's own events"}
+
 
 def _cases(options: Options) -> Iterator[Case]:
     on_cpu, low, high = options.device == "cpu", *CPU_SIDES
     known, count = paper_patterns(), options.sample or (CPU_SAMPLE if on_cpu else CUDA_SAMPLE)
-    if options.energy or options.gradients:
-        if on_cpu:
-            how = "energy is read from a GPU" if options.energy else "gradients are timed by a GPU's own events"
-            raise PlanError(f"{how}; give --device cuda")
-        if options.energy:
-            known = energy_patterns()
-        else:
-            count = options.sample or GRADIENT_SAMPLE
+    if options.measure and on_cpu:
+        raise PlanError(f"{MEASURED[options.measure]}; give --device cuda")
+    if options.measure == "energy":
+        known = energy_patterns()
+    elif options.measure == "gradients":
+        count = options.sample or GRADIENT_SAMPLE
     elif on_cpu:
         known = tuple(one for one in known if low <= min(one.rows, one.cols) and max(one.rows, one.cols) <= high)
     for dtype, pattern in product(options.dtypes or ("float32",), sample(known, count, options.seed)):
@@ -60,9 +60,9 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
     on_cpu, key, of = options.device == "cpu", f"{order} {dtype} {pattern}", (pattern, dtype, order)
-    if options.energy:
+    if options.measure == "energy":
         return Case(f"energy {key}", partial(_energy, *of, options), 9.0)
-    if options.gradients:
+    if options.measure == "gradients":
         bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
         return Case(f"gradients {key}", partial(_gradients, *of, options), 3.0, bars)
     bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()

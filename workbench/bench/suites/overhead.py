@@ -77,7 +77,7 @@ def _launch(seed: int, say: Say) -> Figures:
     vendor, auto, stages = (
         settled(call) for call in (lambda: a @ b, lambda: matmul(a, b), lambda: bilinear_mm(a, b, TWO))
     )
-    replayed = [settled(graphed(call, a, b)) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
+    replayed = [settled(graphed(partial(call, a, b))) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
     return {
         "us": 1e6 * (auto - vendor),
         "stages_us": 1e6 * (stages - vendor),
