@@ -15,7 +15,7 @@ from .bench.machine import BUSY_SHARE
 from .gpu_nvml import GpuState
 from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
-from .truth import relative_error, true_product
+from .truth import relative_error, structured_scheme, true_product
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
@@ -150,7 +150,7 @@ class PlanContest:
 
     def _error(self, error_of: Callable[[Any], float], one: Contender, a: Any, b: Any, product: Any) -> float:
         request = self.request
-        if request.is_dense and not one.is_baseline and _has_own_target(one.scheme):
+        if request.is_dense and not one.is_baseline and structured_scheme(one.scheme) is not None:
             error = relative_error(request, product, true_product(request, one.scheme, a, b))
         else:
             error = error_of(product)
@@ -231,10 +231,3 @@ def _shown(plan: Plan | Baseline) -> str:
     assert isinstance(plan, Plan)  # no baseline is called vendor
 
     return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
-
-
-def _has_own_target(scheme: Any) -> bool:
-    """Return whether a scheme computes something else than the whole product."""
-    while isinstance(scheme, tuple | list):
-        scheme = scheme[0]
-    return scheme != AUTO and not scheme.target.is_general
