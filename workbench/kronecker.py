@@ -147,25 +147,6 @@ def _on_gpu(matrix: FactoredMatrix, x: Any, arithmetic: str) -> tuple[list[Any],
     return factors, to_gpu(x.T, arithmetic).T if x.flags.f_contiguous else to_gpu(x, arithmetic)
 
 
-def suggested_rows(
-    sizes: tuple[int, int],
-    density: float,
-    batch: int,
-    layout: str | None,
-    dtype: str,
-    device: Device,
-    profile: str | None,
-) -> list[dict[str, Any]]:
-    """Lists of patterns for a layer of `sizes` (outputs, inputs), fastest by prediction first.
-
-    Raises:
-        PlanError: no list keeps to the density.
-    """
-    from ..kernels.structured.suggestions import suggested
-
-    return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
-
-
 def ranked_rows(
     structures: Sequence[FactorChain],
     batch: int,

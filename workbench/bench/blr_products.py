@@ -13,7 +13,7 @@ from ..products import factored_request, require_memory
 from .baselines import named_plan, prepared
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
-from .contest import Call, Calls, Contest, CudaClock, FlushedClock, require_right
+from .contest import Call, Calls, Contest, CudaClock, FlushedClock, Timings, require_right
 from .gpu_products import graphed, peak_bytes
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     """
     request = factored_request(structure, n, dtype, device=options.device)
     forms, reasons = forms_of(request, options.seed, say)
-    seconds = medians({name: form.call for name, form in forms.items()}, n, options, say)
+    timings = timed({name: form.call for name, form in forms.items()}, n, options, say)
+    seconds = timings.medians
     rivals = [seconds[name] for name in (DENSE, COMPILED) if name in seconds]
     item = request.itemsize
     figures = {
@@ -103,8 +104,8 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
         "over_best": min(rivals) / seconds[FREE],
         "over_best_factored": min(rivals) / seconds[AUTO],
         "over_baseline": seconds[BASELINE] / seconds[AUTO],
-        "ratios": {name: seconds[DENSE] / one for name, one in seconds.items()},
-        "ms": {name: 1e3 * one for name, one in seconds.items()},
+        "ratios": timings.ratios(timings[DENSE]),
+        "ms": timings.ms,
         "weight_bytes": structure.parameters * item,
         "dense_weight_bytes": structure.rows * structure.cols * item,
         "peak_bytes": {name: form.peak for name, form in forms.items()},
@@ -117,18 +118,18 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     return figures | {"ablation": ablation(structure.kind, figures)}
 
 
-def medians(calls: Calls, n: int, options: Options, say: Say, graphs: bool = True) -> dict[str, float]:
-    """Median seconds of every call, in turns.
+def timed(calls: Calls, n: int, options: Options, say: Say, graphs: bool = True) -> Timings:
+    """All calls in turns.
 
     On a GPU as CUDA graphs, since launches would hide small products; with `graphs` False calls bring their own.
     """
     rounds = options.rounds or 7
     if options.device == "cpu":
-        return Contest(calls, rounds, say=say).run().medians
+        return Contest(calls, rounds, say=say).run()
     replays = {name: graphed(call) for name, call in calls.items()} if graphs else calls
     if n <= FEW:
-        return Contest(replays, max(rounds, 20), FlushedClock(), say).run().medians
-    return Contest(replays, rounds, CudaClock(warmed=True), say).run().medians
+        return Contest(replays, max(rounds, 20), FlushedClock(), say).run()
+    return Contest(replays, rounds, CudaClock(warmed=True), say).run()
 
 
 def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:

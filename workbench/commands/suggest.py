@@ -9,7 +9,7 @@ import click
 from ...kernels.precision import fields_of
 from ..exact import exact_request_of, ring_option
 from ..help import lcma_command
-from ..kronecker import LAYOUT, show_rows, suggested_rows
+from ..kronecker import LAYOUT, ranked_rows, show_rows
 from ..matrix_files import MADE
 from ..options import Choice
 from ..output import print_json, print_table
@@ -49,7 +49,7 @@ def command(
     OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
     ones would.
     """
-    from ...kernels.structured.suggestions import padding_advice
+    from ...kernels.structured.suggestions import padding_advice, suggested
 
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
@@ -58,7 +58,8 @@ def command(
             raise click.UsageError("--density is for a layer, and takes no --ring")
         outputs, inputs = sizes
         with device.current():
-            lists = suggested_rows((outputs, inputs), density, batch, layout, dtype, device, profile)[:top]
+            found = suggested(outputs, inputs, density)
+            lists = ranked_rows(found, batch, layout, dtype, device, profile)[:top]
         if as_json:
             print_json({"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists})
         else:
@@ -76,14 +77,14 @@ def command(
         machine = machine_of(request, profile)
         decision = decision_for(request, machine=machine)
     baseline = decision.baseline_seconds
-    found: dict[str, dict[str, Any]] = {}
+    schemes: dict[str, dict[str, Any]] = {}
     for proposal in decision.proposals:
         candidate, source = proposal.candidate, proposal.candidate.source
-        if source is None or source.key in found:
+        if source is None or source.key in schemes:
             continue
-        if len(found) == top:
+        if len(schemes) == top:
             break
-        found[source.key] = {
+        schemes[source.key] = {
             "schemes": candidate.label,
             "strategy": candidate.strategy,
             "method": candidate.method,
@@ -94,9 +95,9 @@ def command(
     if as_json:
         basis = "measured" if decision.measured else "predicted"
         data = {"sizes": sizes, "dtype": dtype, "device": str(device), "profile": machine.profile.id, "basis": basis}
-        print_json({**data, "reason": decision.reason, "candidates": list(found.values())})
+        print_json({**data, "reason": decision.reason, "candidates": list(schemes.values())})
         return
-    rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in found.values()]
+    rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in schemes.values()]
     columns = ("schemes", "strategy", "method", "ms", "ratio to baseline")
     print_table(columns, rows, stay=("ratio to baseline", "ms"))
 

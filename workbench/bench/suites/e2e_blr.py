@@ -54,7 +54,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     """
     torch = seeded_torch(options)
     from .. import blr_models as models
-    from ..blr_products import medians
+    from ..blr_products import timed
     from ..transformers import inferred
 
     sizes = models.MODELS[name]
@@ -73,20 +73,21 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
         mode = "reduce-overhead"  # CUDA graphs
         torch.compiler.reset()  # after eight models torch would run the next ones uncompiled
         forms = {"dense": dense, kind: ours} | ({OR_DENSE: free} if packed else {})
-        timed = {what: one if on_cpu else torch.compile(one, mode=mode) for what, one in forms.items()}
-        calls = {what: inferred(one, x, condition) for what, one in timed.items()}
+        ready = {what: one if on_cpu else torch.compile(one, mode=mode) for what, one in forms.items()}
+        calls = {what: inferred(one, x, condition) for what, one in ready.items()}
         for what, call in calls.items():
             say(f"compiling {what}")
             for _ in range(3):
                 call()
-        seconds = medians(calls, 1 << 20, options, say, graphs=False)
+        timings = timed(calls, 1 << 20, options, say, graphs=False)
+    seconds = timings.medians
     weights = {what: sum(p.nbytes for p in one.parameters()) for what, one in (("dense", dense), (kind, ours))}
     return {
         "ratio": seconds["dense"] / seconds[kind],
         "ratio_or_dense": seconds["dense"] / seconds.get(OR_DENSE, seconds[kind]),
         "dense_layers": packed,
         "extra_bytes": extra,
-        "ms": {what: 1e3 * one for what, one in seconds.items()},
+        "ms": timings.ms,
         "weight_bytes": weights,
         "blocks": blocks,
         "tokens": tokens,
