@@ -254,7 +254,7 @@ def run_once(
     request, began = plan.request, time.perf_counter()
     with within_memory(request, plan.candidate):
         result = run(plan.build())
-        if device.kind == "cuda":
+        if getattr(result, "is_cuda", False):
             import torch
 
             torch.cuda.synchronize()
