@@ -12,10 +12,10 @@ import numpy as np
 from ....errors import PlanError
 from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 from ...products import Device, sized_request
-from ..candidates import proposed_plans
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..causal_gate import LIMITS, gate, gate_ahead, schemes
 from ..contest import Call, Contest, Timing, Timings, clock_of, poisoned, within
+from ..cpu_products import proposed_plans
 
 if TYPE_CHECKING:
     from ....kernels import Request

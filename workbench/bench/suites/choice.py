@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ..candidates import decided, named_call, proposed_calls
 from ..case import Bar, Case, Figures, Options, Rows, Say, Suite
-from ..cpu_products import Sizes, compete, libraries, operands
+from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
 from ..means import losses
 
 GRID = (1024, 2048, 4096)

@@ -13,9 +13,8 @@ from unittest.mock import patch
 import numpy as np
 
 from ...products import Sizes
-from ..candidates import decided, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
-from ..cpu_products import compete, libraries, limited, operands
+from ..cpu_products import compete, decided, libraries, limited, operands, proposed_calls
 from ..requirements import in_new_process
 
 PAIRS = 15
