@@ -268,6 +268,23 @@ def test_plans_are_counted_without_changing_them(device):
     assert cold["most_ms"] >= cold["ms"] > 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("product", ["QK", "dV"])
+def test_triangular_products_are_judged_and_timed(product, monkeypatch):
+    from lcma.workbench.bench.suites import causal
+
+    figures = causal._timed(product, 64, 32, "float32", Options(rounds=2), lambda line: None)
+    assert {*causal.PLAIN, "halving:strassen", "chosen"} <= figures["ratios"].keys()
+    assert figures["ratios"]["chosen"] == figures["ratio"] > 0
+    assert figures["baseline"] in causal.BASELINES
+    errors = causal._product_error(product, 64, 32, Options(), lambda line: None)
+    standard = errors["errors"].pop("standard")
+    assert errors["ratio_of_errors"] == max(errors["errors"].values()) / standard > 0
+    monkeypatch.setattr(causal, "_whole", lambda a, b, out, triangle: out.fill(0))
+    with pytest.raises(VerificationError, match=r"full \+ tril came out wrong"):
+        causal._timed(product, 64, 32, "float32", Options(rounds=2), lambda line: None)
+
+
 def test_layers_in_tf32_are_drawn_from_products_of_a_millisecond_and_more():
     from lcma.workbench.bench.gpu_layers import _seconds, layer_cases
     from lcma.workbench.bench.suites.gpu import SPAN
