@@ -371,5 +371,5 @@ SUITE = Suite(
     "triangular products and causal attention against strips of GEMM, full + tril and fused attention",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_of_errors"),
-    code_of("causal_gate"),
+    code_of("causal_gate", "cpu_products"),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ..case import Bar, Case, Figures, Options, Rows, Say, Suite
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
 from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
 from ..means import losses
 
@@ -94,6 +94,6 @@ SUITE = Suite(
     "the planner's choice on a processor against the best of a dozen measured candidates, 36 shapes",
     _cases,
     ("plan", "fastest", "ratio", "best_ratio", "loss"),
-    ("kernels",),
+    code_of("cpu_products"),
     summaries={"": _summary},
 )

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube, shown
 from ..cpu_products import compete, decided, libraries, limited, operands, proposed_calls
 from ..requirements import in_new_process
 
@@ -246,5 +246,5 @@ SUITE = Suite(
     "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    ("kernels",),
+    code_of("cpu_products"),
 )

@@ -105,6 +105,6 @@ SUITE = Suite(
     "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    code_of("gpu_layers", "gpu_products"),
+    code_of("cpu_products", "gpu_layers", "gpu_products"),
     summaries={"": _summary},
 )

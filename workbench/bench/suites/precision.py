@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....kernels.precision import arithmetic_of
-from ..case import Bar, Case, Figures, Options, Say, Suite, cube
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
 from ..cpu_products import operands
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
@@ -87,5 +87,5 @@ SUITE = Suite(
     "measured and bounded errors by scheme and level, against published stability factors",
     _cases,
     ("error", "bound", "classical_error", "ratio", "growth_factor", "published_growth"),
-    ("kernels",),
+    code_of("cpu_products"),
 )
