@@ -98,9 +98,9 @@ def no_report(rows: Rows) -> Iterator[str]:
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
     text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
-    values of `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of all
-    rows of a device `report` yields lines of Markdown for the page of benchmarks, `summaries` make JSON, by the suffix
-    of a file beside the picture.
+    values of `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of
+    all rows of a device `report` yields lines of Markdown for the page of benchmarks, `summaries` make JSON, by the
+    suffix of a file beside the picture.
     """
 
     name: str
