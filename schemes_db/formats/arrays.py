@@ -20,7 +20,7 @@ from ..inexact import Inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
-from .candidates import approximate, exact, is_exact, shape_of, target_of
+from .candidates import approximate, doubt_of, exact, is_exact, shape_of, target_of
 from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
 
 Array = npt.NDArray[Any]
@@ -143,7 +143,8 @@ def reading_of_unlabelled(
             failure = failure or error
     if failure and not (candidates or approximations):
         raise failure
-    return Reading(format, tuple(candidates), None, notes, approximations=tuple(approximations))
+    doubt = doubt_of(len(ways[0].arrays[0]), [way.shape for way in ways])
+    return Reading(format, tuple(candidates), None, notes, approximations=tuple(approximations), doubt=doubt)
 
 
 def _ways(arrays: Sequence[Array]) -> Iterable[_Way]:

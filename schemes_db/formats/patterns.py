@@ -35,8 +35,20 @@ CHANGES = pattern(
 )
 """Words that say that something is done to numbers."""
 
-SHOWN = pattern(r"\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b")
-"""Statements that show values and change none."""
+CHANGES_ALL = pattern(
+    r"(?i)(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
+    r".*\b(?:negat(?:e|ed)|swap(?:ped)?|exchanged?|halved?|doubled?|reversed?|inverted|scaled?|rescaled?|taken twice"
+    r"|(?:times|by|with) (?:two|three|2|3|-1|minus one)|counts? (?:twice|double)|(?:is|are) subtracted"
+    r"|(?:results?|outputs?) (?:must|has|have|is|are)\b.*\btransposed|then transpose)\b"
+)
+"""A sentence that says that all results, or all numbers, are changed."""
+
+SHOWN = pattern(
+    r"\s*(?:(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
+    r"|(?:(?:static|inline|const|extern|public|private|protected|void|int|float|double|auto|fn|fun|func|pub|sub|subroutine"
+    r"|procedure|proc|template|__\w+__)\b(?:\s*<[^=]*>)?[\s*&]+)+\w+\s*[(<][^=]*$)"
+)
+"""Statements that show values and change none, and the heads of functions."""
 
 
 def changes_something(text: str) -> bool:

@@ -40,7 +40,7 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
-    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?P<unit>[jJ](?!\w))?"
+    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
     r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
@@ -57,6 +57,9 @@ _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 
 _METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
 _PART = pattern(r"\[[^\[\]\n]{0,200}\]")
+BY_COLUMNS = "reshape by columns"
+"""The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
+
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
 _BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
 _INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
@@ -288,8 +291,9 @@ class Parser:
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
         if self.text[self.position : self.position + 1] == "(" and _FUNCTION.fullmatch(token):
+            bare = self.text.startswith(token, self.start)
             self.take()
-            return self.call(token, [])
+            return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
         if part := _PART.match(self.text, self.position):
             raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
         self.take()

@@ -13,7 +13,7 @@ from .arrays import ROLES, Array, as_array
 from .candidates import shape_of
 from .dense import on_line
 from .lines import numbered
-from .patterns import CHANGES, pattern
+from .patterns import CHANGES_ALL, changes_something, pattern
 from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
@@ -21,11 +21,17 @@ _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s
 _NUMBER = pattern(_CELL)
 _INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
-    r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
+    r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
+_RULE = pattern(r"\s*\|[\s|:-]*\|\s*")
+"""The empty head of a table of Markdown, and the line below it."""
+
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-SCALING = pattern(r"(?i)scal|denom|divis|multiplier|norm|transp|sign|factor$")
+SCALING = pattern(
+    r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
+    r"|negat|quant|expon|(?:^|_)den(?:$|_)"
+)
 """Names of settings that would change the numbers."""
 
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
@@ -39,11 +45,10 @@ def check_setting(name: str, value: object) -> None:
     Raises:
         SchemeFormatError: it is one, and its value is not 1.
     """
-    if (
-        SCALING.search(name)
-        and not isinstance(value, list | dict)
-        and str(value).strip() not in ("1", "", "False", "None")
-    ):
+    said = isinstance(value, str) and CHANGES_ALL.match(value)
+    texts = isinstance(value, list) and value and isinstance(value[0], str)
+    neutral = texts or str(value).strip() in ("1", "", "False", "None")
+    if said or (SCALING.search(name) and not neutral):
         raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")
 
 
@@ -64,11 +69,8 @@ def has_tables(text: str) -> bool:
 def _role(line: str) -> int | None:
     """Return the factor that a heading line names."""
     match = _HEADING.fullmatch(line.strip()) if len(line) < 80 else None
-    return (
-        None
-        if match is None
-        else next((slot for slot, names in enumerate(ROLES) if match.group(1).lower() in names), None)
-    )
+    name = re.sub(r"\W|_", "", match[1].lower()) if match else ""
+    return next((slot for slot, names in enumerate(ROLES) if name in names), None)
 
 
 def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
@@ -87,9 +89,11 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             role, fresh = named, True
         elif not plain.strip() or set(plain.strip()) <= set("-=#*"):
             fresh = True
+        elif _RULE.fullmatch(plain):
+            pass
         elif setting := _SETTING.fullmatch(plain):
             check_setting(*setting.groups())
-        elif re.search(r"\d|[-+*/^']", plain) or CHANGES.search(plain):
+        elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or CHANGES_ALL.match(plain):
             return []  # a row that is none: this is no table of numbers
     return found
 
