@@ -144,7 +144,7 @@ class Account:
             return
         if text.startswith("return") and "," in text and "(" not in text:
             places = [family(name)[1] for name in WORD.findall(text)[1:]]
-            if places != sorted(places):
+            if all(len(place) == 2 for place in places) and places != sorted(places):
                 raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
         unknown = f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
         fault = (equation and equation.fault) or SchemeFormatError(unknown, line=line)

@@ -17,10 +17,10 @@ import numpy as np
 from ...errors import SchemeFormatError
 from ..gaussian import parse_number
 from ..inexact import Coefficient
-from .arithmetic import IMAGINARY_UNIT, inverse, plus, times
+from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import controlled_lines, plain_code, statements
-from .patterns import CHANGES_ALL, SHOWN, changes_something, pattern
+from .patterns import CHANGES, CHANGES_ALL, SCALING, SHOWN, changes_something, pattern
 from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
@@ -59,9 +59,10 @@ _FRESH = pattern(
 """Values that are no view of an array."""
 
 _LOOP = pattern(
-    r"\s*for\s*\(?\s*([\w\s,()]+?)\s+in\b[^:]*:?\s*"
+    r"\s*for\s*\(?\s*([\w\s,()]+?)\s+in\b[^:]*:?\s*|\s*(?:if|elif|else|while|with|match|case|try|except|finally)\b[^:=]*:\s*"
     r"|\s*for\s*\(?\s*(?:\w+\s+)?(\w+)\s*=\s*[\w.,():+\s-]*?(?:$|:\d+\s+|,\s*|\bdo\b\s*)"
 )
+_CALL = pattern(r"\s*[\w.]+\(.*\)\s*;?\s*", re.DOTALL)
 _GARBAGE = pattern(r"\s*(?:[x\u00d7]\s*\d+|(?=[^A-Za-z]*[\d\u00bd])[^A-Za-z]+)\s*")
 """A line of numbers and signs that belong to no value."""
 
@@ -70,6 +71,7 @@ _CASTS = (*_IDENTITIES, ".tolist", ".copy", ".astype", ".numpy", ".clone")
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
 
+_FIELDS = ("Rationals", "Integers", "RationalField", "IntegerRing")
 _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 
 
@@ -77,10 +79,13 @@ _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 class Bindings(Meaning):
     """The values of names, in order; the statements that were not understood, and those of functions, by line."""
 
+    functions = frozenset("c")
+
     values: dict[str, Value] = field(default_factory=dict)
     unknown: list[tuple[int, str]] = field(default_factory=list)
     inner: list[tuple[int, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
     @property
     def arrays(self) -> dict[str, Value]:
@@ -89,6 +94,7 @@ class Bindings(Meaning):
     def named(self, name: str) -> Value:
         if name in ("None", "null", "True", "true", "False", "false"):
             return "None" if name in ("None", "null") else name.capitalize()
+        self.used.add(name)
         return self.values[name] if name in self.values else super().named(name)
 
     def text(self, text: str) -> Value:
@@ -100,6 +106,8 @@ class Bindings(Meaning):
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """The value of a call that makes an array or a number, or turns or casts an array."""
         dtype = keywords.pop("dtype", "")
+        if name in _FIELDS and not arguments:
+            return LinearForm({"QQ": 1})
         arguments = [one for one in arguments if name_of(one) not in _RINGS]
         if name == "c":
             return arguments
@@ -165,14 +173,15 @@ class Bindings(Meaning):
             if changed and changed[1] in arrays and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
         for line, text in self.unknown:
-            if arrays and (CHANGES_ALL.match(text) or _GARBAGE.fullmatch(text)):
+            scaling = not re.search(r"[(=]", text) and (CHANGES.search(text) or SCALING.search(text))
+            if arrays and (CHANGES_ALL.match(text) or _GARBAGE.fullmatch(text) or scaling):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
             loop = _LOOP.match(text)
             rest = text[loop.end() :] if loop else text
             named = arrays.intersection(_WORD.findall(text))
             if not named:
                 continue
-            targets = set(_WORD.findall(loop[1] or loop[2])) if loop else set()
+            targets = set(_WORD.findall(loop[1] or loop[2] or "")) if loop else set()
             match = _SET.match(rest)
             left, right = match.groups() if match else ("", "")
             bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
@@ -183,8 +192,10 @@ class Bindings(Meaning):
                 arrays |= targets
                 if not _FRESH.match(right):
                     arrays |= bound  # other names of arrays, or of parts of them
-            elif match is not None or not (SHOWN.match(text) or _HARMLESS.match(text)):
+            elif match is not None or not (SHOWN.match(text) or _HARMLESS.match(text) or _CALL.fullmatch(text)):
                 looks = looks and not changes_something(text)
+            if loop and match is None and rest.strip():
+                looks = looks and (_CALL.fullmatch(rest) is not None or not changes_something(rest))
             if not looks or (loop and arrays & bound):
                 name = sorted(named)[0]
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)

@@ -41,10 +41,10 @@ def shape_of(a: int, b: int, c: int) -> Shape:
 
 
 def doubt_of(rank: int, shapes: Iterable[Shape]) -> str:
-    """Why so many products for matrices of these sizes may be no scheme; nothing where they may well be one."""
+    """Why so many products for matrices of any of these sizes may be no scheme; nothing where they may be one."""
     if any(rank <= math.prod(shape) > 1 for shape in shapes):
         return ""
-    return f"{rank} products, where no more are needed than there are numbers to multiply: this may be no scheme"
+    return f"{rank} products that belong to no product of matrices in sight: this may be no scheme"
 
 
 def target_of(shape: Shape, target: Target | None) -> Target:

@@ -136,7 +136,9 @@ def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: st
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
     held = {scheme.target for _, scheme in candidates}
     if not target:
-        doubt = doubt or doubt_of(factors[0].rank, [one.shape for one in held if one.is_general or max(one.shape) > 3])
+        doubt = doubt or doubt_of(
+            factors[0].rank, [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
+        )
     alternatives = [(label, scheme) for label, scheme in alternatives if scheme.target not in held]
     return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives), doubt=doubt)
 

@@ -124,8 +124,8 @@ class Formulas(Meaning):
                 if self.depth > MAX_CHAIN:
                     raise SchemeFormatError(f"{each.name} needs too many names one after the other")
                 value = Parser(text, self).whole()
-                known = [other for other in each.texts if other != text and self.set_by.keys() >= set(words(other))]
-                if any(words(other) and Parser(other, self).whole() != value for other in known):
+                same = [one for one in each.texts if one != text and self.set_by.keys() >= set(words(one)) > set()]
+                if any(Parser(one, self).whole() != value for one in same):
                     raise SchemeFormatError(f"{each.name} is said to be two unlike things")
                 each.fault = None
                 if not is_number(value) and not isinstance(value, LinearForm):
@@ -176,9 +176,9 @@ class Formulas(Meaning):
             joins = {"vstack": "0", "hstack": "1"}.get(name, axis or "0" if name in ("concatenate", "cat") else "")
             if joins == "0" or (name in ("block", "bmat") and not axis):
                 return matrix_of([row if isinstance(row, list) and not joins else [row] for row in value])
-            if joins in ("1", "-1"):
+            if joins and not all(isinstance(one, LinearForm) for one in value):
                 return matrix_of([value])
-            if name in ("array", "Matrix", "matrix", "list") and not axis:
+            if joins or name in ("array", "Matrix", "matrix", "list"):
                 return value
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not (match or name in self.multiplies):
@@ -270,7 +270,7 @@ class Formulas(Meaning):
 
     def index(self, name: str) -> Index:
         """An index of one number or two, as all blocks of the file have it."""
-        return joined(family(name)[1]) if self.flat else place_of(name)
+        return (self.flat and joined(family(name)[1])) or place_of(name)
 
     def take_outputs(self, live: list[Equation]) -> None:
         """The outputs: names of the letter c, else a matrix, else names of the only letters that no equation uses."""

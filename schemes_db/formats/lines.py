@@ -78,7 +78,7 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
-_COUNTED = pattern(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
+_COUNTED = pattern(r"^(?:\d{1,4}[.):]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
     r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
@@ -91,7 +91,7 @@ _REMARK = pattern(
     r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
 )
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
-_SET = r"(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
+_SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _PARTS = {
     False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+|(?<=\w|\))\s{{2,}}){_SET}|;"),
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
@@ -102,7 +102,7 @@ _COMMAS = pattern(rf"{_BRACKETS}|,")
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
-_COMMENT = pattern(r"#|//|%|\s!\s")
+_COMMENT = pattern(r"#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
@@ -200,7 +200,7 @@ def plain_code(text: str) -> str:
     """The text without comments, with LaTeX's matrices as rows."""
     text = without_block_comments(text)
     if "\\begin{" in text or "\\frac" in text:
-        lines = matrices_as_lists(text).splitlines()
+        lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
         return "\n".join(_AND.sub(";", line) for line in plain)
     return "\n".join(map(without_comment, text.splitlines()))
@@ -239,15 +239,16 @@ def without_comment(line: str) -> str:
     return line
 
 
-def matrices_as_lists(text: str) -> str:
-    """The text with the matrices of LaTeX as rows in braces; line ends stay."""
+def matrices_as_lists(text: str, inside: bool = False) -> str:
+    """The text with the matrices of LaTeX as rows in brackets; line ends stay, behind the brackets or inside."""
     if "\\begin{" not in text:
         return text
 
     def rows(match: re.Match[str]) -> str:
         body = _BREAK.sub(";", match["rows"].strip()).strip().rstrip(";").replace("&", ",")
         tight = _SPACES.sub(lambda space: f"{space[1]} " if space[1] else "", body)
-        return "[" + tight + "]" + "\n" * match.group().count("\n")
+        ends = "\n" * match.group().count("\n")
+        return f"[{tight}{ends}]" if inside else f"[{tight}]{ends}"
 
     return _MATRIX.sub(rows, text)
 

@@ -21,11 +21,11 @@ from .candidates import reading_of_rows
 from .dense import TextReader
 from .lines import plain_code
 from .parts import HOW
-from .patterns import pattern
+from .patterns import check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .strict_json import loads
 from .syntax import Parser, plain
-from .tables import check_setting, has_tables, masks_of, table_count, three_tables
+from .tables import has_tables, masks_of, table_count, three_tables
 
 _LISTED = pattern(
     r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*(?:[A-Za-z]\w*|(?:\[\d*\])+\w+|vec!)?\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
@@ -178,8 +178,8 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
         if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
     if named is not None:
-        if found is None:
-            _check_settings(value, set(arrays))
+        known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
+        _check_settings(found.values if found else value, known)
         yield named[0], "; ".join(named[1])
 
 

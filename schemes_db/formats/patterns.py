@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
+from ...errors import SchemeFormatError
+
 _METHODS = ("search", "match", "fullmatch", "findall", "finditer", "sub", "split")
 
 
@@ -43,6 +45,16 @@ CHANGES_ALL = pattern(
 )
 """A sentence that says that all results, or all numbers, are changed."""
 
+SCALING = pattern(
+    r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
+    r"|negat|quant|expon|(?:^|_)den(?:$|_)"
+)
+"""Names of settings that would change the numbers."""
+
+_ADDED = pattern(r"(?i)offset|shift|bias")
+_REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
+"""What a remark in a table says of the numbers beside it."""
+
 SHOWN = pattern(
     r"\s*(?:(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
     r"|(?:(?:static|inline|const|extern|public|private|protected|void|int|float|double|auto|fn|fun|func|pub|sub|subroutine"
@@ -54,3 +66,16 @@ SHOWN = pattern(
 def changes_something(text: str) -> bool:
     """Return whether a statement may do more than say something."""
     return OPERATOR.search(text) is not None or CHANGES.search(text) is not None
+
+
+def check_setting(name: str, value: object) -> None:
+    """Refuse a setting that would change the numbers, such as `denominator: 2`.
+
+    Raises:
+        SchemeFormatError: it is one, and its value is not 1 (0 where it is added).
+    """
+    neutral = str(value).strip() in ("0" if _ADDED.search(name) else "1", "", "False", "None")
+    texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
+    said = isinstance(value, str) and (CHANGES_ALL.match(value) or _REMARKS.search(value))
+    if said or (SCALING.search(name) and not (neutral or texts)):
+        raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")

@@ -105,6 +105,9 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
+    functions: frozenset[str] = frozenset()
+    """Names of one letter that are called."""
+
     keys: Mapping[str, Any] = {}
     """The keys of names that stand for one thing, which may be looked up here instead."""
 
@@ -226,7 +229,7 @@ class Parser:
                 scalar = times(scalar, value)
             else:
                 result, beside = value if result is None else self.meaning.multiplied(result, value), False
-            while self.accept("/"):
+            while self.accept("/") or (in_row and is_number(value) and self.accept("//")):
                 scalar = times(scalar, inverse(number_in(self.factor(in_row), "a divisor")))
             dot = self.at(".") and _OPERAND.match(self.text, self.position) is not None
             if dot or self.at("*", "@", "**"):
@@ -290,7 +293,8 @@ class Parser:
 
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
-        if self.text[self.position : self.position + 1] == "(" and _FUNCTION.fullmatch(token):
+        called = _FUNCTION.fullmatch(token) or token in self.meaning.functions
+        if called and self.text[self.position : self.position + 1] == "(":
             bare = self.text.startswith(token, self.start)
             self.take()
             return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
@@ -394,9 +398,10 @@ def scaled(value: Value, factor: Coefficient) -> Value:
 def grid(value: Value) -> Array:
     """A list of numbers or forms, or of such lists of one length, as an array; an empty one for other things."""
     try:
-        return value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
+        array = value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
     except ValueError:  # ragged lists
         return np.array(())
+    return np.array(()) if array.size and isinstance(array.flat[0], list) else array
 
 
 def rows_of(value: Value) -> list[list[Value]]:

@@ -13,7 +13,7 @@ from .arrays import ROLES, Array, as_array
 from .candidates import shape_of
 from .dense import on_line
 from .lines import numbered
-from .patterns import CHANGES_ALL, changes_something, pattern
+from .patterns import CHANGES_ALL, changes_something, check_setting, pattern
 from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
@@ -28,28 +28,9 @@ _RULE = pattern(r"\s*\|[\s|:-]*\|\s*")
 """The empty head of a table of Markdown, and the line below it."""
 
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-SCALING = pattern(
-    r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
-    r"|negat|quant|expon|(?:^|_)den(?:$|_)"
-)
-"""Names of settings that would change the numbers."""
-
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
-
-
-def check_setting(name: str, value: object) -> None:
-    """Refuse a setting that would change the numbers, such as `denominator: 2`.
-
-    Raises:
-        SchemeFormatError: it is one, and its value is not 1.
-    """
-    said = isinstance(value, str) and CHANGES_ALL.match(value)
-    texts = isinstance(value, list) and value and isinstance(value[0], str)
-    neutral = texts or str(value).strip() in ("1", "", "False", "None")
-    if said or (SCALING.search(name) and not neutral):
-        raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")
 
 
 def has_tables(text: str) -> bool:

@@ -58,7 +58,7 @@ def _maple(text: str, target: Target | None = None, ring: Ring | None = None) ->
     plain = re.sub(r"#[^\n]*", "", text)
     groups: list[list[Value]] = []
     loose: list[Value] = []
-    position = rest = 0
+    position = rest = first = 0
     while match := _START.search(plain, position):
         line = plain.count("\n", 0, match.start()) + 1
         before = _BEFORE.search(plain[max(position - 1, match.start() - 80, 0) : match.start()])
@@ -68,11 +68,11 @@ def _maple(text: str, target: Target | None = None, ring: Ring | None = None) ->
             raise SchemeFormatError("expected TriadSet([...]) or Triad([...]) and nothing around it", line=line)
         if (name := before[1]) and len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)?:=", plain)) > 1:
             raise SchemeFormatError(f"{name} is set twice", line=line)
-        position, rest = parser.position, parser.start
+        position, rest, first = parser.position, parser.start, first or match.start()
         (groups if "Set" in match.group() else loose).append(triads)
-    for statement in re.split(r";|:(?![-=])", plain[rest:] if rest else ""):
+    for statement in re.split(r";|:(?![-=])", f"{plain[:first]}triads();{plain[rest:]}"):
         if not _STATEMENT.match(statement):
-            raise SchemeFormatError(f"{statement.strip()[:30]!r} after the triads is no statement of Maple")
+            raise SchemeFormatError(f"{statement.strip()[:30]!r} beside the triads is no statement of Maple")
     groups += [loose] if loose else []
     if not groups:
         raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")
