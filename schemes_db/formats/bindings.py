@@ -20,7 +20,7 @@ from ..inexact import Coefficient
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import controlled_lines, plain_code, statements
-from .patterns import CHANGES, CHANGES_ALL, SCALING, SHOWN, changes_something, pattern
+from .patterns import SHOWN, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
@@ -58,14 +58,12 @@ _FRESH = pattern(
 )
 """Values that are no view of an array."""
 
+_OPENED = pattern(r"\bopen\([^()]*\)")
 _LOOP = pattern(
     r"\s*for\s*\(?\s*([\w\s,()]+?)\s+in\b[^:]*:?\s*|\s*(?:if|elif|else|while|with|match|case|try|except|finally)\b[^:=]*:\s*"
     r"|\s*for\s*\(?\s*(?:\w+\s+)?(\w+)\s*=\s*[\w.,():+\s-]*?(?:$|:\d+\s+|,\s*|\bdo\b\s*)"
 )
-_CALL = pattern(r"\s*[\w.]+\(.*\)\s*;?\s*", re.DOTALL)
-_GARBAGE = pattern(r"\s*(?:[x\u00d7]\s*\d+|(?=[^A-Za-z]*[\d\u00bd])[^A-Za-z]+)\s*")
-"""A line of numbers and signs that belong to no value."""
-
+_CALL = pattern(r"\s*(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\(.*\)\s*;?\s*", re.DOTALL)
 _IDENTITIES = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "sparse", "full", "Array")
 _CASTS = (*_IDENTITIES, ".tolist", ".copy", ".astype", ".numpy", ".clone")
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
@@ -173,12 +171,11 @@ class Bindings(Meaning):
             if changed and changed[1] in arrays and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
         for line, text in self.unknown:
-            scaling = not re.search(r"[(=]", text) and (CHANGES.search(text) or SCALING.search(text))
-            if arrays and (CHANGES_ALL.match(text) or _GARBAGE.fullmatch(text) or scaling):
+            if arrays and says_change(text):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
             loop = _LOOP.match(text)
             rest = text[loop.end() :] if loop else text
-            named = arrays.intersection(_WORD.findall(text))
+            named = arrays.intersection(_WORD.findall(_OPENED.sub("", text)))
             if not named:
                 continue
             targets = set(_WORD.findall(loop[1] or loop[2] or "")) if loop else set()
@@ -186,6 +183,7 @@ class Bindings(Meaning):
             left, right = match.groups() if match else ("", "")
             bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
             looks = _is_pure(rest if match is None else right, arrays)
+            targets |= set(re.findall(r"\b(?:import|as|class|def)\s+(\w+)", text))
             if targets & arrays or re.match(r"\s*(?:del|global|nonlocal)\b", text):
                 looks = False
             elif loop or (bound and not arrays & bound):
@@ -233,6 +231,7 @@ def _read(text: str, within: bool) -> Bindings:
         if function >= 0:
             found.inner.append((line, statement, parameters))
         elif _FUNCTION.match(statement):
+            found.unknown.append((line, statement.partition("(")[0]))
             function, parameters = -1 if within else indent, statement.partition("(")[2]
         elif match and (match["words"] or not match["sizes"]):
             names = re.findall(r"\w+", match["names"])

@@ -19,7 +19,7 @@ from ..scheme import MAX_RANK
 from ..target import Target
 from .arrays import Array, as_array, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
-from .patterns import pattern
+from .patterns import pattern, says_change
 from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
 from .syntax import number
 
@@ -28,7 +28,7 @@ Line = tuple[int, list[str]]
 
 _COUNT = pattern(r"(?a)\d{1,7}")
 _INTEGER = pattern(r"(?a)-?\d{1,20}")
-_BINI = r"(?m)^[^\w\n]*Bini[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,7})[ \t\r]*$"
+_BINI = r"(?m)^[\s#%/*]*Bini[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,7})[ \t\r]*$"
 _BINI_LINE = pattern(r"\d{1,7}\s*;[^;]*;[^;]*;[^;]*|[A-Za-z;\s]*")
 _MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
 _NUMBERS = pattern(r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b|#[^\n]*)*+")
@@ -106,8 +106,9 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         ring = Z2
     before = text.count("\n", 0, header.end())
     lines = [(at, line.split("#", 1)[0].strip().rstrip(";")) for at, line in enumerate(text.splitlines(), start=1)]
-    for at, line in lines[before + 1 :]:
-        if not _BINI_LINE.fullmatch(line):
+    for at, line in (*lines[:before], *lines[before + 1 :]):
+        table = at > before
+        if (table and not _BINI_LINE.fullmatch(line)) or (line.count(";") != 3 and (says_change(line) or "=" in line)):
             raise SchemeFormatError("expected a line of product ; Gamma ; Alpha ; Beta", line=at)
     rows = [
         [

@@ -228,6 +228,8 @@ def without_comment(line: str) -> str:
         before, rest = line[: match.start()].rstrip(), line[match.end() :]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
         mark = match.group()
+        if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(rest):
+            continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
         if before[-1:] == "\\" and not opens:
             continue
         inside = line[match.start() - 1].isalnum() and rest[:1].isalnum()

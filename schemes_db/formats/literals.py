@@ -177,6 +177,9 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
         roles = [names for names in zip(*ROLES, strict=True) if name.lower() in names]
         if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
+    rank = next((one for name, one in (found.values if found else value).items() if name.lower() == "rank"), None)
+    if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
+        raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
         known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
         _check_settings(found.values if found else value, known)

@@ -47,10 +47,12 @@ CHANGES_ALL = pattern(
 
 SCALING = pattern(
     r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
-    r"|negat|quant|expon|(?:^|_)den(?:$|_)"
+    r"|negat|conj|power|quant|expon|(?:^|_)den(?:$|_)"
 )
 """Names of settings that would change the numbers."""
 
+_GARBAGE = pattern(r"\s*(?:[x\u00d7]\s*\d+|(?=[^A-Za-z]*[\d\u00bd])[^A-Za-z]+)\s*")
+_FACTOR = pattern(r"(?i)\bfactors?\s+(?:of\s+)?[\d(]|\bunits of\b")
 _ADDED = pattern(r"(?i)offset|shift|bias")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
 """What a remark in a table says of the numbers beside it."""
@@ -66,6 +68,14 @@ SHOWN = pattern(
 def changes_something(text: str) -> bool:
     """Return whether a statement may do more than say something."""
     return OPERATOR.search(text) is not None or CHANGES.search(text) is not None
+
+
+def says_change(text: str) -> bool:
+    """Return whether a line is numbers and signs that belong to no value, or says that numbers are changed."""
+    if _GARBAGE.fullmatch(text) or CHANGES_ALL.match(text):
+        return True
+    words = not re.search(r"[(=]", text)
+    return words and any(one.search(text) for one in (CHANGES, SCALING, _FACTOR))
 
 
 def check_setting(name: str, value: object) -> None:

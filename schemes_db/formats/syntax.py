@@ -47,7 +47,7 @@ _TOKEN = pattern(
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
 _TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
 _TERMS = pattern(rf"([-+]?)\s*{_TERM}")
-_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\],;]|$)")
+_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\];]|,(?!\d)|$)")
 """Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
 
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")

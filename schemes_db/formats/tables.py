@@ -72,7 +72,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             fresh = True
         elif _RULE.fullmatch(plain):
             pass
-        elif setting := _SETTING.fullmatch(plain):
+        elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
         elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or CHANGES_ALL.match(plain):
             return []  # a row that is none: this is no table of numbers

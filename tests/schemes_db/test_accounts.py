@@ -429,3 +429,30 @@ def test_what_stands_beside_triads_must_be_statements(line):
 ], ids=["karatsuba", "cross", "quaternions", "two", "square", "runge"])  # fmt: skip
 def test_other_bilinear_maps_and_matrices_get_no_verdict(content):
     refused(content)
+
+
+@pytest.mark.parametrize("change", ["from tools import u", "import tools as u", "def u(): pass", "rank = 8"])
+def test_statements_that_bind_a_factor_anew_or_contradict_it_refuse_the_file(change):
+    refused(LISTS + change + "\n")
+
+
+def test_a_function_of_mathematica_behind_a_matrix_is_no_comment():
+    arrays = [str(part).replace("[", "{").replace("]", "}") for part in (U, V, W)]
+    content = "\n".join(f"{name} = {part};" for name, part in zip("uvw", arrays, strict=True)) + "\n"
+    (reading,) = parse_text(content)
+    assert judge(reading, "file").ok
+    refused(content.replace("};", "} // Reverse;", 1))
+
+
+@pytest.mark.parametrize(
+    "change", ["U(:,1) = -U(:,1);", "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);"]
+)
+def test_parts_of_matrices_of_matlab_that_are_set_refuse_the_file(change):
+    refused(MATLAB + change + "\n")
+
+
+@pytest.mark.parametrize("line", ["* 2", "x2", "all products are doubled", "scale: 2", "0 0 0 1", "-"])
+def test_a_table_of_bini_accounts_for_every_line(line):
+    table = (Path(__file__).parent / "samples" / "bini.txt").read_text()
+    refused(line + table if line == "-" else f"{line}\n{table}")
+    refused(f"{table}{line}\n")
