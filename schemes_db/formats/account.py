@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ...errors import SchemeFormatError
 from .lines import cut
 from .naming import NAME, WORD, family, letters_of, placed
-from .patterns import CHANGES, CHANGES_ALL, OPERATOR, SHOWN, pattern
+from .patterns import CHANGES, OPERATOR, SHOWN, changes_all, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -137,7 +137,7 @@ class Account:
         """
         if SHOWN.match(text) or _DECLARED.fullmatch(text) or (equation and equation.is_split):
             return
-        if _GARBAGE.fullmatch(text) or CHANGES_ALL.match(text):
+        if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if equation is not None and (item := equation.item):
             self.cuts_block(equation, *item)

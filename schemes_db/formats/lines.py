@@ -106,15 +106,15 @@ _COMMENT = pattern(r"#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
-_CALLED = pattern(r"(?m)^\s*[A-Za-z]+\(\d+\)\s*:?=")
-_CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|\s*(?:\.\.\.|\\|\s&)$")
+_CALLED = pattern(r"(?m)^[ \t]*[A-Za-z]+\(\d+\)\s*:?=")
+_CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 """Marks of MATLAB, Python and Fortran that a statement goes on."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _FACTORS_ROW = pattern(
-    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
+    r"^\s*+\|?\s*+([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
 )
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>[pbvB]?matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
@@ -318,7 +318,7 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
     ).rstrip()  # R has %*%
     if not latex:
-        plain = _CONTINUED.sub("", plain)
+        plain = _CONTINUED.sub("", plain).rstrip()
     if "\\" in plain and (echo := _ECHO.match(plain)):
         plain = _without_echo(echo)
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage

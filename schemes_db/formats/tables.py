@@ -13,7 +13,7 @@ from .arrays import ROLES, Array, as_array
 from .candidates import shape_of
 from .dense import on_line
 from .lines import numbered
-from .patterns import CHANGES_ALL, changes_something, check_setting, pattern
+from .patterns import changes_all, changes_something, check_setting, pattern
 from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
@@ -24,7 +24,7 @@ _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
-_RULE = pattern(r"\s*\|[\s|:-]*\|\s*")
+_RULE = pattern(r"\s*\|[\s|:-]*")
 """The empty head of a table of Markdown, and the line below it."""
 
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
@@ -74,7 +74,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             pass
         elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
-        elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or CHANGES_ALL.match(plain):
+        elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or changes_all(plain):
             return []  # a row that is none: this is no table of numbers
     return found
 
