@@ -88,11 +88,8 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
         raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
     rank = len(blocks[0][0][1])
     arrays = [_array([_row(words, rank, line) for line, words in block]) for block in blocks]
-    return [
-        reading_of_unlabelled(
-            "fast-matmul", arrays, target, ring, (), (C, "products as columns"), others=target is None
-        )
-    ]
+    columns = C, "products as columns"
+    return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
 
 
 def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
