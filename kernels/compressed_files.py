@@ -19,8 +19,8 @@ from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
 from .compression import CompressedWeight
+from .structured.block_low_rank import parse_structure
 from .structured.chain import FactorChain
-from .structured.kinds import parse_structure
 
 Matrix = npt.NDArray[Any]
 

@@ -1,4 +1,5 @@
-"""Approximation of a dense matrix by Kronecker-sparse factors, by any of the algorithms."""
+"""Approximation of a dense matrix by Kronecker-sparse factors: for any list that composes by alternating least squares
+and gradient descent, and by any of the algorithms."""
 
 from __future__ import annotations
 
@@ -11,11 +12,26 @@ import numpy.typing as npt
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from .descent import alternating, gradient
-from .hierarchical import Factorization, hierarchical
+from .blocks import apply_factors, apply_transposed
+from .chain import KroneckerSparse
+from .hierarchical import Factorization, check_size, hierarchical
+from .matrix import FactoredMatrix
+from .outer import outer_blocks
 from .pattern import Pattern, check_composes
 
+Matrix = npt.NDArray[Any]
+Say = Callable[[str], None]
+
 ALGORITHMS = ("hierarchical", "alternating", "gradient")
+
+SWEEPS, SOLVES = 10, 8
+"""Rounds over all factors, and steps of conjugate gradients for each factor of a round."""
+
+STEPS, RATE, MOMENTS = 300, 0.05, (0.9, 0.99)
+"""Number of gradient steps, their initial size relative to the scale of the factors, and the decay of Adam's means."""
+
+SILENT = 1e-14
+"""A relative residual below this is rounding."""
 
 
 def factorize(
@@ -24,7 +40,7 @@ def factorize(
     by: str = "hierarchical",
     *,
     seed: int = 0,
-    on_event: Callable[[str], None] = lambda line: None,
+    on_event: Say = lambda _: None,
 ) -> Factorization:
     """Compute factors K1 ... KL with these patterns whose product approximates a dense matrix (rows, cols).
 
@@ -50,3 +66,122 @@ def factorize(
     if by == "gradient":
         return gradient(matrix, patterns, seed=seed, on_event=on_event)
     raise PlanError(f"by must be one of {', '.join(ALGORITHMS)}, not {by!r}")
+
+
+def alternating(
+    dense: Matrix, patterns: Sequence[Pattern], *, sweeps: int = SWEEPS, seed: int = 0, on_event: Say = lambda _: None
+) -> Factorization:
+    """Approximate a dense matrix by least squares for one factor after the other, the others fixed.
+
+    Each least-squares problem is solved by a few steps of conjugate gradients from the current factor, so that the
+    error never increases. The result depends on the random start.
+
+    Raises:
+        PlanError: the list does not compose, or is not of the matrix's size.
+    """
+    dense, patterns, factors = _start(dense, patterns, seed)
+    norm = float(np.linalg.norm(dense)) or 1.0
+    error = 1.0
+    for sweep in range(sweeps):
+        for place in range(len(patterns)):
+            right = _right_product(factors, patterns, place)
+            residual = _solve(dense, factors, patterns, place, right)
+        error = residual / norm
+        on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
+    return Factorization(FactoredMatrix.of(patterns, factors), error)
+
+
+def gradient(
+    dense: Matrix, patterns: Sequence[Pattern], *, steps: int = STEPS, seed: int = 0, on_event: Say = lambda _: None
+) -> Factorization:
+    """Approximate a dense matrix by gradient descent on all factors at once (Adam, step size decaying to zero).
+
+    Raises:
+        PlanError: the list does not compose, or is not of the matrix's size.
+    """
+    dense, patterns, factors = _start(dense, patterns, seed)
+    norm = float(np.linalg.norm(dense)) or 1.0
+    first = [np.zeros_like(weights) for weights in factors]
+    second = [np.zeros(weights.shape, dense.real.dtype) for weights in factors]
+    best, found = np.inf, factors
+    for step in range(steps + 1):
+        residual = _product(factors, patterns, dense.dtype) - dense
+        error = float(np.linalg.norm(residual)) / norm
+        if error < best:
+            best, found = error, [weights.copy() for weights in factors]
+        if step % max(1, steps // 10) == 0:
+            on_event(f"step {step} of {steps}: relative error {best:.3e}")
+        if step == steps:
+            break
+        rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
+        for place, slope in enumerate(_slopes(residual, factors, patterns)):
+            scale = float(np.sqrt(np.mean(np.abs(factors[place]) ** 2))) or 1.0
+            first[place] += (1 - MOMENTS[0]) * (slope - first[place])
+            second[place] += (1 - MOMENTS[1]) * (np.abs(slope) ** 2 - second[place])
+            mean = first[place] / (1 - MOMENTS[0] ** (step + 1))
+            spread = np.sqrt(second[place] / (1 - MOMENTS[1] ** (step + 1)))
+            factors[place] = factors[place] - rate * scale * mean / (spread + 1e-30)
+    return Factorization(FactoredMatrix.of(patterns, found), best)
+
+
+def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matrix, tuple[Pattern, ...], list[Matrix]]:
+    """Return the matrix in a dtype for sums, and random factors whose product has its norm."""
+    patterns = tuple(patterns)
+    check_composes(patterns)
+    check_size(dense, patterns)
+    dense = dense.astype(np.float32) if dense.dtype == np.float16 else dense
+    factors = list(KroneckerSparse(patterns).draw(np.random.default_rng(seed), dense.dtype.name))
+    drawn = float(np.linalg.norm(_product(factors, patterns, dense.dtype)))
+    scale = (float(np.linalg.norm(dense)) / drawn) ** (1 / len(factors)) if drawn else 1.0
+    return dense, patterns, [(weights * scale).astype(dense.dtype) for weights in factors]
+
+
+def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], dtype: Any) -> Matrix:
+    found: Matrix = apply_factors(factors, patterns, np.eye(patterns[-1].cols, dtype=dtype))
+    return found
+
+
+def _right_product(factors: Sequence[Matrix], patterns: Sequence[Pattern], place: int) -> Matrix:
+    """Return the product of the factors to the right of one as a dense matrix."""
+    eye = np.eye(patterns[-1].cols, dtype=factors[0].dtype)
+    found: Matrix = apply_factors(factors[place + 1 :], patterns[place + 1 :], eye)
+    return found
+
+
+def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], place: int, right: Matrix) -> float:
+    """Improve one factor by conjugate gradients on min |P K Q - W|; returns the norm of the residual."""
+    one = patterns[place]
+
+    def forward(weights: Matrix) -> Matrix:
+        found: Matrix = apply_factors([*factors[:place], weights], patterns[: place + 1], right)
+        return found
+
+    def backward(residual: Matrix) -> Matrix:
+        left = apply_transposed(factors[:place], patterns[:place], residual)
+        return outer_blocks(left, right.conj(), one.a, one.d)
+
+    residual = dense - forward(factors[place])
+    slope = backward(residual)
+    search, size = slope, float(np.vdot(slope, slope).real)
+    limit = (SILENT * float(np.linalg.norm(dense))) ** 2
+    for _ in range(SOLVES):
+        image = forward(search)
+        length = float(np.vdot(image, image).real)
+        if size <= limit * 1e-6 or length <= limit * 1e-6:
+            break
+        step = size / length
+        factors[place] = factors[place] + step * search
+        residual = residual - step * image
+        slope = backward(residual)
+        size, before = float(np.vdot(slope, slope).real), size
+        search = slope + (size / before) * search
+    return float(np.linalg.norm(residual))
+
+
+def _slopes(residual: Matrix, factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> list[Matrix]:
+    """Return the gradients of half the squared residual with respect to every factor."""
+    found = []
+    for place, one in enumerate(patterns):
+        left = apply_transposed(factors[:place], patterns[:place], residual)
+        found.append(outer_blocks(left, _right_product(factors, patterns, place).conj(), one.a, one.d))
+    return found

@@ -1,15 +1,25 @@
-"""Low-rank, Monarch and BLAST matrices W (outputs x inputs): chains of two or three Kronecker-sparse factors."""
+"""Low-rank, Monarch and BLAST matrices W (outputs x inputs): chains of two or three Kronecker-sparse factors.
+
+Their conversion is exact: the parameters are the same, reshaped.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ...arguments import need, shown
 from ...errors import PlanError
-from .chain import FactorChain, Shape
-from .pattern import MAX_SIDE, Pattern
+from .chain import FactorChain, KroneckerSparse, Shape
+from .pattern import MAX_SIDE, Pattern, parse_patterns
+
+Array = Any
+"""A numpy array or a torch tensor."""
 
 
 @dataclass(frozen=True)
@@ -164,3 +174,76 @@ class Blast(_Blocked):
     @property
     def factor_shapes(self) -> tuple[Shape, ...]:
         return (self.b2, self.q, self.rank), (self.rank, self.b2, self.b1), (self.b1, self.rank, self.p)
+
+
+_CLASSES: dict[str, type[Any]] = {one.kind: one for one in (LowRank, Monarch, Blast)}
+
+
+@lru_cache(maxsize=1024)
+def parse_structure(text: str) -> FactorChain:
+    """Parse the text of a structure, see `FactorChain.text`.
+
+    Raises:
+        PlanError: the text is no structure.
+    """
+    if text.startswith("("):
+        return KroneckerSparse(parse_patterns(text))
+    kind, *sizes = text.split(" ")
+    try:
+        found: FactorChain = _CLASSES[kind](*map(int, sizes))
+    except (KeyError, TypeError, ValueError):
+        raise PlanError(f"{text[:60]!r} names no structure") from None
+    return found
+
+
+def block_low_rank_of(patterns: Sequence[Pattern]) -> BlockLowRank | None:
+    """Return the low-rank, interleaved Monarch or BLAST structure that has these patterns; None if none has."""
+    left, right = patterns[0], patterns[-1]
+    rows, cols = left.rows, right.cols
+    guess: tuple[type[BlockLowRank], tuple[int, ...]]
+    if len(patterns) == 3:
+        guess = Blast, (rows, cols, right.a, left.a, left.c)
+    elif len(patterns) == 2 and left.d == right.a == 1:
+        guess = LowRank, (rows, cols, left.c)
+    elif len(patterns) == 2:
+        guess = Monarch, (rows, cols, right.a, left.d, left.c // right.a, True)
+    else:
+        return None
+    try:
+        found = guess[0](*guess[1])
+    except PlanError:  # the rank exceeds its bound, or blocks do not divide a side
+        return None
+    return found if found.patterns == tuple(patterns) else None
+
+
+def monarch_of(patterns: Sequence[Pattern]) -> Monarch | None:
+    """Return the interleaved Monarch structure (1, q, b1 r, b2)(b1, b2 r, p, 1) with these patterns; None if none has.
+
+    Its factors are theirs, reshaped. A low-rank chain is a Monarch matrix of one block.
+    """
+    found = block_low_rank_of(patterns)
+    if isinstance(found, LowRank):
+        return Monarch(found.rows, found.cols, 1, 1, found.rank, interleaved=True)
+    return found if isinstance(found, Monarch) else None
+
+
+def transposed(
+    structure: BlockLowRank, factors: Sequence[Array]
+) -> tuple[BlockLowRank, list[Array], npt.NDArray[np.int64] | None]:
+    """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity).
+
+    Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: in the order `block_order`
+    they are those of a Monarch matrix whose outputs are not interleaved.
+    """
+    if isinstance(structure, LowRank):
+        return LowRank(structure.cols, structure.rows, structure.rank), [factors[1].T, factors[0].T], None
+    assert isinstance(structure, Monarch | Blast)
+    sizes = structure.cols, structure.rows, structure.b2, structure.b1, structure.rank
+    if isinstance(structure, Blast):
+        left, scales, right = factors
+        return Blast(*sizes), [right.swapaxes(1, 2), scales.swapaxes(1, 2), left.swapaxes(1, 2)], None
+    left, right = factors
+    first = right.swapaxes(1, 3)  # (b1, p, b2, r) of (b1, r, b2, p)
+    second = left.swapaxes(1, 3)  # (b2, r, b1, q) of (b2, q, b1, r)
+    order = structure.block_order if structure.interleaved else None
+    return Monarch(*sizes), [first, second], order

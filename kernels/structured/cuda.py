@@ -12,9 +12,8 @@ from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .block_low_rank import Blast, BlockLowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, Monarch, block_low_rank_of
 from .chain import FactorChain, KroneckerSparse
-from .conversion import block_low_rank_of
 from .cuda_stages import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor

@@ -22,10 +22,9 @@ from ...errors import PlanError
 from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ..ranges import ranges
 from .blocks import contiguous, permuted
-from .chainability import chain_pattern, chain_rank, chain_reason
 from .matrix import FactoredMatrix
 from .naive import dense_factor, factor_parameters
-from .pattern import Pattern, check_composes
+from .pattern import Pattern, chain_pattern, chain_rank, chain_reason, check_composes
 
 Matrix = npt.NDArray[Any]
 Array = Any

@@ -14,6 +14,7 @@ from ...errors import PlanError
 from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
+from .block_low_rank import block_low_rank_of
 from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 
@@ -154,3 +155,30 @@ class FactoredMatrix:
 
 def _chain_of(structure: Structured) -> FactorChain:
     return structure if isinstance(structure, FactorChain) else KroneckerSparse.of(structure)
+
+
+def to_kronecker(matrix: FactoredMatrix) -> FactoredMatrix:
+    """Convert a low-rank, interleaved Monarch or BLAST matrix to the chain of its structure, see `Chain.patterns`.
+
+    Raises:
+        PlanError: a Monarch matrix is not interleaved.
+    """
+    need(FactoredMatrix, matrix=matrix)
+    return matrix.kronecker
+
+
+def from_kronecker(matrix: FactoredMatrix) -> FactoredMatrix:
+    """Invert `to_kronecker`.
+
+    Raises:
+        PlanError: the patterns are those of no low-rank, Monarch or BLAST matrix.
+    """
+    need(FactoredMatrix, matrix=matrix)
+    structure = block_low_rank_of(matrix.patterns)
+    if structure is None:
+        raise PlanError(
+            f"{matrix!r} is no low-rank, Monarch or BLAST matrix; (1, rows, r, 1)(1, r, cols, 1), "
+            "(1, q, b1 r, b2)(b1, b2 r, p, 1) or (b2, q, r, 1)(1, b2, b1, r)(b1, r, p, 1) is needed"
+        )
+    factors = (weights.reshape(shape) for weights, shape in zip(matrix.factors, structure.factor_shapes, strict=True))
+    return FactoredMatrix(structure, tuple(factors), matrix.dtype)

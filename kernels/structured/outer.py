@@ -1,4 +1,4 @@
-"""The gradient of a factor's parameters: sums over the batch of outer products, block by block."""
+"""The gradient of a factor's parameters: sums over the batch of outer products, block by block; both gradients too."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from ..cuda.launch import starter
 from ..request import Layout, layout_of
-from .blocks import as_blocks, is_batch_first
+from .blocks import apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
 from .tensors import is_readable, multiply_blocks
 from .tiles import LEAST_SIDE, power_above
-from .transposition import batch_last, gathered_blocks
+from .transposition import batch_first, batch_last, gathered_blocks
 
 Matrix = npt.NDArray[Any]
 Tensor = Any
@@ -199,3 +199,29 @@ def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = No
         num_stages=2,
     )
     return sums[0] if parts == 1 else sums.sum(0)
+
+
+def naive_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H of arrays."""
+    a, d, b, c = weights.shape
+    return apply_transposed([weights], [Pattern(a, b, c, d)], grad), outer_blocks(grad, np.conj(x), a, d)
+
+
+def transposed_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `naive_gradients` of tensors of a GPU, dX batch-first, for batch-first grad (abd, n) and x (acd, n).
+
+    Each operand is transposed once for both; the memory of the transposed x receives dX before its transposition.
+    """
+    import torch
+
+    a, d, b, c = weights.shape
+    pattern, adjoint = Pattern(a, b, c, d), weights.conj().mT.resolve_conj()
+    if is_gathered(pattern, x.shape[1], x.itemsize):
+        left, right = gathered_blocks(grad, b, d), gathered_blocks(x, c, d)
+        grad_w = torch.bmm(left, right.mH).view(weights.shape)
+        torch.bmm(adjoint.flatten(0, 1), left, out=right)
+        return batch_first(right, c, d), grad_w
+    left, right = batch_last(grad), batch_last(x)
+    grad_w = outer_tensors(left, right.conj(), a, d)
+    multiply_blocks(adjoint, as_blocks(left, a, b, d), as_blocks(right, a, c, d))
+    return batch_first(right), grad_w

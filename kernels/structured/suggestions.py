@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from ...errors import PlanError
 from .chain import KroneckerSparse
-from .chainability import chain_rank, redundant_pair
 from .constructions import low_rank
-from .pattern import Pattern
+from .pattern import Pattern, chain_rank, redundant_pair
 
 LEAST_BLOCK = 16
 """Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""

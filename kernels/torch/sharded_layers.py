@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from ..factored import BATCH_FIRST
-from ..structured.block_low_rank import LowRank
-from ..structured.kinds import parse_structure
+from ..structured.block_low_rank import LowRank, parse_structure
 from .ops import bilinear_mm
 from .recipe import AUTO, ProductRecipe
 from .sharding import sharded_layer, sharded_product

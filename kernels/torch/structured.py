@@ -12,8 +12,8 @@ from torch import Tensor
 from ..cuda.dtypes import factored_precision
 from ..factored import UNLIMITED, factored_request, product_dtype
 from ..plans.decisions import decision_for
+from ..structured.block_low_rank import parse_structure
 from ..structured.chain import FactorChain, KroneckerSparse
-from ..structured.kinds import parse_structure
 from ..structured.rewrites import DENSE
 from .bilinear import LIBRARY, Options, define_multilinear, define_opaque, is_eager, register_autocast
 from .flops import flop_formula

@@ -13,13 +13,11 @@ from ..cuda.dtypes import vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
 from ..plans.decisions import AUTO, plan_and_executor
 from ..request import Layout
-from ..structured.backward import transposed_gradients
-from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, transposed
 from ..structured.chain import FactorChain, KroneckerSparse
-from ..structured.outer import outer_blocks, outer_tensors
+from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
 from ..structured.pattern import Pattern
 from ..structured.strategy import TILED, TRANSPOSED
-from ..structured.transposed import transposed
 from ..structured.transposition import batch_last
 from .bilinear import Options, define_bilinear, is_eager, is_plain
 from .flops import flop_formula

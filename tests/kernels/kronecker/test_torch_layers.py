@@ -13,9 +13,12 @@ import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.structured.backward import transposed_gradients  # noqa: E402
 from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.structured.outer import SLAB, outer_blocks  # noqa: E402
+from lcma.kernels.structured.outer import (  # noqa: E402
+    SLAB,
+    outer_blocks,
+    transposed_gradients,
+)
 from lcma.kernels.torch import structured_gradients  # noqa: E402
 from lcma.kernels.torch.structured import structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_gradients import structure_of_factor  # noqa: E402
