@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...arguments import PATH, need
 from ...errors import PlanError, SchemeFormatError
 from ..factor_files import Factor, header_of, load_factors, save_factors
-from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import KINDS, Blast, BlockLowRank, LowRank, Monarch
 from .chain import FactorChain, KroneckerSparse
 from .matrix import FactoredMatrix
 from .pattern import Pattern
@@ -28,8 +28,6 @@ Matrix = npt.NDArray[Any]
 PATTERNS, BLOCK_LOW_RANK = "patterns", "block_low_rank"
 
 MOST_FACTORS = 256
-
-KINDS = ("low-rank", "monarch", "blast")
 
 
 def save(path: str | Path, matrix: FactoredMatrix) -> None:
@@ -86,10 +84,9 @@ def _header(structure: FactorChain) -> tuple[str, Matrix]:
     """Return the name of the header tensor and its integers."""
     if not isinstance(structure, BlockLowRank):
         return PATTERNS, np.array([pattern.sizes for pattern in structure.patterns], np.int64)
-    kind, sizes = KINDS.index(structure.kind), structure.sizes
-    if isinstance(structure, LowRank):
-        sizes = structure.rows, structure.cols, 1, 1, structure.rank
-    return BLOCK_LOW_RANK, np.array([kind, *sizes, *[0] * (6 - len(sizes))], np.int64)
+    numbers = structure.rows, structure.cols, structure.b1, structure.b2, structure.rank
+    interleaved = isinstance(structure, Monarch) and structure.interleaved
+    return BLOCK_LOW_RANK, np.array([list(KINDS).index(structure.kind), *numbers, interleaved], np.int64)
 
 
 def _whole(name: str, read: Callable[[], Matrix]) -> list[Any]:

@@ -13,7 +13,7 @@ from ..cuda.dtypes import vendor_precision
 from ..cuda.requests import layout_of as tensor_layout
 from ..plans.decisions import AUTO, plan_and_executor
 from ..request import Layout
-from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, transposed
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
 from ..structured.pattern import Pattern
@@ -43,7 +43,7 @@ def gradients(
     assert isinstance(structure, BlockLowRank)
     of_x: Tensor | None = None
     if needs[0]:
-        other, turned, order = transposed(structure, [one.conj() for one in factors])
+        other, turned, order = structure.transposed([one.conj() for one in factors])
         given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
         of_x = _multiply(given, turned, other, first, *options[1:])
     found: list[Tensor | None] = [None] * len(factors)
