@@ -42,10 +42,6 @@ class BlockLowRankLinear(FactoredLinear):
         own: dict[str, Any] = self._parameters  # in a tenth of the time of getattr, which finds parametrized ones
         return [own[name] if name in own else getattr(self, name) for name in self.names]
 
-    def weights(self) -> list[Tensor]:
-        """See `FactoredLinear`."""
-        return self.factors
-
     @classmethod
     def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
         """Return the layer of a stored matrix, of the class of its structure; factors are copied.
@@ -179,14 +175,10 @@ def _need_sizes(inputs: int, outputs: int, blocks: int | tuple[int, int], rank: 
 
 def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
     """Return the layer of a structure."""
-    i, o, options = structure.cols, structure.rows, (bias, device, dtype)
-    if isinstance(structure, LowRank):
-        return LowRankLinear(i, o, structure.rank, *options)
-    assert isinstance(structure, Monarch | Blast)
-    blocks = structure.b1, structure.b2
-    if isinstance(structure, Blast):
-        return BlastLinear(i, o, blocks, structure.rank, *options)
-    return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved)
+    kinds = {LowRank: LowRankLinear, Monarch: MonarchLinear, Blast: BlastLinear}
+    layer: BlockLowRankLinear = object.__new__(kinds[type(structure)])
+    BlockLowRankLinear.__init__(layer, structure, bias, device, dtype)
+    return layer
 
 
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Module | None = None) -> None:
