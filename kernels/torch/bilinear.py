@@ -145,6 +145,12 @@ def define_multilinear(
     return op
 
 
+def check_inner(a: Tensor, b: Tensor) -> None:
+    """Check that a (..., m, k) and b (..., k, n) without data are matrices that multiply, or batches of them."""
+    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
+    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+
+
 def is_differentiated(*tensors: Tensor) -> bool:
     """Return whether autograd records products of these tensors, or they may have tangents of forward AD."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)

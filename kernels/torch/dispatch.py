@@ -56,21 +56,10 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
         return VendorExecutor()
     precision, index = dense_precision(a, recipe.precision), index_of(a.device)
     now = mode() if recipe.is_free and packed is None else Mode.FROZEN
-    if now is Mode.LEARNS and (learning := _learning(recipe, a, b, precision)) is not None:
+    orders = _order(a), _order(b)
+    key = recipe, a.shape, b.shape, orders, a.dtype, b.dtype, a.device, b.device, precision, packed is None
+    if now is Mode.LEARNS and (learning := _learning(key, recipe, a, b, precision)) is not None:
         return learning
-    key = (
-        recipe,
-        a.shape,
-        b.shape,
-        _order(a),
-        _order(b),
-        a.dtype,
-        b.dtype,
-        a.device,
-        b.device,
-        precision,
-        packed is None,
-    )
     found = plan_cache.get(key)
     if found is None:
         request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
@@ -104,13 +93,12 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     return cast(Tensor, executor.run(a, b))
 
 
-def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
+def _learning(key: Any, recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
     """Return the executor that learns from the calls of these tensors, the vendor's until their class is prepared.
 
     None if nothing is learned of such products.
     """
-    key = ("learning", recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, a.device, precision)
-    found: Executor | None = plan_cache.get(key)
+    found: Executor | None = plan_cache.get(("learning", key))
     if found is None:
         request = request_of(a, b, precision, max_abs=recipe.max_abs)
         request = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
@@ -119,7 +107,7 @@ def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None
         found = learning_executor(request, wait=False)
         if found is None:
             return VendorExecutor.of(request)
-        plan_cache.put(key, found)
+        plan_cache.put(("learning", key), found)
     return found
 
 

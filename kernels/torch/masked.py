@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from ..causal.block_masks import TILE, Mask, block_sizes, check_square, coarse_m
 from ..codegen.certified import SchemeLike, certified
 from ..operand_kinds import is_tensor
 from ..products.triangular import masked
-from .bilinear import Options, define_bilinear, sum_to
-from .flops import flop_formula
+from .bilinear import Options, check_inner, define_bilinear, sum_to
+from .flops import classical_flops, flop_formula
 from .ops import bilinear_mm
 from .processor import through_numpy
 from .recipe import named
@@ -134,8 +133,7 @@ def _cut(block: Tensor, upper: bool) -> None:
 
 
 def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
-    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
-    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    check_inner(a, b)
     return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
 
 
@@ -166,8 +164,4 @@ def _transposed(mask: Tensor) -> Tensor:
 _operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradients)
 
 
-@flop_formula(torch.ops.lcma.masked_mm)
-def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
-    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
-    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
+flop_formula(torch.ops.lcma.masked_mm)(classical_flops)

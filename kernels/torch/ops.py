@@ -26,6 +26,7 @@ from . import dispatch
 from .bilinear import (
     PLAIN,
     Options,
+    check_inner,
     define_bilinear,
     is_differentiated,
     is_eager,
@@ -34,7 +35,7 @@ from .bilinear import (
     register_autocast,
     sum_to,
 )
-from .flops import flop_formula
+from .flops import classical_flops, flop_formula
 from .processor import through_numpy
 from .recipe import AUTO, ProductRecipe, named
 
@@ -164,8 +165,7 @@ def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None)
 
 
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
-    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    check_inner(a, b)
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     wide = a.dtype == torch.int8 and ProductRecipe.parse(recipe).max_abs is not None
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=torch.int32 if wide else a.dtype)
@@ -214,11 +214,7 @@ _operator = define_bilinear(
 )
 
 
-@flop_formula(torch.ops.lcma.bilinear_mm)
-def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
-    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
-    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
+flop_formula(torch.ops.lcma.bilinear_mm)(classical_flops)
 
 
 def _under_autocast(

@@ -40,7 +40,7 @@ def structured_mm(
         PlanError: the operands do not fit each other, or there is no such precision.
     """
     if is_eager(x, *factors):
-        return run(x, factors, structure, last, strategy, precision)
+        return run(x, factors, structure, (last, strategy, precision))
     # In a graph that records nothing the operator without rules of derivatives is one call of Python, not two.
     op = _plain if torch.compiler.is_compiling() and not torch.is_grad_enabled() else _mm
     product: Tensor = op(x, list(factors), structure.text, last, strategy, precision)
@@ -88,7 +88,7 @@ def _run(
     x: Tensor, factors: list[Tensor], structure: str, last: bool, strategy: str | None, precision: str | None = None
 ) -> Tensor:
     plain = [one.resolve_conj() for one in factors]
-    return run(x.resolve_conj(), plain, parse_structure(structure), last, strategy, precision)
+    return run(x.resolve_conj(), plain, parse_structure(structure), (last, strategy, precision))
 
 
 def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any) -> Tensor:
@@ -99,8 +99,8 @@ def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any)
 
 
 def _gradients(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
-    (x, *factors), (text, *others) = tensors, options
-    return gradients(parse_structure(text), x, factors, others, grad, needs)
+    x, *factors = tensors
+    return gradients(parse_structure(options[0]), x, factors, options[1:], grad, needs)
 
 
 SCHEMA = "(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor"

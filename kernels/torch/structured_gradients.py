@@ -19,33 +19,28 @@ from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
 from ..structured.pattern import Pattern
 from ..structured.strategy import TILED, TRANSPOSED
 from ..structured.transposition import batch_last
-from .bilinear import Options, define_bilinear, is_eager, is_plain
+from .bilinear import define_bilinear, is_eager, is_plain
 from .flops import flop_formula
 from .processor import as_array
-from .structured_products import arithmetic_on_gpu, gpu_request, run
+from .structured_products import Options, arithmetic_on_gpu, gpu_request, run
 
 
 def gradients(
-    structure: FactorChain,
-    x: Tensor,
-    factors: list[Tensor],
-    options: Sequence[Any],
-    grad: Tensor,
-    needs: Sequence[bool],
+    structure: FactorChain, x: Tensor, factors: list[Tensor], options: Options, grad: Tensor, needs: Sequence[bool]
 ) -> list[Tensor | None]:
     """Return the gradients of X (cols, n) and of every factor for that of W X (rows, n); None if not needed.
 
-    `options` are `last`, `strategy` and `precision` of the product.
+    `options` are those of the product.
     """
-    first = x.stride(0) == 1 and x.stride(1) != 1
+    options = (x.stride(0) == 1 and x.stride(1) != 1, *options[1:])
     if isinstance(structure, KroneckerSparse):
-        return list(_kronecker(structure, x, factors[0], first, options, grad, needs))
+        return list(_kronecker(structure, x, factors[0], options, grad, needs))
     assert isinstance(structure, BlockLowRank)
     of_x: Tensor | None = None
     if needs[0]:
         other, turned, order = structure.transposed([one.conj() for one in factors])
         given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
-        of_x = _multiply(given, turned, other, first, *options[1:])
+        of_x = _multiply(given, turned, other, options)
     found: list[Tensor | None] = [None] * len(factors)
     if any(needs[1:]):
         sums = factor_gradients(structure, x.T.conj(), [one.conj() for one in factors], grad.T)
@@ -82,39 +77,29 @@ def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tenso
 
 
 def _kronecker(
-    structure: KroneckerSparse,
-    x: Tensor,
-    weights: Tensor,
-    first: bool,
-    options: Sequence[Any],
-    grad: Tensor,
-    needs: Sequence[bool],
+    structure: KroneckerSparse, x: Tensor, weights: Tensor, options: Options, grad: Tensor, needs: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     _, strategy, precision = options
-    multiply, sum_outer = _multiply, _outer
-    other = structure.transposed
+    multiply, sum_outer, other, tiled = _multiply, _outer, structure.transposed, strategy == TILED
     if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
         multiply, sum_outer = run, _run_outer
-        if all(needs) and strategy != TILED and _is_transposed(grad, other, first, strategy, precision):
+        if all(needs) and not tiled and _is_transposed(grad, other, options):
             if tensor_layout(x) is Layout.COLUMNS:
                 with vendor_precision(arithmetic_on_gpu(grad, precision).name):
                     return transposed_gradients(grad, x, weights)
             grad = batch_last(grad)
-    grad_x = multiply(grad, [weights.conj().mT], other, first, strategy, precision) if needs[0] else None
-    tiled = strategy == TILED
+    grad_x = multiply(grad, [weights.conj().mT], other, options) if needs[0] else None
     grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], tiled, precision) if needs[1] else None
     return grad_x, grad_w
 
 
-def _is_transposed(
-    grad: Tensor, structure: KroneckerSparse, first: bool, strategy: str | None, precision: str | None
-) -> bool:
+def _is_transposed(grad: Tensor, structure: KroneckerSparse, options: Options) -> bool:
     """Return whether dX is computed between transpositions of this batch-first gradient, as dW is."""
     if not grad.is_cuda or structure.patterns[0].d == 1 or tensor_layout(grad) is not Layout.COLUMNS:
         return False
-    request = gpu_request(structure, grad, first, strategy, precision)
-    return plan_and_executor(request, AUTO, None, strategy)[0].candidate.strategy == TRANSPOSED
+    request = gpu_request(structure, grad, options)
+    return plan_and_executor(request, AUTO, None, options[1])[0].candidate.strategy == TRANSPOSED
 
 
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
@@ -140,7 +125,7 @@ def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, pr
 
 
 def _outer_gradients(
-    grad: Tensor, x: Tensor, options: Options, cotangent: Tensor, needs: tuple[bool, bool]
+    grad: Tensor, x: Tensor, options: Sequence[Any], cotangent: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of dW = dY X^T by blocks: with V in place of dW, V X* and V^T dY*."""
     precision = options[-1]
@@ -151,7 +136,7 @@ def _outer_gradients(
 def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
     """Compute K X for x (..., cols, n) and parameters (..., a, d, b, c), whose leading sizes vmap has added."""
     if x.dim() == 2 and weights.dim() == 4:
-        return _multiply(x, [weights], structure_of_factor(weights), False, None, precision)
+        return _multiply(x, [weights], structure_of_factor(weights), (False, None, precision))
     leading = torch.broadcast_shapes(x.shape[:-2], weights.shape[:-4])
     matrices = x.expand(*leading, *x.shape[-2:]).flatten(0, -3)
     several = weights.expand(*leading, *weights.shape[-4:]).flatten(0, -5)
@@ -159,10 +144,10 @@ def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
     return torch.stack(products).unflatten(0, leading)
 
 
-def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, *options: Any) -> Tensor:
+def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
     """Compute W X, by the operator unless nothing records or transforms the product."""
     if is_eager(x, *factors):
-        return run(x, factors, structure, *options)
+        return run(x, factors, structure, options)
     product: Tensor = torch.ops.lcma.structured_mm(x, list(factors), structure.text, *options)
     return product
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..products.triangular import triangular_heads
-from .bilinear import Options, define_bilinear, sum_to
+from .bilinear import Options, check_inner, define_bilinear, sum_to
 from .flops import flop_formula
 from .processor import through_numpy
 
@@ -56,8 +56,7 @@ PRODUCTS = {"cpu": _on_processor, "cuda": triangular_heads}
 
 
 def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
-    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
-    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    check_inner(a, b)
     batch = _batch_shape(a.shape, b.shape)
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
 
