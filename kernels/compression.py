@@ -22,9 +22,9 @@ from .request import Request
 from .structured.approximation import factorize
 from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, monarch_of
 from .structured.chain import FactorChain, KroneckerSparse
+from .structured.constructions import suggested_pairs
 from .structured.decomposition import STEPS, decompose, least_error
 from .structured.pattern import chain_reason, parse_patterns
-from .structured.suggestions import suggested_pairs
 
 Matrix = npt.NDArray[Any]
 

@@ -164,7 +164,7 @@ def suggested_rows(
     Raises:
         PlanError: no list keeps to the density.
     """
-    from ..kernels.structured.suggestions import suggested
+    from ..kernels.structured.constructions import suggested
 
     return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
 
@@ -228,8 +228,8 @@ def approximated(
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
     from ..kernels.kronecker import factorize
+    from ..kernels.structured.constructions import suggested
     from ..kernels.structured.pattern import parse_patterns
-    from ..kernels.structured.suggestions import suggested
 
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]

@@ -14,7 +14,7 @@ from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..products.triangular import strategy_text
 from .bilinear import is_transformed, sum_to
-from .causal import causal_pv, causal_qk, transposed_pv
+from .triangular import causal_pv, causal_qk, transposed_pv
 
 LEAST_WORK = 2**21
 """Length times head size from which float32 and float64 on the CPU are computed by our products: measured on two
