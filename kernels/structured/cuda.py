@@ -37,9 +37,6 @@ from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 from .views import buffer_rows, padded, view_chain
 
-DECODE_SIZES = "ahead", "programs", "warps", "weights"
-"""The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
-
 REASONS = {FUSED: fused_reason, GATHER: gather_reason, BY_HALVES: split_reason}
 """The reasons by strategy why a kernel does not multiply patterns, for n columns of a dtype."""
 
@@ -70,7 +67,7 @@ class CudaStructured(StructuredStrategy):
         if self.name == TRANSPOSED:
             return [(("slab", slab),) for slab in ((WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED))]
         if self.name == DECODE:
-            return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
+            return [tile.parameters for tile in DECODE_TILES]
         if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Monarch | Blast):
             return ((),)
         found: dict[Any, Parameters] = {}
@@ -144,7 +141,8 @@ class CudaStructured(StructuredStrategy):
         if (transposed := _transposed(candidate, request)) is not None:
             return transposed.run
         if self.name == DECODE and (known := _decoded(structure)) is not None:
-            return partial(multiply_few, known, tile=decode_tile(candidate.parameters))
+            sizes: Any = dict(candidate.parameters)
+            return partial(multiply_few, known, tile=DecodeTile(**sizes))
         if self.name == TILED and isinstance(structure, Monarch | Blast):
             return partial(multiply_handed_over, structure)
         patterns = structure.patterns
@@ -158,12 +156,6 @@ class CudaStructured(StructuredStrategy):
             return product if isinstance(structure, KroneckerSparse) else partial(_canonical, structure, product)
         chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
         return view_chain(chain, *(layout is Layout.COLUMNS and request.n > 1 for layout in request.layouts[1:])).run
-
-
-def decode_tile(parameters: Parameters) -> DecodeTile:
-    """Return the tile of a candidate of decode."""
-    ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
-    return DecodeTile(programs, warps, weights, ahead)
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:
@@ -183,7 +175,7 @@ def _decode_reason(structure: FactorChain, n: int, dtype: str) -> str | None:
 
 def _decode_stages(candidate: Candidate, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return one stage for all factors; only the first tile was measured."""
-    measured = candidate.parameters == tuple((name, getattr(DECODE_TILES[0], name)) for name in DECODE_SIZES)
+    measured = candidate.parameters == DECODE_TILES[0].parameters
     n, bandwidth = request.n, machine.profile.bandwidth if measured else None
     seconds = decode_seconds(structure, n, request.itemsize, bandwidth)
     moved = (structure.parameters + (structure.rows + structure.cols) * n) * request.itemsize

@@ -178,23 +178,9 @@ def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = No
     sums = grad.new_empty((parts, *pattern.parameter_shape), dtype=wide)
     rounded = grad.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
     starter(sum_outer, (programs * parts,), grad)(
-        grad,
-        x,
-        sums,
-        n,
-        part,
-        a,
-        b,
-        c,
-        *grad.stride(),
-        *x.stride(),
-        D=d,
-        PRECISION="tf32" if rounded else "ieee",
-        DOUBLE=grad.dtype == torch.float64,
-        N=step,
-        P=tile_p,
-        Q=tile_q,
-        J=diagonals,
+        *(grad, x, sums, n, part, a, b, c, *grad.stride(), *x.stride()),
+        **{"D": d, "PRECISION": "tf32" if rounded else "ieee", "DOUBLE": wide is torch.float64},
+        **{"N": step, "P": tile_p, "Q": tile_q, "J": diagonals},
         num_warps=8,
         num_stages=2,
     )

@@ -131,9 +131,8 @@ def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor)
     from .scalar_kernel import gather_factor
 
     tile = gather_tile(pattern, out.stride(1) != 1, words_of(_name(x)))
-    sizes = {"N": tile.n, "P": tile.p, "J": tile.j}
-    programs = tile.programs(pattern, x.shape[1])
-    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), pattern.d, sizes, 4)
+    programs, sizes = tile.programs(pattern, x.shape[1]), {"D": pattern.d, "N": tile.n, "P": tile.p, "J": tile.j}
+    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), 4, **sizes)
 
 
 def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:
@@ -142,34 +141,22 @@ def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern]
 
     (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
     tile = pair_tile(pair, out.stride(1) != 1, words_of(_name(x)))
-    sizes = {"N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
-    programs = tile.programs(pair, x.shape[1])
-    _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), d, sizes, 8)
+    programs, sizes = tile.programs(pair, x.shape[1]), {"D": d, "N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
+    _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), 8, **sizes)
 
 
 def _launch(
-    kernel: Any,
-    programs: int,
-    operands: Sequence[Tensor],
-    blocks: Sequence[int],
-    d: int,
-    sizes: dict[str, int],
-    warps: int,
+    kernel: Any, programs: int, operands: Sequence[Tensor], blocks: Sequence[int], warps: int, **sizes: int
 ) -> None:
     """Launch a kernel on x, the parameters, and y; complex elements are pairs of real ones."""
     import torch
 
     x, out = operands[0], operands[-1]
     parts = 2 if x.is_complex() else 1
+    given = [torch.view_as_real(one) if parts == 2 else one for one in operands]
     starter(kernel, (programs,), x)(
-        *(torch.view_as_real(one) if parts == 2 else one for one in operands),
-        x.shape[1],
-        *blocks,
-        *(parts * stride for stride in (*x.stride(), *out.stride())),
-        D=d,
-        DOUBLE=x.dtype in (torch.float64, torch.complex128),
-        PARTS=parts,
-        **sizes,
+        *(*given, x.shape[1], *blocks, *(parts * stride for stride in (*x.stride(), *out.stride()))),
+        **{"DOUBLE": x.dtype in (torch.float64, torch.complex128), "PARTS": parts, **sizes},
         num_warps=warps,
     )
 

@@ -82,45 +82,24 @@ def multiply_tiled(
 
     `arithmetic` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
     """
-    strides = strides_of(x), strides_of(out)
-    launch = _tiled_launch(pattern, x.shape[1], *strides, x.device, x.dtype, arithmetic, tile)
+    strides = *strides_of(x), *strides_of(out)
+    launch = _tiled_launch(pattern, x.shape[1], strides, (x.device, x.dtype), arithmetic, tile)
     launch(x, weights, out)
 
 
 @lru_cache(maxsize=1024)
 def _tiled_launch(
-    pattern: Pattern,
-    n: int,
-    x_strides: tuple[int, int],
-    out_strides: tuple[int, int],
-    device: Any,
-    storage: Any,
-    arithmetic: str,
-    tile: FactorTile,
+    pattern: Pattern, n: int, strides: tuple[int, ...], of: tuple[Any, Any], arithmetic: str, tile: FactorTile
 ) -> Repeated:
-    """Return the launch of `multiply_tiled` for these strides, on this device and of tensors of this dtype."""
-    kernel = kernel_of(tile)
+    """Return the launch of `multiply_tiled` for these strides, on a device and of tensors of a dtype (`of`)."""
     _, b, c, d = pattern.sizes
     return Repeated(
-        kernel,
+        kernel_of(tile),
         (tile.programs(pattern, n),),
         ("x", "weights", "y"),
-        n=n,
-        b=b,
-        c=c,
-        x_feature=x_strides[0],
-        x_batch=x_strides[1],
-        y_feature=out_strides[0],
-        y_batch=out_strides[1],
-        D=d,
-        PRECISION=INPUT_PRECISIONS.get(arithmetic, "ieee"),
-        DOUBLE=arithmetic == "float64",
-        N=tile.n,
-        P=tile.p,
-        Q=tile.q,
-        J=tile.j,
-        num_warps=tile.warps,
-        num_stages=tile.stages,
+        **{"n": n, "b": b, "c": c, **dict(zip(("x_feature", "x_batch", "y_feature", "y_batch"), strides, strict=True))},
+        **{"D": d, "PRECISION": INPUT_PRECISIONS.get(arithmetic, "ieee"), "DOUBLE": arithmetic == "float64"},
+        **{"N": tile.n, "P": tile.p, "Q": tile.q, "J": tile.j, "num_warps": tile.warps, "num_stages": tile.stages},
     )
 
 

@@ -59,19 +59,8 @@ def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = 
     rows, cols = source.shape
     programs = -(-rows // height) * -(-cols // width)
     starter(transpose_words, (programs,), source)(
-        source.view(word),
-        target.view(word),
-        rows,
-        cols,
-        words * source.stride(0),
-        words * target.stride(0),
-        inner,
-        D=d,
-        GATHERS=gathers,
-        SCATTERS=scatters,
-        R=height,
-        C=width,
-        W=words,
+        *(source.view(word), target.view(word), rows, cols, words * source.stride(0), words * target.stride(0), inner),
+        **{"D": d, "GATHERS": gathers, "SCATTERS": scatters, "R": height, "C": width, "W": words},
         num_warps=warps,
     )
 
