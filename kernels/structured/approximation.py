@@ -12,14 +12,13 @@ import numpy.typing as npt
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from .blocks import apply_factors, apply_transposed
+from .blocks import Matrix, apply_factors, apply_transposed
 from .chain import KroneckerSparse
 from .hierarchical import Factorization, check_size, hierarchical
 from .matrix import FactoredMatrix
 from .outer import outer_blocks
 from .pattern import Pattern, check_composes
 
-Matrix = npt.NDArray[Any]
 Say = Callable[[str], None]
 
 ALGORITHMS = ("hierarchical", "alternating", "gradient")

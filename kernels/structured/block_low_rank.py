@@ -15,13 +15,10 @@ import numpy.typing as npt
 
 from ...arguments import need, shown
 from ...errors import PlanError
-from .blocks import permuted
+from .blocks import Array, permuted
 from .chain import FactorChain, KroneckerSparse, Shape
 from .layouts import shape_of
 from .pattern import MAX_SIDE, Pattern, parse_patterns
-
-Array = Any
-"""A numpy array or a torch tensor."""
 
 
 @dataclass(frozen=True)

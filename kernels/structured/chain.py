@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.display import line, table
-from .blocks import apply_factors
+from .blocks import Array, Matrix, apply_factors
 from .naive import dense_factor, support
 from .pattern import Pattern, check_composes
-
-Matrix = npt.NDArray[Any]
-Array = Any
-"""A numpy array or a torch tensor."""
 
 Shape = tuple[int, ...]
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy.typing as npt
-
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Pool, shared_pool
@@ -18,12 +16,11 @@ from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
+from .blocks import Matrix
 from .executor import StructuredExecutor
 from .rewrites import REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .slabs import GATHERED, GATHERED_WIDE, PERMUTATIONS, ViewProduct
 from .strategy import NATURAL_ONLY, StructuredStrategy, chain_in
-
-Matrix = npt.NDArray[Any]
 
 SLAB_WIDTHS = (128, 512, 2048)
 """Columns of the batch that a thread multiplies by all factors at once."""

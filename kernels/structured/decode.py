@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,13 +12,11 @@ from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
 from ..planning.strategy import Parameters
 from .block_low_rank import Blast, BlockLowRank, Monarch
+from .blocks import Factors, Tensor
 from .chain import FactorChain
 from .pattern import Pattern
 from .tensors import strides_of
 from .tiles import power_above
-
-Tensor = Any
-Factors = Sequence[Tensor]
 
 MOST_COLUMNS = 16
 """Maximum number of columns of the kernel."""

@@ -16,12 +16,9 @@ from ...arguments import INTEGER, NUMBER, need, shown
 from ...errors import ArgumentError, PlanError
 from ...schemes_db.masks import refuse_masks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from .blocks import contiguous
+from .blocks import Array, contiguous
 from .hierarchical import factors_of_blocks, rank_blocks
 from .naive import zeros
-
-Array = Any
-"""A numpy array or a torch tensor."""
 
 STEPS = 300
 """Default number of descent steps for BLAST, as in the paper."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,8 @@ from ..cuda.requests import layout_of as tensor_layout
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
+from .blocks import Array, Factors
 from .chain import FactorChain
-
-Array = Any
-"""A numpy array or a torch tensor."""
-
-Factors = Sequence[Any]
 
 Product = Callable[[Factors, Array, Array], None]
 """product(factors, x, out): out (rows, n) = W x for x (cols, n), neither empty; they do not overlap."""

@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import PATH, need
 from ...errors import PlanError, SchemeFormatError
 from ..factor_files import Factor, header_of, load_factors, save_factors
 from .block_low_rank import KINDS, Blast, BlockLowRank, LowRank, Monarch
+from .blocks import Matrix
 from .chain import FactorChain, KroneckerSparse
 from .matrix import FactoredMatrix
 from .pattern import Pattern
-
-Matrix = npt.NDArray[Any]
 
 PATTERNS, BLOCK_LOW_RANK = "patterns", "block_low_rank"
 

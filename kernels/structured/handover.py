@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..cuda.launch import starter
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, Monarch
+from .blocks import Factors, Tensor
 from .chain import FactorChain
 from .tensors import multiply_batch
 from .tiles import power_above, triton_reason
 from .views import tensors_like, view_chain
-
-Tensor = Any
-Factors = Sequence[Tensor]
 
 HALVES = ("float16", "bfloat16")
 

@@ -13,22 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ..ranges import ranges
-from .blocks import contiguous, permuted
+from .blocks import Array, Matrix, contiguous, permuted
 from .matrix import FactoredMatrix
 from .naive import dense_factor, factor_parameters
 from .pattern import Pattern, chain_pattern, chain_rank, chain_reason, check_composes
-
-Matrix = npt.NDArray[Any]
-Array = Any
-"""A numpy array or a torch tensor."""
 
 SVDS_AT_ONCE = 256
 """Number of blocks whose SVDs are computed by one call."""

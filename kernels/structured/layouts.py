@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import need
 from ...errors import PlanError, unknown_name
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import float32_of
+from .blocks import Matrix
 from .naive import dense_factor, factor_parameters
 from .pattern import Pattern
-
-Matrix = npt.NDArray[Any]
 
 LAYOUTS = {"canonical": "a d b c", "bmm": "ad b c", "kernel": "adc b", "abcd": "a b c d", "dense": "abd acd"}
 """The axes of the sizes of every layout; the dense matrix has zeros too."""

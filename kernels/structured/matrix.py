@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import need
 from ...errors import PlanError
@@ -15,10 +13,9 @@ from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
 from .block_low_rank import block_low_rank_of
+from .blocks import Matrix
 from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
-
-Matrix = npt.NDArray[Any]
 
 Structured = FactorChain | Pattern | Sequence[Pattern]
 """A structure, or the patterns of a Kronecker-sparse one."""

@@ -6,18 +6,14 @@ import importlib.util
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cuda.launch import starter
 from ..request import Layout, layout_of
-from .blocks import apply_transposed, as_blocks, is_batch_first
+from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
 from .tensors import is_readable, multiply_blocks
 from .tiles import LEAST_SIDE, power_above
 from .transposition import batch_first, batch_last, gathered_blocks
-
-Matrix = npt.NDArray[Any]
-Tensor = Any
 
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in order."""

@@ -12,15 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import need
 from ...errors import PlanError
 from .block_low_rank import Blast, BlockLowRank
+from .blocks import Matrix
 from .layouts import rearranged, shape_of
 from .matrix import FactoredMatrix
-
-Matrix = npt.NDArray[Any]
 
 SCALES = ("b1,b2,r", "b2,b1,r", "r,b2,b1")
 """The layouts of S, by the order of its axes; the last is the canonical one."""

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cuda.launch import starter
-from .blocks import empty_result
+from .blocks import Tensor, empty_result
 from .chain import KroneckerSparse
 from .pattern import Pattern
 from .tiles import MOST_PROGRAMS, power_above, triton_reason
 from .views import multiply_strided
-
-Tensor = Any
 
 LARGEST_BLOCK = 32
 """Maximum side of a block that is gathered: larger ones are compute-bound, and faster by tiles."""

@@ -7,17 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
-from .blocks import NARROW
+from .blocks import NARROW, Matrix
 from .chain import FactorChain
 from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, view_chain
-
-Matrix = npt.NDArray[Any]
 
 GATHERED, GATHERED_WIDE, PERMUTATIONS = "gathered slabs", "gathered slabs, d > 8", "permutations"
 """Stages that copy features within rows: in cache, for a narrow d and for others, and in fresh memory."""

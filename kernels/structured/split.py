@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..cuda.float16_pairs import MOST_SHIFT, TOP, largest_of, multiply_pairs, pairs_of, pitch_of, stack_of_pairs
 from ..cuda.float16_pairs import TILE as LARGE
 from ..cuda.launch import starter
 from ..cuda.tiles import Tile
 from ..precision import ACCURATE
+from .blocks import Tensor
 from .pattern import Pattern
 from .tiles import MOST_PROGRAMS, triton_reason
-
-Tensor = Any
 
 SMALL = Tile(64, 128, 64, 4, 3)
 

@@ -8,11 +8,9 @@ from typing import Any
 
 from ..cuda.launch import Repeated
 from ..precision import ACCURATE, TF32
-from .blocks import empty_result
+from .blocks import Tensor, empty_result
 from .pattern import Pattern
 from .tiles import FactorTile
-
-Tensor = Any
 
 INPUT_PRECISIONS = {TF32: "tf32", ACCURATE: "tf32x3"}
 """Triton's `input_precision` by arithmetic."""
