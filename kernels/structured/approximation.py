@@ -14,7 +14,7 @@ from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from .blocks import Matrix, apply_factors, apply_transposed
 from .chain import KroneckerSparse
-from .hierarchical import Factorization, check_size, hierarchical
+from .hierarchical import Factorization, check_size, hierarchical, workable
 from .matrix import FactoredMatrix
 from .outer import outer_blocks
 from .pattern import Pattern, check_composes
@@ -83,8 +83,7 @@ def alternating(
     error = 1.0
     for sweep in range(sweeps):
         for place in range(len(patterns)):
-            right = _right_product(factors, patterns, place)
-            residual = _solve(dense, factors, patterns, place, right)
+            residual = _solve(dense, factors, patterns, place)
         error = residual / norm
         on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
     return Factorization(FactoredMatrix.of(patterns, factors), error)
@@ -104,7 +103,7 @@ def gradient(
     second = [np.zeros(weights.shape, dense.real.dtype) for weights in factors]
     best, found = np.inf, factors
     for step in range(steps + 1):
-        residual = _product(factors, patterns, dense.dtype) - dense
+        residual = _product(factors, patterns) - dense
         error = float(np.linalg.norm(residual)) / norm
         if error < best:
             best, found = error, [weights.copy() for weights in factors]
@@ -113,7 +112,10 @@ def gradient(
         if step == steps:
             break
         rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
-        for place, slope in enumerate(_slopes(residual, factors, patterns)):
+        lefts = [apply_transposed(factors[:place], patterns[:place], residual) for place in range(len(factors))]
+        rights = [_product(factors, patterns, place + 1).conj() for place in range(len(factors))]
+        for place, one in enumerate(patterns):
+            slope = outer_blocks(lefts[place], rights[place], one.a, one.d)
             scale = float(np.sqrt(np.mean(np.abs(factors[place]) ** 2))) or 1.0
             first[place] += (1 - MOMENTS[0]) * (slope - first[place])
             second[place] += (1 - MOMENTS[1]) * (np.abs(slope) ** 2 - second[place])
@@ -128,28 +130,23 @@ def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matri
     patterns = tuple(patterns)
     check_composes(patterns)
     check_size(dense, patterns)
-    dense = dense.astype(np.float32) if dense.dtype == np.float16 else dense
+    dense = workable(dense)
     factors = list(KroneckerSparse(patterns).draw(np.random.default_rng(seed), dense.dtype.name))
-    drawn = float(np.linalg.norm(_product(factors, patterns, dense.dtype)))
+    drawn = float(np.linalg.norm(_product(factors, patterns)))
     scale = (float(np.linalg.norm(dense)) / drawn) ** (1 / len(factors)) if drawn else 1.0
     return dense, patterns, [(weights * scale).astype(dense.dtype) for weights in factors]
 
 
-def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], dtype: Any) -> Matrix:
-    found: Matrix = apply_factors(factors, patterns, np.eye(patterns[-1].cols, dtype=dtype))
-    return found
-
-
-def _right_product(factors: Sequence[Matrix], patterns: Sequence[Pattern], place: int) -> Matrix:
-    """Return the product of the factors to the right of one as a dense matrix."""
+def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], start: int = 0) -> Matrix:
+    """Return the product of the factors from one on as a dense matrix."""
     eye = np.eye(patterns[-1].cols, dtype=factors[0].dtype)
-    found: Matrix = apply_factors(factors[place + 1 :], patterns[place + 1 :], eye)
+    found: Matrix = apply_factors(factors[start:], patterns[start:], eye)
     return found
 
 
-def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], place: int, right: Matrix) -> float:
+def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], place: int) -> float:
     """Improve one factor by conjugate gradients on min |P K Q - W|; returns the norm of the residual."""
-    one = patterns[place]
+    one, right = patterns[place], _product(factors, patterns, place + 1)
 
     def forward(weights: Matrix) -> Matrix:
         found: Matrix = apply_factors([*factors[:place], weights], patterns[: place + 1], right)
@@ -175,12 +172,3 @@ def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], pl
         size, before = float(np.vdot(slope, slope).real), size
         search = slope + (size / before) * search
     return float(np.linalg.norm(residual))
-
-
-def _slopes(residual: Matrix, factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> list[Matrix]:
-    """Return the gradients of half the squared residual with respect to every factor."""
-    found = []
-    for place, one in enumerate(patterns):
-        left = apply_transposed(factors[:place], patterns[:place], residual)
-        found.append(outer_blocks(left, _right_product(factors, patterns, place).conj(), one.a, one.d))
-    return found

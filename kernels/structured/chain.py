@@ -22,7 +22,7 @@ class FactorChain:
     """A matrix W (rows x cols) that is stored as the factors of a product K1 K2 ... KL; a `FactoredStructure`.
 
     Factors are Kronecker-sparse, left-most first. Their parameters are those (a, d, b, c) of the patterns, in the
-    shapes `factor_shapes` of the subclass. Row i of W is row `row_order[i]` of the product, or row i if there is none.
+    shapes `factor_shapes` of the subclass. Row i of W is row i of the product, or `block_order[i]` if `is_blocked`.
     """
 
     gain: ClassVar[float] = 1.0
@@ -52,11 +52,6 @@ class FactorChain:
         """For every row (i, j, p) in the order of blocks the row (i, p, j) of the product."""
         a, b, _, d = self.patterns[0].sizes
         return np.arange(a * b * d).reshape(a, b, d).swapaxes(1, 2).reshape(-1)
-
-    @property
-    def row_order(self) -> npt.NDArray[np.int64] | None:
-        """For every row of W the row of the product of the factors; None if they are the same."""
-        return self.block_order if self.is_blocked else None
 
     @property
     def name(self) -> str:
@@ -136,13 +131,13 @@ class FactorChain:
         """Return W (rows, cols), as the product of all factors and the dense right-most one."""
         *others, last = self.canonical(factors)
         product = apply_factors(others, self.patterns[:-1], dense_factor(last, self.patterns[-1]))
-        return product if self.row_order is None else product[self.row_order]
+        return product[self.block_order] if self.is_blocked else product
 
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
         """See `FactoredStructure`."""
         wide = np.complex128 if any(map(np.iscomplexobj, (*factors, x))) else np.float64
         product = apply_factors(self.canonical([one.astype(wide) for one in factors]), self.patterns, x.astype(wide))
-        result: Matrix = product if self.row_order is None else product[self.row_order]
+        result: Matrix = product[self.block_order] if self.is_blocked else product
         return result
 
     def as_table(self, title: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..cpu.executor import StagedCore, is_empty
+from ..cpu.executor import is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.workspace import Pool, shared_pool
 from ..dtypes import dtype_of
@@ -77,7 +77,7 @@ class CpuStructured(StructuredStrategy):
         held = rewritten_bytes(self.name, chain_in(request), request.itemsize) if self.name in REWRITES else 0
         return self.core(candidate, request).workspace(machine.threads) + held
 
-    def core(self, candidate: Candidate, request: Request) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request) -> ViewProduct:
         """Return the core of a candidate that can run a request which is not empty."""
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
         structure = chain_in(request)
@@ -97,7 +97,7 @@ class CpuStructured(StructuredStrategy):
         return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
 
 
-def _in_pool(core: StagedCore, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
+def _in_pool(core: ViewProduct, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
     with pool.take(core.workspace(threads)) as arena:
         core.run(factors, x, out, arena, threads)
 

@@ -204,11 +204,6 @@ def is_calibrated(dtype: str, costs: CudaCostModel) -> bool:
     return dtype in ("bfloat16", "float16") and costs.units > 1 and costs.knows(dtype) and bool(costs.profile.bandwidth)
 
 
-def working_set(factors: Sequence[Pattern], n: int, item: int) -> int:
-    """Return the bytes that the steps of a product read and write."""
-    return item * sum(one.moved_elements(n) for one in factors)
-
-
 def moving_seconds(moved: float, in_cache: bool, costs: CudaCostModel) -> float:
     """Return the seconds in which so many bytes are moved."""
     return moved / ((costs.profile.bandwidth or math.inf) * (IN_CACHE if in_cache else 1.0))
@@ -239,7 +234,8 @@ def handover_seconds(factor: Pattern, first: bool, item: int, costs: CudaCostMod
 
 def fits_cache(factors: Sequence[Pattern], n: int, item: int, costs: CudaCostModel) -> bool:
     """Return whether all that a product of many columns reads and writes fits in the last cache."""
-    return n > FEW_COLUMNS and working_set(factors, n, item) <= max(costs.profile.caches, default=0)
+    moved = item * sum(one.moved_elements(n) for one in factors)
+    return n > FEW_COLUMNS and moved <= max(costs.profile.caches, default=0)
 
 
 def _few_seconds(factor: Pattern, item: int, costs: CudaCostModel) -> float:

@@ -41,10 +41,8 @@ class StructuredExecutor:
     def prepare(self, a: Factors) -> PreparedOperand:
         """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""
         self._check_factors(a)
-        if self._rewrite is None:
-            return PreparedOperand(a, tuple(a), 0)
-        sums = tuple(self._rewrite(a))
-        return PreparedOperand(a, sums, sum(one.nbytes for one in sums))
+        sums = tuple(a if self._rewrite is None else self._rewrite(a))
+        return PreparedOperand(a, sums, 0 if self._rewrite is None else sum(one.nbytes for one in sums))
 
     def run(self, a: Factors | PreparedOperand, b: Array, out: Array | None = None) -> Array:
         """Compute W X in `out` (rows, n), or in a new array of the request's layout. See `Executor.run`.
@@ -63,7 +61,10 @@ class StructuredExecutor:
         overlap = np.may_share_memory if isinstance(b, np.ndarray) else shares_storage
         target = self._empty(b) if out is None or overlap(out, b) else out
         if 0 not in request.shape:
-            self._product(self._rewritten(a), b, target)
+            if isinstance(a, PreparedOperand):
+                self._product(a.sums, b, target)
+            else:
+                self._product(a if self._rewrite is None else self._rewrite(a), b, target)
         if out is None or target is out:
             return target
         out[...] = target
@@ -82,11 +83,6 @@ class StructuredExecutor:
         else:
             found = like.new_empty(self._size)
         return found.T if self._transposed else found
-
-    def _rewritten(self, a: Factors | PreparedOperand) -> Factors:
-        if isinstance(a, PreparedOperand):
-            return a.sums
-        return a if self._rewrite is None else self._rewrite(a)
 
     def _check_factors(self, factors: Factors) -> None:
         shapes = self.structure.factor_shapes

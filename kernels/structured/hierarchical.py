@@ -59,7 +59,7 @@ def hierarchical(
         raise PlanError(f'{reason}; factorize such a list by="alternating" or by="gradient"')
     check_size(dense, patterns)
     whole = chain_pattern(patterns)
-    rest = factor_parameters(_workable(dense), whole)
+    rest = factor_parameters(workable(dense), whole)
     squares = float(np.linalg.norm(dense)) ** 2
     outside = 0.0 if whole.density == 1 else float(np.linalg.norm(dense - dense_factor(rest, whole))) ** 2
     errors, factors = [], []
@@ -119,7 +119,7 @@ def factors_of_blocks(u: Array, v: Array, left: Pattern, right: Pattern) -> tupl
 def _least_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
     """Return the least squared error of two factors of the patterns of the first `place` and of the remaining ones."""
     left, right = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
-    blocks, rank = rank_blocks(factor_parameters(_workable(dense), chain_pattern(patterns)), left, right)
+    blocks, rank = rank_blocks(factor_parameters(workable(dense), chain_pattern(patterns)), left, right)
 
     def one(some: slice) -> float:
         values = np.linalg.svd(blocks[some], compute_uv=False)
@@ -154,5 +154,6 @@ def check_size(dense: Matrix, patterns: Sequence[Pattern]) -> None:
         raise PlanError("the matrix has entries that are infinite or NaN; there is nothing near it")
 
 
-def _workable(dense: Matrix) -> Matrix:
+def workable(dense: Matrix) -> Matrix:
+    """Return a matrix in a dtype for sums."""
     return dense.astype(np.float32) if dense.dtype == np.float16 else dense

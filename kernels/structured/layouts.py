@@ -18,7 +18,7 @@ from ...errors import PlanError, unknown_name
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import float32_of
 from .blocks import Matrix
-from .naive import dense_factor, factor_parameters
+from .naive import dense_factor, factor_parameters, support
 from .pattern import Pattern
 
 LAYOUTS = {"canonical": "a d b c", "bmm": "ad b c", "kernel": "adc b", "abcd": "a b c d", "dense": "abd acd"}
@@ -75,13 +75,8 @@ def _require_support(matrix: Matrix, pattern: Pattern) -> None:
     Raises:
         PlanError: it is not; the message has the part outside, relative in the Frobenius norm.
     """
-    a, b, c, d = pattern.sizes
     numbers = float32_of(matrix) if matrix.dtype == np.uint16 else matrix
-    rest = np.array(numbers, order="C")
-    blocks = rest.reshape(a, b, d, a, c, d)
-    for i in range(a):
-        for j in range(d):
-            blocks[i, :, j, i, :, j] = 0
+    rest = np.where(support(pattern), np.zeros((), numbers.dtype), numbers)
     if not rest.any():
         return
     peak = np.abs(numbers).max()  # squares of the scaled entries neither overflow nor vanish

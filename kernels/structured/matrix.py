@@ -98,7 +98,7 @@ class FactoredMatrix:
         Raises:
             PlanError: the rows of W have another order.
         """
-        if self.structure.row_order is not None:
+        if self.structure.is_blocked:
             raise PlanError("a Monarch matrix is a Kronecker-sparse chain where it is interleaved; permute its outputs")
         factors = tuple(self.structure.canonical(self.factors))
         return FactoredMatrix(KroneckerSparse(self.patterns), factors, self.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ..request import Layout, layout_of
 from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
 from .tensors import is_readable, multiply_blocks
-from .tiles import LEAST_SIDE, power_above
+from .tiles import LEAST_SIDE, power_above, triton_reason
 from .transposition import batch_first, batch_last, gathered_blocks
 
 SLAB = 1024
@@ -68,9 +67,11 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
         divided = d == 1 or grad.stride(1) == x.stride(1) == 1
         parts = batch_parts(pattern, grad.shape[1], grad.itemsize) if divided else 1
         if parts == 1:
-            return _outer_views(grad, x, pattern)
+            total = grad.new_empty(pattern.parameter_shape)
+            multiply_blocks(as_blocks(grad, *pattern.sizes[:2], d), as_blocks(x, a, c, d).mT, total)
+            return total
         total = _outer_parts(grad, x, pattern, parts, wide)
-    elif tiled and d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
+    elif tiled and d > 1 and triton_reason() is None and not grad.is_complex():
         total = outer_tiled(grad, x, pattern)
     elif is_batch_first(grad) and is_batch_first(x) and is_gathered(pattern, x.shape[1], x.itemsize):
         left, right = gathered_blocks(grad, pattern.b, d), gathered_blocks(x, c, d)
@@ -142,14 +143,6 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
         blocks = left[i].permute(1, 2, 0, 3).flatten(0, 1), right[i].permute(1, 2, 3, 0).flatten(0, 1)
         torch.bmm(*blocks, out=sums[i].flatten(0, 1))
     return torch.sum(sums, 2, dtype=wide)
-
-
-def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-    """Compute the sums of the whole batch by batched GEMMs on views, without copies."""
-    a, b, c, d = pattern.sizes
-    total = grad.new_empty(pattern.parameter_shape)
-    multiply_blocks(as_blocks(grad, a, b, d), as_blocks(x, a, c, d).mT, total)
-    return total
 
 
 def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = None) -> Tensor:

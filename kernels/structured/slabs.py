@@ -38,7 +38,7 @@ GATHERED_ROWS = Ends(_gather, _scatter)
 
 @dataclass(frozen=True)
 class ViewProduct:
-    """W X by batched products of numpy on views; a `StagedCore` whose first operand is the factors.
+    """W X by batched products of numpy on views.
 
     X (cols, batch) and the result (rows, batch) are stored batch-first (`first`, `last`: their columns are contiguous)
     or batch-last. With `slab` the batch is divided into slabs of so many columns, each on one thread and multiplied by
@@ -71,26 +71,23 @@ class ViewProduct:
     def workspace(self, threads: int) -> int:
         return min(threads, -(-self.batch // self._width)) * self._slab_bytes()
 
-    def compile(self) -> None:
-        """See `StagedCore.compile`: kernels are compiled for the strides of their first operands, at the first run."""
-
-    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the products of every factor, then the copies of the ends."""
+    def stages(self) -> list[Stage]:
+        """Return the products of every factor, then the copies of the ends."""
         item, flop = self._itemsize, 2 * dtype_of(self.dtype).parts ** 2
         patterns = self.structure.patterns
         found = []
         for one in reversed(patterns):
             flops, moved = flop * one.nonzeros * self.batch, one.moved_elements(self.batch) * item
-            found.append(Stage(one.label, times * flops, times * moved, product=(one.b, one.c, self._width)))
+            found.append(Stage(one.label, flops, moved, product=(one.b, one.c, self._width)))
         ends = (patterns[-1], patterns[-1].cols), (patterns[0], patterns[0].rows)
         for copied, (one, features) in zip(copied_ends(self.structure, self.first, self.last), ends, strict=True):
             if copied:
                 name = PERMUTATIONS if self.slab is None else GATHERED if one.d <= NARROW else GATHERED_WIDE
-                found.append(Stage(name, 0, 2 * times * features * self.batch * item))
+                found.append(Stage(name, 0, 2 * features * self.batch * item))
         return found
 
     def run(self, a: Any, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
-        """See `Core.run`. a: the factors, left-most first."""
+        """Compute out = W b by the factors `a`, left-most first, in buffers of an arena, on so many threads."""
         if self.slab is None:
             self._multiply(a, b, out, arena, PERMUTED)
             return

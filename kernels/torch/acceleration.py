@@ -154,10 +154,12 @@ class _Planner:
             return AcceleratedLayer(place.name, *place.sizes, refused=place.refused)
         outputs, inputs = _part(place).shape
         of = partial(AcceleratedLayer, place.name, inputs, outputs)
-        if reason := self._dtype_reason(place.weight):
-            return of(refused=reason)
+        name = str(place.weight.dtype).removeprefix("torch.")
+        if self._device(place.weight) == "cpu" and name not in ON_PROCESSOR:
+            return of(refused=f"{name} is multiplied in float32 on a processor; convert the layer to float32 first")
         try:
-            buckets = tuple(self._bucket(place, rows) for rows in self._config.rows)
+            requests = (tuple(self._requests(place, rows, place.module.training)) for rows in self._config.rows)
+            buckets = tuple(Bucket(some[0].m, *self._gains(some)) for some in requests)
         except PlanError as error:
             return of(refused=str(error))
         if all(bucket.gain <= 1 for bucket in buckets):
@@ -190,17 +192,6 @@ class _Planner:
 
     def _device(self, weight: Tensor) -> str:
         return self._config.device or ("cuda" if weight.is_cuda else "cpu")
-
-    def _dtype_reason(self, weight: Tensor) -> str | None:
-        name = str(weight.dtype).removeprefix("torch.")
-        if self._device(weight) == "cpu" and name not in ON_PROCESSOR:
-            return f"{name} is multiplied in float32 on a processor; convert the layer to float32 first"
-        return None
-
-    def _bucket(self, place: LinearPlace, rows: int) -> Bucket:
-        requests = tuple(self._requests(place, rows, place.module.training))
-        plan, predicted, measured = self._gains(requests)
-        return Bucket(rows, plan, predicted, measured)
 
     def _requests(self, place: LinearPlace, rows: int, training: bool) -> Iterator[Request]:
         """Yield the request of the layer's product; in training also those of the gradients of its input and weight."""

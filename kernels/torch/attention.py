@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -88,8 +87,10 @@ def causal_attention(
         )
         return output
     logits = (*query.shape[:-1], key.shape[-2])
-    if attn_mask is not None and not _broadcasts(attn_mask.shape, logits):
-        raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
+    sizes = () if attn_mask is None else attn_mask.shape
+    known = zip(reversed(sizes), reversed(logits), strict=False)
+    if len(sizes) > len(logits) or not all(size in (1, whole) for size, whole in known):
+        raise PlanError(f"attn_mask has shape {tuple(sizes)}; it must broadcast to {logits}")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if query.shape[-1] == 0 and scale is None:
         factor = 1.0
@@ -138,11 +139,6 @@ def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causa
         raise PlanError(f"query and key have leading sizes {tuple(query.shape[:-2])} and {tuple(key.shape[:-2])}")
     if heads != shared and not (enable_gqa and shared and heads % shared == 0):
         raise PlanError(f"{heads} heads of query and {shared} of key; set enable_gqa if each of key's serves several")
-
-
-def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(size in (1, whole) for size, whole in pairs)
 
 
 def _dropout(query: Tensor, key: Tensor, dropout_p: float) -> Tensor:

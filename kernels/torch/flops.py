@@ -29,21 +29,15 @@ class _Finder(MetaPathFinder):
         for finder in sys.meta_path:
             found = finder.find_spec(fullname, path, target)
             if found is not None and found.loader is not None:
-                _register_after(found.loader)
+
+                def executed(module: ModuleType, execute: Any = found.loader.exec_module) -> None:
+                    execute(module)
+                    for operator, formula in _formulas.items():
+                        cast(Any, module).register_flop_formula(operator)(formula)
+
+                cast(Any, found.loader).exec_module = executed
                 return found
         return None
-
-
-def _register_after(loader: Any) -> None:
-    """Let a loader register the formulas after it has executed the flop counter's module."""
-    execute = loader.exec_module
-
-    def executed(module: ModuleType) -> None:
-        execute(module)
-        for operator, formula in _formulas.items():
-            cast(Any, module).register_flop_formula(operator)(formula)
-
-    loader.exec_module = executed
 
 
 def flop_formula(operator: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -184,14 +184,11 @@ class KSLinear(FactoredLinear):
 
     def _check_features(self, x: Tensor) -> None:
         if x.dim() < 1 or x.shape[-1 if self.layout == BATCH_FIRST else 0] != self.in_features:
-            raise PlanError(self._misfit(tuple(x.shape)))
-
-    def _misfit(self, shape: tuple[int, ...]) -> str:
-        wanted = f"(..., {self.in_features})" if self.layout == BATCH_FIRST else f"({self.in_features}, ...)"
-        other = BATCH_LAST if self.layout == BATCH_FIRST else BATCH_FIRST
-        fits = shape and shape[0 if self.layout == BATCH_FIRST else -1] == self.in_features
-        mend = f'; make the layer with layout="{other}"' if fits else ""
-        return f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}"
+            first, shape = self.layout == BATCH_FIRST, tuple(x.shape)
+            wanted = f"(..., {self.in_features})" if first else f"({self.in_features}, ...)"
+            fits = shape and shape[0 if first else -1] == self.in_features
+            mend = f'; make the layer with layout="{BATCH_LAST if first else BATCH_FIRST}"' if fits else ""
+            raise PlanError(f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}")
 
     def extra_repr(self) -> str:
         names = "".join(map(str, self.structure.patterns))

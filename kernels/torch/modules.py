@@ -129,8 +129,10 @@ class _ModuleWalk:
         if others := [one for one in self.holders.get(_memory(weight), ()) if one != f"{names[0]}.weight"]:
             return f"its weight is tied: it is {others[0]} too"
         for name in names:
-            if (reader := self._reader(name)) and (self.new_weight or _bypasses(reader[0], module)):
-                return f"{type(reader[0]).__name__}.{reader[1]} reads its weight"
+            if found := self._reader(name):
+                reader, method = found  # modules of torch multiply by the weight itself in inference
+                if self.new_weight or (type(reader).__module__.startswith("torch.nn.") and not module.training):
+                    return f"{type(reader).__name__}.{method} reads its weight"
         return _dependent_reason(module, weight) if self.new_weight else None
 
     def _reader(self, name: str) -> tuple[nn.Module, str] | None:
@@ -180,11 +182,6 @@ def _dependent_reason(module: nn.Module, weight: Tensor) -> str | None:
     if hooks:
         return f"it has {hooks[0]}, which may depend on its weight"
     return "its weight has no data (device meta); load it first" if weight.is_meta else None
-
-
-def _bypasses(reader: nn.Module, module: nn.Module) -> bool:
-    """Return whether a module of torch multiplies by the weight itself in place of a call, as it does in inference."""
-    return type(reader).__module__.startswith("torch.nn.") and not module.training
 
 
 def _memory(parameter: Tensor) -> int:

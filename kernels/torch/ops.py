@@ -191,10 +191,6 @@ def _tangent_options(options: Options, operand: int) -> Options:
     return options if operand == 0 else (options[0], None)
 
 
-def _run_opaque(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    return _run(a, b, recipe, packed, None)
-
-
 def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Options) -> Tensor:
     """Compute a product of DTensors from their local parts, with the plan for the local sizes."""
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
@@ -206,7 +202,7 @@ def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Optio
 
 _operator = define_bilinear(
     "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
-    _run_opaque,
+    lambda a, b, recipe, packed=None: _run(a, b, recipe, packed, None),
     _fake,
     _gradients,
     _tangent_options,

@@ -76,7 +76,7 @@ def test_strided_products_are_gemms_and_nothing_else(structure):
     gemms = [name for name in seen.names if name.split(".")[1] in ("mm", "bmm")]
     assert len(gemms) == len(structure.factor_shapes)
     copies = [name for name in seen.names if "copy" in name or "clone" in name or "contiguous" in name]
-    assert len(copies) == (structure.row_order is None and structure.patterns[0].d > 1)
+    assert len(copies) == (not structure.is_blocked and structure.patterns[0].d > 1)
 
 
 def test_operands_and_kernels_that_do_not_fit_are_refused():
