@@ -39,11 +39,7 @@ def rearranged(weights: Matrix, given: str, wanted: str, extents: Mapping[str, i
 
 
 def _layout(pattern: Pattern, layout: str) -> tuple[str, dict[str, int]]:
-    """Return the axes of a layout, and their sizes.
-
-    Raises:
-        PlanError: there is no such layout.
-    """
+    """Return the axes of a layout, and their sizes."""
     need(Pattern, pattern=pattern)
     need(str, layout=layout)
     if layout not in LAYOUTS:
@@ -70,11 +66,7 @@ def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
 
 
 def _require_support(matrix: Matrix, pattern: Pattern) -> None:
-    """Check that a matrix (rows, cols) is zero outside a pattern's support.
-
-    Raises:
-        PlanError: it is not; the message has the part outside, relative in the Frobenius norm.
-    """
+    """Check that a matrix (rows, cols) is zero outside a pattern's support; the message has the part that is not."""
     numbers = float32_of(matrix) if matrix.dtype == np.uint16 else matrix
     rest = np.where(support(pattern), np.zeros((), numbers.dtype), numbers)
     if not rest.any():

@@ -13,7 +13,7 @@ from ..cuda.launch import starter
 from .blocks import Tensor, empty_result
 from .chain import KroneckerSparse
 from .pattern import Pattern
-from .tiles import MOST_PROGRAMS, power_above, triton_reason
+from .tiles import MOST_PROGRAMS, grid_reason, power_above, triton_reason
 from .views import multiply_strided
 
 LARGEST_BLOCK = 32
@@ -84,14 +84,10 @@ def words_of(dtype: str) -> int:
 
 def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
     """Return the reason why the kernel does not support these patterns, or None."""
-    if reason := triton_reason():
-        return reason
-    for one in patterns:
-        if max(one.b, one.c) > LARGEST_BLOCK:
-            return f"blocks of {one} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
-        if gather_tile(one, True, words_of(dtype)).programs(one, n) > MOST_PROGRAMS:
-            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
-    return None
+    large = next((one for one in patterns if max(one.b, one.c) > LARGEST_BLOCK), None)
+    if large is not None and triton_reason() is None:
+        return f"blocks of {large} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
+    return grid_reason(patterns, lambda one: gather_tile(one, True, words_of(dtype)).programs(one, n))
 
 
 def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:

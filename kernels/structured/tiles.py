@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -83,12 +83,15 @@ def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -
     """Return the reason why the Triton kernel does not support these patterns, or None."""
     if dtype not in TILES:
         return f"the kernel's tiles are of real numbers, not {dtype}; choose the strategy strided"
+    return grid_reason(patterns, lambda one: tile_of(dtype, one, choice).programs(one, n))
+
+
+def grid_reason(patterns: Sequence[Pattern], programs: Callable[[Pattern], int]) -> str | None:
+    """Return the reason why kernels of so many programs do not multiply these patterns here, or None."""
     if reason := triton_reason():
         return reason
-    for one in patterns:
-        if tile_of(dtype, one, choice).programs(one, n) > MOST_PROGRAMS:
-            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
-    return None
+    many = next((one for one in patterns if programs(one) > MOST_PROGRAMS), None)
+    return None if many is None else f"{many} has more blocks than the kernel's grid takes; choose the strategy strided"
 
 
 def triton_reason() -> str | None:

@@ -98,7 +98,10 @@ def causal_attention(
     if sinks is not None and sinks.shape != (heads := query.shape[-3] if query.ndim > 2 else 1,):
         raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
     q, k, v = (x.to(worked or x.dtype) for x in (query, key, value))
-    kept = _dropout(q, k, dropout_p) if dropout_p else None
+    kept = None  # the factor of the weights: 0 with the given probability, else 1 / (1 - dropout_p)
+    if dropout_p:
+        shape = (*torch.broadcast_shapes(q.shape[:-3], k.shape[:-3]), *q.shape[-3:-1], k.shape[-2])
+        kept = (torch.rand(shape, dtype=q.dtype, device=q.device) >= dropout_p).to(q.dtype) / (1 - dropout_p)
     if torch.compiler.is_compiling() or is_transformed():
         out, weights = attention_graph(q, k, v, attn_mask, sinks, kept, factor, text)
     else:
@@ -139,12 +142,6 @@ def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causa
         raise PlanError(f"query and key have leading sizes {tuple(query.shape[:-2])} and {tuple(key.shape[:-2])}")
     if heads != shared and not (enable_gqa and shared and heads % shared == 0):
         raise PlanError(f"{heads} heads of query and {shared} of key; set enable_gqa if each of key's serves several")
-
-
-def _dropout(query: Tensor, key: Tensor, dropout_p: float) -> Tensor:
-    """Return the factor of the weights: 0 with the given probability, else 1 / (1 - dropout_p)."""
-    shape = (*torch.broadcast_shapes(query.shape[:-3], key.shape[:-3]), *query.shape[-3:-1], key.shape[-2])
-    return (torch.rand(shape, dtype=query.dtype, device=query.device) >= dropout_p).to(query.dtype) / (1 - dropout_p)
 
 
 class CausalAttention(torch.autograd.Function):

@@ -32,13 +32,11 @@ def define_bilinear(
     run: Callable[..., Tensor],
     fake: Callable[..., Tensor],
     gradients: Gradients,
-    tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
-    exact_strides: bool = False,
-    sharded: Sharded | None = None,
+    **more: Any,
 ) -> Any:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
-    See `define_multilinear`; vmap maps a and b.
+    See `define_multilinear`, also for `more`; vmap maps a and b.
     """
 
     def of_both(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
@@ -52,7 +50,7 @@ def define_bilinear(
         return op(left, right, *options), 0
 
     name = schema.partition("(")[0]
-    op = define_multilinear(schema, run, fake, of_both, tangent_options, exact_strides, sharded)
+    op = define_multilinear(schema, run, fake, of_both, **more)
     torch.library.register_vmap(f"lcma::{name}", batched, lib=LIBRARY)
     return op
 

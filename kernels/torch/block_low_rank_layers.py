@@ -106,8 +106,7 @@ class LowRankLinear(BlockLowRankLinear):
     def __init__(
         self, in_features: int, out_features: int, rank: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
-        _need_sizes(in_features, out_features, 1, rank, bias)
-        super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype)
+        super().__init__(_structure(LowRank, in_features, out_features, (), rank, bias), bias, device, dtype)
 
 
 class MonarchLinear(BlockLowRankLinear):
@@ -132,9 +131,7 @@ class MonarchLinear(BlockLowRankLinear):
         *,
         interleaved: bool = False,
     ) -> None:
-        _need_sizes(in_features, out_features, blocks, rank, bias)
-        b1, b2 = (blocks, blocks) if not isinstance(blocks, tuple) else blocks
-        structure = Monarch(out_features, in_features, b1, b2, rank, interleaved)
+        structure = _structure(Monarch, in_features, out_features, blocks, rank, bias, interleaved)
         super().__init__(structure, bias, device, dtype)
 
 
@@ -159,18 +156,20 @@ class BlastLinear(BlockLowRankLinear):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        _need_sizes(in_features, out_features, blocks, rank, bias)
-        b1, b2 = (blocks, blocks) if not isinstance(blocks, tuple) else blocks
-        structure = Blast(out_features, in_features, b1, b2, rank)
-        super().__init__(structure, bias, device, dtype)
+        super().__init__(_structure(Blast, in_features, out_features, blocks, rank, bias), bias, device, dtype)
 
 
-def _need_sizes(inputs: int, outputs: int, blocks: int | tuple[int, int], rank: int, bias: bool) -> None:
+def _structure(
+    kind: type[Any], inputs: int, outputs: int, blocks: int | tuple[int, ...], rank: int, bias: bool, *more: bool
+) -> Any:
+    """Return the structure of a layer whose arguments these are; `blocks` is () without any."""
     need(INTEGER | tuple, blocks=blocks)
-    if isinstance(blocks, tuple) and len(blocks) != 2:
+    both = blocks if isinstance(blocks, tuple) else (blocks, blocks)
+    if len(both) != 2 and kind is not LowRank:
         raise PlanError(f"blocks must be one number, or (b1, b2), not {blocks}")
     need(INTEGER, in_features=inputs, out_features=outputs, rank=rank)
     need(bool, bias=bias)
+    return kind(outputs, inputs, *both, rank, *more)
 
 
 def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
@@ -223,11 +222,7 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
 
 
 def _input_weight(module: nn.Module) -> Tensor:
-    """Return the factor of a layer that multiplies its inputs, as (..., inputs), a view.
-
-    Raises:
-        PlanError: its inputs cannot be in any order.
-    """
+    """Return the factor of a layer that multiplies its inputs, as (..., inputs), a view, if any order will do."""
     if isinstance(module, LowRankLinear):
         return module.factors[1]
     weight = getattr(module, "weight", None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -201,26 +201,16 @@ def _array(x: Any) -> Any:
 def _inputs_of(model: nn.Module, places: list[LinearPlace], calibration: Any) -> dict[str, Any]:
     """Return the first inputs of every layer, as float64 arrays (n, cols), from one run of the model."""
     found: dict[str, Any] = {}
-    with _hooks(places, found), torch.no_grad():
-        model(*calibration) if isinstance(calibration, tuple) else model(calibration)
-    return found
 
-
-@contextmanager
-def _hooks(places: list[LinearPlace], found: dict[str, Any]) -> Iterator[None]:
-    def keep(name: str, x: Tensor) -> None:
-        rows = x.detach().reshape(-1, x.shape[-1])[:CALIBRATION_ROWS]
+    def keep(name: str, _: nn.Module, given: tuple[Any, ...]) -> None:
+        rows = given[0].detach().reshape(-1, given[0].shape[-1])[:CALIBRATION_ROWS]
         found.setdefault(name, rows.double().cpu().numpy())
 
-    handles = [
-        place.module.register_forward_pre_hook(lambda _, given, name=place.name: keep(name, given[0]))
-        for place in places
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for place in places:
+            hooks.callback(place.module.register_forward_pre_hook(partial(keep, place.name)).remove)
+        model(*calibration) if isinstance(calibration, tuple) else model(calibration)
+    return found
 
 
 def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:

@@ -109,8 +109,7 @@ class FactoredLinear(PackedModule):
     def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> None:
         """Copy the factors of a matrix of the layer's structure, and a bias (out_features,) or (out_features, 1).
 
-        Raises:
-            PlanError: the layer has no bias, or one of another size; nothing was changed.
+        A bias that the layer does not have, or of another size, is refused before anything is changed.
         """
         if bias is not None and (self.bias is None or bias.numel() != self.out_features):
             raise PlanError(f"a bias of {bias.numel()} entries is not one of this layer of {self.out_features} outputs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -86,34 +87,26 @@ def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Ten
 
 def _wanted(a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
     """Write the runs of a masked result; half blocks are masked afterwards."""
-    height, width = sizes
-    for i, row in enumerate(kinds):
-        rows = slice(i * height, (i + 1) * height)
-        for start, stop in runs_of(row != Kind.ABSENT):
-            cols = slice(start * width, stop * width)
-            torch.mm(a[rows], b[:, cols], out=out[rows, cols])
-        for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
-            _cut(out[rows, j * width : (j + 1) * width], row[j] == Kind.UPPER)
+    for _, rows, _, _, cols in _runs(kinds, *sizes):
+        torch.mm(a[rows], b[:, cols], out=out[rows, cols])
+    _cut_halves(out, kinds, sizes)
 
 
 def _present(
     a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int], inside: Tensor | None
 ) -> None:
     """Add the products of the runs of a masked left operand; masked parts of a block may be NaN."""
-    height, width = sizes
-    for i, row in enumerate(kinds):
-        rows = slice(i * height, (i + 1) * height)
-        for start, stop in runs_of(row != Kind.ABSENT):
-            cols = slice(start * width, stop * width)
-            run = a[rows, cols]
-            halves = [j for j in range(start, stop) if row[j] != Kind.FULL]
-            if inside is not None:
-                run = run.masked_fill(~inside[rows, cols], 0)
-            elif halves:
-                run = run.clone()
-            for j in halves:
-                _cut(run[:, (j - start) * width : (j - start + 1) * width], row[j] == Kind.UPPER)
-            out[rows].addmm_(run, b[cols])
+    width = sizes[1]
+    for row, rows, start, stop, cols in _runs(kinds, *sizes):
+        run = a[rows, cols]
+        halves = [j for j in range(start, stop) if row[j] != Kind.FULL]
+        if inside is not None:
+            run = run.masked_fill(~inside[rows, cols], 0)
+        elif halves:
+            run = run.clone()
+        for j in halves:
+            _cut(run[:, (j - start) * width : (j - start + 1) * width], row[j] == Kind.UPPER)
+        out[rows].addmm_(run, b[cols])
 
 
 def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
@@ -121,9 +114,22 @@ def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
     height, width = block_sizes(kinds, rows, cols)
     mask = torch.from_numpy(kinds != Kind.ABSENT)
     mask = mask.repeat_interleave(height, 0).repeat_interleave(width, 1)[:rows, :cols].contiguous()
-    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
-        _cut(mask[i * height : (i + 1) * height, j * width : (j + 1) * width], kinds[i, j] == Kind.UPPER)
+    _cut_halves(mask, kinds, (height, width))
     return mask
+
+
+def _runs(kinds: npt.NDArray[np.int8], height: int, width: int) -> Iterator[tuple[Any, slice, int, int, slice]]:
+    """Yield the runs of wanted blocks, by rows: the row, its elements, the first and the last block, their elements."""
+    for i, row in enumerate(kinds):
+        for start, stop in runs_of(row != Kind.ABSENT):
+            yield row, slice(i * height, (i + 1) * height), start, stop, slice(start * width, stop * width)
+
+
+def _cut_halves(matrix: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
+    """Zero the elements outside the triangles of half blocks of these sizes, in place."""
+    height, width = sizes
+    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
+        _cut(matrix[i * height : (i + 1) * height, j * width : (j + 1) * width], kinds[i, j] == Kind.UPPER)
 
 
 def _cut(block: Tensor, upper: bool) -> None:

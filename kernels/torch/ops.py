@@ -205,7 +205,7 @@ _operator = define_bilinear(
     lambda a, b, recipe, packed=None: _run(a, b, recipe, packed, None),
     _fake,
     _gradients,
-    _tangent_options,
+    tangent_options=_tangent_options,
     sharded=_run_sharded,
 )
 

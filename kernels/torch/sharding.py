@@ -111,22 +111,14 @@ def _operand(x: Tensor) -> ShardedOperand | None:
 
 
 def _shape(a: tuple[int, ...], b: tuple[int, ...]) -> torch.Size:
-    """Return the global shape of the product.
-
-    Raises:
-        PlanError: the sizes do not fit.
-    """
+    """Return the global shape of the product."""
     if a[-1] != b[-2]:
         raise PlanError(f"inner sizes differ: {a[-1]} and {b[-2]}")
     return torch.Size((*torch.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]))
 
 
 def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMesh) -> Tensor:
-    """Return the local term of a bias (n,) for a result with these placements, whose dimension `axis` is n.
-
-    Raises:
-        PlanError: the bias is no DTensor, or its placements need a redistribution.
-    """
+    """Return the local term of a bias (n,) for a result with these placements, whose dimension `axis` is n."""
     wanted = tuple(Shard(0) if one == Shard(axis) else Replicate() for one in placements)
     given = tuple(bias.placements) if isinstance(bias, DTensor) else None
     if given != wanted:

@@ -107,7 +107,7 @@ _operator = define_bilinear(
     _run,
     _fake,
     _gradients,
-    _tangent_options,
+    tangent_options=_tangent_options,
 )
 
 
