@@ -27,20 +27,12 @@ def low_rank(rows: int, cols: int, rank: int) -> Patterns:
 
 
 def square_dyadic(size: int) -> Patterns:
-    """Return the log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size that is a power of two.
-
-    Raises:
-        PlanError: the size is not a power of two, or below 2.
-    """
+    """Return the log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size; see `block_butterfly`."""
     return block_butterfly(size, 1)
 
 
 def kaleidoscope(size: int) -> Patterns:
-    """Return a butterfly times the transpose of one.
-
-    Raises:
-        PlanError: the size is not a power of two, or below 2.
-    """
+    """Return a butterfly times the transpose of one; see `square_dyadic`."""
     first = square_dyadic(size)
     return (*first, *(pattern.transposed for pattern in reversed(first)))
 
@@ -70,8 +62,9 @@ def monarch(rows: int, cols: int, parts: int) -> Patterns:
     need(INTEGER, least=1, rows=rows, cols=cols, parts=parts)
     if rows % parts or cols % parts:
         common = math.gcd(rows, cols)
-        some = [p for p in range(1, min(common, 4096) + 1) if common % p == 0]
-        raise PlanError(f"parts must divide {rows} and {cols}, not {parts}; choose one of {_few(some)}")
+        some = [str(p) for p in range(1, min(common, 4096) + 1) if common % p == 0]
+        some = some if len(some) <= 12 else [*some[:6], "...", *some[-5:]]
+        raise PlanError(f"parts must divide {rows} and {cols}, not {parts}; choose one of {', '.join(some)}")
     inner = min(rows, cols) // parts
     return Pattern(1, rows // parts, inner, parts), Pattern(parts, inner, cols // parts, 1)
 
@@ -84,11 +77,6 @@ def deformable_butterfly(patterns: Sequence[Pattern]) -> Patterns:
     """
     check_composes(patterns)
     return tuple(patterns)
-
-
-def _few(numbers: Sequence[int]) -> str:
-    shown = [str(number) for number in numbers]
-    return ", ".join(shown if len(shown) <= 12 else [*shown[:6], "...", *shown[-5:]])
 
 
 LEAST_BLOCK = 16

@@ -14,7 +14,7 @@ from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch, block_low_rank_of
 from .chain import FactorChain, KroneckerSparse
-from .cuda_stages import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
+from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
 from .handover import handover_reason, multiply_handed_over, relaid

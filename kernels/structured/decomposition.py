@@ -69,20 +69,14 @@ def decompose(
     refuse_masks(weight=weight)
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
-    wide = _wide(weight)
+    wide: Array = weight.astype(np.float64) if isinstance(weight, np.ndarray) else weight
+    if str(wide.dtype).removeprefix("torch.") != "float64":
+        wide = wide.float()
     if not np.isfinite(float((wide * wide).sum())):
         raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
     if isinstance(structure, Blast):
         return _descend(wide, structure, steps, seed, on_step, tolerance)
     return _truncated(wide, structure)
-
-
-def _wide(weight: Array) -> Array:
-    if isinstance(weight, np.ndarray):
-        return weight.astype(np.float64)
-    import torch
-
-    return weight if weight.dtype == torch.float64 else weight.float()
 
 
 def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:

@@ -111,16 +111,12 @@ def _filled(pattern: Pattern, parts: int) -> float:
     return (a if parts == 1 and d <= a else d * parts) * -(-b // 128) * -(-c // 128) / (2 * PROCESSORS)
 
 
-def _busy(pattern: Pattern, n: int, item: int) -> float:
-    """Return the seconds of the multiplications on a GPU without idle multiprocessors."""
-    return 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
-
-
 def _views_seconds(pattern: Pattern, n: int, item: int, parts: int) -> float:
     """Return the seconds of the sums by GEMMs on views, with so many parts of the batch."""
     summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
     calls = pattern.d if parts == 1 and pattern.d <= pattern.a else pattern.a
-    return _busy(pattern, n, item) * max(1.0, 1 / _filled(pattern, parts)) + calls * CALL + summed
+    busy = 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
+    return busy * max(1.0, 1 / _filled(pattern, parts)) + calls * CALL + summed
 
 
 def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
@@ -128,7 +124,8 @@ def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
     a, b, c, d = pattern.sizes
     tiles = -(-b // 64) * -(-c // 64)
     padded = tiles * 64 * 64 / (b * c)
-    return _busy(pattern, n, item) * padded * max(1.0, 2 * PROCESSORS / (a * d * tiles)) + CALL
+    busy = 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
+    return busy * padded * max(1.0, 2 * PROCESSORS / (a * d * tiles)) + CALL
 
 
 def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:

@@ -13,7 +13,7 @@ from ..cuda.launch import starter
 from .blocks import Tensor, empty_result
 from .chain import KroneckerSparse
 from .pattern import Pattern
-from .tiles import MOST_PROGRAMS, grid_reason, power_above, triton_reason
+from .tiles import MOST_PROGRAMS, FactorTile, grid_reason, power_above, triton_reason
 from .views import multiply_strided
 
 LARGEST_BLOCK = 32
@@ -27,19 +27,6 @@ MOST_HELD = 256
 
 PAIR_ELEMENTS = 8192
 """Words of 4 bytes of the intermediate result that a program of 256 threads stores."""
-
-
-@dataclass(frozen=True)
-class GatherTile:
-    """The tile of one program: columns of the batch, rows p, diagonals j."""
-
-    n: int
-    p: int
-    j: int
-
-    def programs(self, pattern: Pattern, n: int) -> int:
-        """Return the number of programs of the grid for n columns."""
-        return pattern.a * -(-pattern.b // self.p) * -(-pattern.d // self.j) * -(-n // self.n)
 
 
 @dataclass(frozen=True)
@@ -63,11 +50,11 @@ def _long(elements: int, d: int, first: bool) -> tuple[int, int]:
     return rest // j, j
 
 
-def gather_tile(pattern: Pattern, first: bool, words: int) -> GatherTile:
+def gather_tile(pattern: Pattern, first: bool, words: int) -> FactorTile:
     """Return the tile of a pattern; `words` is the number of words of an element's sum."""
     p = min(ROWS, power_above(pattern.b))
     n, j = _long(ELEMENTS // (p * words), pattern.d, first)
-    return GatherTile(n, p, j)
+    return FactorTile(n, p, 1, j, 4, 0)
 
 
 def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> PairTile:
@@ -126,7 +113,7 @@ def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor)
 
     tile = gather_tile(pattern, out.stride(1) != 1, words_of(_name(x)))
     programs, sizes = tile.programs(pattern, x.shape[1]), {"D": pattern.d, "N": tile.n, "P": tile.p, "J": tile.j}
-    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), 4, **sizes)
+    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), tile.warps, **sizes)
 
 
 def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:

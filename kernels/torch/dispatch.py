@@ -116,7 +116,7 @@ def run(recipe: ProductRecipe, a: Tensor, b: Tensor, out: Tensor | None = None, 
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = recipe_executor(recipe, a, b, packed)
-    if packed is not None and _prepares(executor) and cast(Any, executor).fits(packed):
+    if packed is not None and getattr(executor, "prepares", False) and cast(Any, executor).fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
@@ -141,7 +141,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
         request = request_of(b.new_empty((rows, b.shape[0])), b, precision, static="B")
         plan = recipe_plan(recipe, request, index_of(b.device))
         built: Any = plan.build()
-        if _prepares(built) and isinstance(built.core, PackedProduct):
+        if getattr(built, "prepares", False) and isinstance(built.core, PackedProduct):
             return recipe, built.prepare(b).sums
         source = plan.candidate.source
         schemes = [level.scheme for level in source.levels] if isinstance(source, FlatChain) else []
@@ -149,12 +149,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     if not recipe.levels:
         return None
     executor = recipe_executor(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, cast(Any, executor).prepare(b).sums) if _prepares(executor) else None
-
-
-def _prepares(executor: Executor) -> bool:
-    """Return whether an executor takes a B prepared before."""
-    return getattr(executor, "prepares", False)
+    return (recipe, cast(Any, executor).prepare(b).sums) if getattr(executor, "prepares", False) else None
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

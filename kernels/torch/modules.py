@@ -82,8 +82,10 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None, *, new_weig
     found = []
     for names in walk.names.values():
         module = walk.modules[names[0]]
-        accepted = [name for name in names if filter_fn is None or filter_fn(name, module)] if is_linear(module) else []
-        if accepted:
+        sizes = (getattr(module, side, None) for side in ("in_features", "out_features"))
+        if not (is_conv1d(module) or all(isinstance(size, int) for size in sizes)):
+            continue  # no linear layer by its type or by its sizes, whatever its product is
+        if accepted := [name for name in names if filter_fn is None or filter_fn(name, module)]:
             others = [name for name in names if name not in accepted]
             reason = f"it is {others[0]} too, which is not selected" if others else walk.reason(names, module)
             found.append(LinearPlace(accepted[0], module, reason))
@@ -188,12 +190,6 @@ def _memory(parameter: Tensor) -> int:
     """Return a number that parameters of the same data share."""
     plain = type(parameter) is nn.Parameter and parameter.numel()
     return (parameter.data_ptr() if plain else 0) or id(parameter)
-
-
-def is_linear(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer by its type or by its sizes, whatever its product is."""
-    sizes = (getattr(module, name, None) for name in ("in_features", "out_features"))
-    return is_conv1d(module) or all(isinstance(size, int) for size in sizes)
 
 
 def is_plain(module: nn.Module) -> bool:

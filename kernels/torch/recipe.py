@@ -71,7 +71,7 @@ class ProductRecipe:
         """
         from ..codegen.certified import certified
 
-        return [_known(name) or certified(name) for name in self.levels]
+        return [_schemes.get(name) or certified(name) for name in self.levels]
 
     @cached_property
     def is_general(self) -> bool:
@@ -128,11 +128,6 @@ def named(scheme: str | Scheme) -> str:
     with _lock:
         _schemes[scheme.digest] = certified(scheme)
     return scheme.digest
-
-
-def _known(name: str) -> Scheme | None:
-    with _lock:
-        return _schemes.get(name)
 
 
 def _permuted(name: str, order: str) -> str:
