@@ -170,19 +170,6 @@ def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCo
     return float(costs.gemm(name, kind.parts * b, kind.parts * c, n, blocks, "batched"))
 
 
-def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: CudaCostModel) -> float:
-    """Return the seconds in which torch permutes so many elements within columns."""
-    share = [part for least, part in COPY_SHARES[item] if least <= pattern.d][-1]
-    return float(costs.combine(2 * elements * item)) / share
-
-
-def transposition_seconds(moved: float, kernels: int, item: int, costs: CudaCostModel) -> float:
-    """Return the seconds in which our kernel moves so many bytes in so many launches; NaN if not measured."""
-    if item not in TRANSPOSITION_SHARES or not kernels:
-        return math.nan
-    return kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item]
-
-
 def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaCostModel) -> float:
     """Return the seconds of a Triton kernel: the larger of traffic and padded arithmetic; NaN if not measured."""
     rates = TILE_RATES.get(dtype, ((), ()))[pattern.d > 1]
@@ -214,11 +201,6 @@ def scalar_seconds(
     return max(float(costs.combine(moved)) / of_traffic, flops / (of_rate * vendor))
 
 
-def host_seconds(strategy: str, factors: int, launches: int) -> float:
-    """Return the host seconds of a product of so many factors by so many kernels."""
-    return CALL + factors * VIEWS.get(strategy, 0.0) + launches * LAUNCH
-
-
 def is_calibrated(dtype: str, costs: CudaCostModel) -> bool:
     """Return whether these prices apply: half precision, on a GPU whose multiprocessors and rates are known."""
     return dtype in ("bfloat16", "float16") and costs.units > 1 and costs.knows(dtype) and bool(costs.profile.bandwidth)
@@ -245,12 +227,6 @@ def handover_seconds(factor: Pattern, first: bool, item: int, costs: CudaCostMod
     reading = factor.nonzeros * item / (READ_SHARE * (costs.profile.bandwidth or math.inf))
     waiting = HANDOVER_K_TILE * math.ceil(factor.c / K_TILE)
     return REPLAY / 2 + START + (max(reading, waiting) if first else HANDOVER_SECOND + reading)
-
-
-def fits_cache(factors: Sequence[Pattern], n: int, item: int, costs: CudaCostModel) -> bool:
-    """Return whether all that a product of many columns reads and writes fits in the last cache."""
-    moved = item * sum(one.moved_elements(n) for one in factors)
-    return n > FEW_COLUMNS and moved <= max(costs.profile.caches, default=0)
 
 
 def _few_seconds(factor: Pattern, item: int, costs: CudaCostModel) -> float:
@@ -301,9 +277,9 @@ def view_stages(strategy: str, structure: FactorChain, request: Request, machine
             ends[1] and step is steps[-1]
         )
         if turned:
-            seconds = permutation_seconds(step.pattern, turned * request.n, request.itemsize, costs)
             moved = 2 * turned * request.n * request.itemsize
-            stages.append(Stage("permutations", 0, moved, seconds_or_none(seconds)))
+            share = [part for least, part in COPY_SHARES[request.itemsize] if least <= step.pattern.d][-1]
+            stages.append(Stage("permutations", 0, moved, seconds_or_none(float(costs.combine(moved)) / share)))
     copies = 2 * sum(stage.name == "permutations" for stage in stages)
     return with_launches(stages, strategy, len(steps), sum(step.calls for step in steps) + copies)
 
@@ -347,9 +323,10 @@ def transposed_stages(product: TransposedProduct, request: Request, machine: Mac
     patterns = product.structure.patterns
     moved = passes * (patterns[-1].cols * product.first + patterns[0].rows * product.last) * n * item
     kernels = slabs * (product.first + product.last)
-    stages.append(
-        Stage("transpositions", 0, moved, seconds_or_none(transposition_seconds(moved, kernels, item, costs)))
-    )
+    seconds = None
+    if item in TRANSPOSITION_SHARES and kernels:
+        seconds = seconds_or_none(kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item])
+    stages.append(Stage("transpositions", 0, moved, seconds))
     launches = kernels + slabs * sum(step.calls for step in product.steps)
     return with_launches(stages, STRIDED, slabs * len(patterns), launches)
 
@@ -372,7 +349,7 @@ def split_stages(strategy: str, structure: FactorChain, request: Request, machin
 def with_launches(stages: list[Stage], strategy: str, factors: int, launches: int) -> list[Stage]:
     """Return the stages and one of the host's time that they do not hide, if their seconds are known."""
     known_seconds = [stage.seconds for stage in stages if stage.seconds is not None]
-    shown = host_seconds(strategy, factors, launches) - sum(known_seconds)
+    shown = CALL + factors * VIEWS.get(strategy, 0.0) + launches * LAUNCH - sum(known_seconds)
     if len(known_seconds) < len(stages) or shown <= 0:
         return stages
     return [*stages, Stage("launches", 0, 0, shown)]
@@ -430,7 +407,8 @@ def _block_seconds(
     if strategy == TILED and isinstance(structure, Monarch):
         return handover_seconds(one, one is factors[0], item, costs) if calibrated else math.nan
     moving = float(costs.combine(one.moved_elements(n) * item))
-    hot = fits_cache(factors, n, item, costs)
+    whole = item * sum(one.moved_elements(n) for one in factors)
+    hot = n > FEW_COLUMNS and whole <= max(costs.profile.caches, default=0)  # all that is read and written is cached
     if strategy == TILED and one is factors[1]:
         return START + moving_seconds(one.moved_elements(n) * item, hot, costs) if calibrated else moving
     if calibrated:

@@ -36,6 +36,7 @@ class FactoredLinear(PackedModule):
         self.register_parameter("bias", nn.Parameter(empty) if bias else None)
 
     factors: Any
+    precision: str | None = None
 
     def weights(self) -> list[Tensor]:
         """Return the factors, left-most first."""
@@ -69,8 +70,10 @@ class FactoredLinear(PackedModule):
         are not detected: call `pack` again after them. Returns whether the weight is stored.
 
         Raises:
-            PlanError: the factors are sharded, or nothing runs the product.
+            PlanError: the factors are sharded, the layer has a precision of its own, or nothing runs the product.
         """
+        if self.precision is not None:
+            raise PlanError("a dense weight is multiplied as torch is set; make the layer without precision=")
         self.unpack()
         if any(is_sharded(one) for one in self.weights()):
             raise PlanError("the factors are sharded (DTensor); a dense weight is stored on one device only")

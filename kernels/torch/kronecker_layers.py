@@ -143,16 +143,6 @@ class KSLinear(FactoredLinear):
             return self.from_columns(self._biased(weight @ self.as_columns(x), last=False), x)
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
 
-    def pack(self, rows: int, max_extra_bytes: int) -> bool:
-        """See `FactoredLinear`.
-
-        Raises:
-            PlanError: as there, or the layer has a precision of its own.
-        """
-        if self.precision is not None:
-            raise PlanError("a dense weight is multiplied as torch is set; make the layer without precision=")
-        return super().pack(rows, max_extra_bytes)
-
     def as_columns(self, x: Tensor) -> Tensor:
         """Return inputs in the layer's layout as the columns of a matrix (cols, n), without a copy if x is contiguous.
 
