@@ -36,7 +36,7 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     Raises:
         SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.structured.files import is_operand_file, load
+    from ..kernels.structured.matrix import is_operand_file, load
 
     return load(text) if is_operand_file(text) else None
 

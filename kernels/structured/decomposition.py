@@ -15,9 +15,9 @@ import numpy as np
 from ...arguments import INTEGER, NUMBER, need, shown
 from ...errors import ArgumentError, PlanError
 from ...schemes_db.masks import refuse_masks
+from .approximation import factors_of_blocks, rank_blocks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .blocks import Array, contiguous
-from .hierarchical import factors_of_blocks, rank_blocks
 from .naive import zeros
 
 STEPS = 300
