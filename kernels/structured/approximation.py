@@ -284,20 +284,18 @@ def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matri
     return dense, patterns, [(weights * scale).astype(dense.dtype) for weights in factors]
 
 
-def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], start: int = 0) -> Matrix:
+def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], start: int = 0) -> Array:
     """Return the product of the factors from one on as a dense matrix."""
     eye = np.eye(patterns[-1].cols, dtype=factors[0].dtype)
-    found: Matrix = apply_factors(factors[start:], patterns[start:], eye)
-    return found
+    return apply_factors(factors[start:], patterns[start:], eye)
 
 
 def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], place: int) -> float:
     """Improve one factor by conjugate gradients on min |P K Q - W|; returns the norm of the residual."""
     one, right = patterns[place], _product(factors, patterns, place + 1)
 
-    def forward(weights: Matrix) -> Matrix:
-        found: Matrix = apply_factors([*factors[:place], weights], patterns[: place + 1], right)
-        return found
+    def forward(weights: Matrix) -> Array:
+        return apply_factors([*factors[:place], weights], patterns[: place + 1], right)
 
     def backward(residual: Matrix) -> Matrix:
         left = apply_transposed(factors[:place], patterns[:place], residual)

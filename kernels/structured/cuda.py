@@ -21,17 +21,7 @@ from .handover import handover_reason, multiply_handed_over, relaid
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason
-from .strategy import (
-    DECODE,
-    FUSED,
-    GATHER,
-    NATURAL_ONLY,
-    STRIDED,
-    TILED,
-    TRANSPOSED,
-    StructuredStrategy,
-    chain_in,
-)
+from .strategy import DECODE, FUSED, GATHER, NATURAL_ONLY, STRIDED, TILED, TRANSPOSED, StructuredStrategy, chain_in
 from .tensors import factor_by_factor, multiply_tiled
 from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason

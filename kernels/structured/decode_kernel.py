@@ -182,6 +182,5 @@ def multiply_few_columns(
         wait_for_all(counter, programs)
     if LAST:
         multiply_rows(
-            *(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs),
-            *(1, ROWS2, K2, N, DOT),
+            *(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs), *(1, ROWS2, K2, N, DOT)
         )

@@ -60,9 +60,7 @@ def mix_blocks(
             0.0,
         )  # [M, K]
         right = tl.load(
-            inner + (r * B1 + b1)[:, None] * width + s[None, :],
-            (b1 < B1)[:, None] & here[None, :] & (r < rank),
-            0.0,
+            inner + (r * B1 + b1)[:, None] * width + s[None, :], (b1 < B1)[:, None] & here[None, :] & (r < rank), 0.0
         )  # [K, N]
         total = tl.dot(left, right)
         place = mixed + (r * B2 + b2)[:, None] * width + s[None, :]

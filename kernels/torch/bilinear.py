@@ -28,12 +28,8 @@ Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
 
 
 def define_bilinear(
-    schema: str,
-    run: Callable[..., Tensor],
-    fake: Callable[..., Tensor],
-    gradients: Gradients,
-    **more: Any,
-) -> Any:
+    schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], gradients: Gradients, **more: Any
+) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
     See `define_multilinear`, also for `more`; vmap maps a and b.
@@ -57,7 +53,7 @@ def define_bilinear(
 
 def define_opaque(
     schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], exact_strides: bool = False
-) -> Any:
+) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, an operator without derivatives; return its overload.
 
     With `exact_strides` a compiled graph passes operands with the strides that they were traced with.
@@ -67,7 +63,7 @@ def define_opaque(
     LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *strides))
     LIBRARY.impl(name, run, "CompositeExplicitAutograd")
     torch.library.register_fake(f"lcma::{name}", fake, lib=LIBRARY)
-    return getattr(torch.ops.lcma, name).default
+    return cast("Callable[..., Tensor]", getattr(torch.ops.lcma, name).default)
 
 
 def define_multilinear(
@@ -79,7 +75,7 @@ def define_multilinear(
     exact_strides: bool = False,
     sharded: Sharded | None = None,
     listed: bool = False,
-) -> Any:
+) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, linear in two tensors, if `listed` in one and each of a list; return its overload.
 
     `run` computes the product, `fake` its shape. `tangent_options(options, operand)` returns the options
@@ -88,7 +84,7 @@ def define_multilinear(
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
     `sharded(op, a, b, options)` computes products of DTensors from their local parts; without it they are refused.
     """
-    op = define_opaque(schema, run, fake, exact_strides)
+    op: Any = define_opaque(schema, run, fake, exact_strides)
     defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
 
     def arguments(tensors: Sequence[Tensor]) -> tuple[Any, ...]:

@@ -27,14 +27,12 @@ def masked_matmul(a: Tensor, b: Tensor, mask: Mask, scheme: SchemeLike | None = 
     """See `lcma.masked_matmul`."""
     kinds = _kinds(mask)
     if scheme is None:
-        product: Tensor = _operator(a, b, kinds, "out")
-        return product
+        return _operator(a, b, kinds, "out")
     proven = certified(scheme)
     if reason := scheme_reason(proven.target, kinds.numpy()):
         raise PlanError(reason)
     # The operator of schemes has derivatives: products by the same scheme with its roles permuted.
-    by_scheme: Tensor = bilinear_mm(a, b, named(proven))
-    return by_scheme
+    return bilinear_mm(a, b, named(proven))
 
 
 def _kinds(mask: Any) -> Tensor:

@@ -160,8 +160,7 @@ def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None)
     """
     if recipe.endswith(_EIGHT_BITS) and is_differentiated(a, b):
         raise PlanError("products in fp8 have no gradient and no tangent; use no_grad(), or leave the precision out")
-    product: Tensor = _operator(a, b, recipe, packed)
-    return product
+    return _operator(a, b, recipe, packed)
 
 
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:

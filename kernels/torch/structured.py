@@ -53,8 +53,7 @@ def structured_mm(
         return run(x, factors, structure, (last, strategy, precision))
     # In a graph that records nothing the operator without rules of derivatives is one call of Python, not two.
     op = _plain if torch.compiler.is_compiling() and not torch.is_grad_enabled() else _mm
-    product: Tensor = op(x, list(factors), structure.text, last, strategy, precision)
-    return product
+    return op(x, list(factors), structure.text, last, strategy, precision)
 
 
 def kronecker_chain(
@@ -122,8 +121,7 @@ _plain = define_opaque(INFERENCE + SCHEMA, _run, _fake, exact_strides=True)
 def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: Any) -> tuple[Tensor, int]:
     if all(dim is None for dim in dims[1]):
         columns = x.movedim(dims[0], 1)  # (cols, batch, n)
-        product: Tensor = _mm(columns.flatten(1), factors, *options)
-        return product.unflatten(1, columns.shape[1:]), 1
+        return _mm(columns.flatten(1), factors, *options).unflatten(1, columns.shape[1:]), 1
     found = []
     for place in range(info.batch_size):
         some = [w if dim is None else w.select(dim, place) for w, dim in zip(factors, dims[1], strict=True)]
@@ -132,8 +130,7 @@ def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: A
 
 
 def _under_autocast(cast: Callable[[Tensor], Tensor], x: Tensor, factors: list[Tensor], *options: Any) -> Tensor:
-    product: Tensor = _mm(cast(x), list(map(cast, factors)), *options)
-    return product
+    return _mm(cast(x), list(map(cast, factors)), *options)
 
 
 for _name in (NAME, INFERENCE):

@@ -30,8 +30,7 @@ def triangular_mm(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None
     Raises:
         PlanError: the operands do not fit each other or the triangle, or `strategy` is unknown.
     """
-    product: Tensor = _operator(a, b, triangle.side, triangle.upper, triangle.shared, strategy, True)
-    return product
+    return _operator(a, b, triangle.side, triangle.upper, triangle.shared, strategy, True)
 
 
 def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
@@ -83,8 +82,7 @@ def _gradients(
     side, upper, _, strategy, _ = options
 
     def product(left: Tensor, right: Tensor, place: str, of_upper: bool) -> Tensor:
-        result: Tensor = _operator(left, right, place, of_upper, False, strategy, False)
-        return result
+        return _operator(left, right, place, of_upper, False, strategy, False)
 
     grad_a = grad_b = None
     if needs[0]:
