@@ -149,11 +149,7 @@ def _sum_over_pieces(one: Callable[[slice], float], blocks: int) -> float:
 
 
 def check_size(dense: Matrix, patterns: Sequence[Pattern]) -> None:
-    """Check that a dense matrix has the sizes of a product and finite entries.
-
-    Raises:
-        PlanError: it has not.
-    """
+    """Raise PlanError unless a dense matrix has the sizes of a product and finite entries."""
     wanted = patterns[0].rows, patterns[-1].cols
     if dense.shape != wanted:
         raise PlanError(f"the patterns are of a {wanted[0]} x {wanted[1]} matrix, not of one of shape {dense.shape}")

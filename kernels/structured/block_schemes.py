@@ -23,7 +23,7 @@ from .chain import FactorChain
 from .executor import StructuredExecutor
 from .pattern import Pattern
 from .strategy import FAMILY, StructuredStrategy, chain_in
-from .tensors import block_batches
+from .tiles import block_batches
 from .views import buffer_rows, copied_ends, padded, steps_of, tensors_like
 
 SCHEME = "scheme"

@@ -63,10 +63,6 @@ class ViewProduct:
     slab: int | None = None
 
     @property
-    def _itemsize(self) -> int:
-        return dtype_of(self.dtype).numpy.itemsize
-
-    @property
     def _width(self) -> int:
         return min(self.slab or self.batch, self.batch)
 
@@ -76,14 +72,14 @@ class ViewProduct:
         return buffer_rows(self.structure, self.first, self.last)
 
     def _slab_bytes(self) -> int:
-        return held_bytes(self._buffer_rows, self._width, self._itemsize)
+        return held_bytes(self._buffer_rows, self._width, dtype_of(self.dtype).numpy.itemsize)
 
     def workspace(self, threads: int) -> int:
         return min(threads, -(-self.batch // self._width)) * self._slab_bytes()
 
     def stages(self) -> list[Stage]:
         """Return the products of every factor, then the copies of the ends."""
-        item, flop = self._itemsize, 2 * dtype_of(self.dtype).parts ** 2
+        item, flop = dtype_of(self.dtype).numpy.itemsize, 2 * dtype_of(self.dtype).parts ** 2
         patterns = self.structure.patterns
         found = []
         for one in reversed(patterns):

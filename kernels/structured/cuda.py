@@ -8,22 +8,20 @@ from functools import partial
 from typing import Any
 
 from ..dtypes import dtype_of
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch, block_low_rank_of
 from .chain import FactorChain, KroneckerSparse
 from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
-from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
+from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
 from .handover import handover_reason, multiply_handed_over, relaid
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason
 from .strategy import DECODE, FUSED, GATHER, NATURAL_ONLY, STRIDED, TILED, TRANSPOSED, StructuredStrategy, chain_in
-from .tensors import factor_by_factor, multiply_tiled
-from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason
+from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 from .views import buffer_rows, padded, view_chain
 
@@ -166,10 +164,11 @@ def _decode_reason(structure: FactorChain, n: int, dtype: str) -> str | None:
 def _decode_stages(candidate: Candidate, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return one stage for all factors; only the first tile was measured."""
     measured = candidate.parameters == DECODE_TILES[0].parameters
-    n, bandwidth = request.n, machine.profile.bandwidth if measured else None
-    seconds = decode_seconds(structure, n, request.itemsize, bandwidth)
+    n, bandwidth, seconds = request.n, machine.profile.bandwidth if measured else None, None
+    if bandwidth is not None and n in READ and request.itemsize == 2:
+        seconds = START + READ[n] * structure.parameters * request.itemsize / (READ_RATE * bandwidth)
     moved = (structure.parameters + (structure.rows + structure.cols) * n) * request.itemsize
-    return [Stage("one launch", float(structure.flops(n)), moved, seconds_or_none(seconds))]
+    return [Stage("one launch", float(structure.flops(n)), moved, seconds)]
 
 
 def _canonical(structure: FactorChain, product: Product, factors: Any, x: Any, out: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,10 +12,8 @@ from ..cuda.stack import programs_of
 from ..planning.strategy import Parameters
 from .block_low_rank import Blast, BlockLowRank, Monarch
 from .blocks import Factors, Tensor
-from .chain import FactorChain
 from .pattern import Pattern
-from .tensors import strides_of
-from .tiles import power_above
+from .tiles import power_above, strides_of
 
 MOST_COLUMNS = 16
 """Maximum number of columns of the kernel."""
@@ -111,13 +108,6 @@ def _launches(
         Repeated(multiply_few_columns, (programs,), tensors, FIRST=first, LAST=second, **fixed, **options)
         for first, second in (((True, True),) if joined else ((True, False), (False, True)))
     ]
-
-
-def decode_seconds(structure: FactorChain, n: int, itemsize: int, bandwidth: float | None) -> float:
-    """Predicted seconds of `multiply_few` on a GPU of so many bytes a second; NaN where that was not measured."""
-    if bandwidth is None or n not in READ or itemsize != 2:
-        return math.nan
-    return START + READ[n] * structure.parameters * itemsize / (READ_RATE * bandwidth)
 
 
 def launch_of(

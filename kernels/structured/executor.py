@@ -53,7 +53,12 @@ class StructuredExecutor:
         request = self.request
         if not isinstance(a, PreparedOperand):
             self._check_factors(a)
-        self._check_dtypes(a.b if isinstance(a, PreparedOperand) else a, b)
+        wanted = request.storage if isinstance(b, np.ndarray) else b.dtype
+        for place, weights in enumerate(a.b if isinstance(a, PreparedOperand) else a, 1):
+            if weights.dtype != wanted:
+                raise PlanError(f"factor {place} is {weights.dtype} in a product of {wanted}; convert one")
+        if b.dtype != wanted:
+            raise PlanError(f"x is {b.dtype}; the plan is for {wanted}")
         self._check_matrix("x", b, (request.k, request.n), request.layouts[1], b.dtype)
         if out is not None:
             check_out(out, (request.m, request.n), b.dtype, None if isinstance(b, np.ndarray) else b.device)
@@ -95,14 +100,6 @@ class StructuredExecutor:
                 )
             if not isinstance(weights, np.ndarray) and not weights.is_contiguous():
                 raise PlanError(f"factor {place} is not contiguous; pass weights.contiguous()")
-
-    def _check_dtypes(self, factors: Factors, x: Array) -> None:
-        wanted = self.request.storage if isinstance(x, np.ndarray) else x.dtype
-        for place, weights in enumerate(factors, 1):
-            if weights.dtype != wanted:
-                raise PlanError(f"factor {place} is {weights.dtype} in a product of {wanted}; convert one")
-        if x.dtype != wanted:
-            raise PlanError(f"x is {x.dtype}; the plan is for {wanted}")
 
     def _check_matrix(self, label: str, matrix: Array, shape: tuple[int, int], layout: Layout, dtype: Any) -> None:
         if tuple(matrix.shape) != shape or matrix.dtype != dtype:

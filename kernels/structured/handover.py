@@ -9,8 +9,7 @@ from ..cuda.stack import programs_of
 from .block_low_rank import Blast, Monarch
 from .blocks import Factors, Tensor
 from .chain import FactorChain
-from .tensors import multiply_batch
-from .tiles import power_above, triton_reason
+from .tiles import multiply_batch, power_above, triton_reason
 from .views import tensors_like, view_chain
 
 HALVES = ("float16", "bfloat16")

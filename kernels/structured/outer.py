@@ -10,8 +10,7 @@ from ..cuda.launch import starter
 from ..request import Layout, layout_of
 from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
-from .tensors import is_readable, multiply_blocks
-from .tiles import LEAST_SIDE, power_above, triton_reason
+from .tiles import LEAST_SIDE, is_readable, multiply_blocks, power_above, triton_reason
 from .transposition import batch_first, batch_last, gathered_blocks
 
 SLAB = 1024

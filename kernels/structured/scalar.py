@@ -111,7 +111,7 @@ def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor)
     """Compute out (rows, n) = K x (cols, n) for any strides; sums of half precision are computed in float32."""
     from .scalar_kernel import gather_factor
 
-    tile = gather_tile(pattern, out.stride(1) != 1, words_of(_name(x)))
+    tile = gather_tile(pattern, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
     programs, sizes = tile.programs(pattern, x.shape[1]), {"D": pattern.d, "N": tile.n, "P": tile.p, "J": tile.j}
     _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), tile.warps, **sizes)
 
@@ -121,7 +121,7 @@ def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern]
     from .scalar_kernel import multiply_pair
 
     (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
-    tile = pair_tile(pair, out.stride(1) != 1, words_of(_name(x)))
+    tile = pair_tile(pair, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
     programs, sizes = tile.programs(pair, x.shape[1]), {"D": d, "N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
     _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), 8, **sizes)
 
@@ -140,10 +140,6 @@ def _launch(
         **{"DOUBLE": x.dtype in (torch.float64, torch.complex128), "PARTS": parts, **sizes},
         num_warps=warps,
     )
-
-
-def _name(x: Tensor) -> str:
-    return str(x.dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..cpu.workspace import Arena, aligned
 from .blocks import Array, Factors, alternating_rows, is_batch_first
 from .chain import FactorChain
 from .pattern import Pattern
+from .tiles import multiply_blocks
 
 Empty = Callable[[int, int, bool], Array]
 """empty(rows, n, first): a matrix (rows, n), batch-first or batch-last; what the last call but one returned is free."""
@@ -186,8 +187,6 @@ class Launch:
         elif self.is_joined:
             torch.bmm(weights, self._source(x), out=self._target(out))
         else:
-            from .tensors import multiply_blocks
-
             multiply_blocks(weights, source.view(x), target.view(out))
 
 

@@ -126,7 +126,10 @@ def accelerate_(
     found = []
     for place, report in zip(places, reports, strict=True):
         if report.refused is None:
-            report = _converted(place, report, packed.get(place.name), max(config.rows))
+            kind: type[FastModule] = FastLinear if isinstance(place.module, nn.Linear) else FastConv1D
+            layer = kind.convert_(place.module)
+            if place.name in packed and layer.pack(max(config.rows)):
+                report = replace(report, packed_bytes=layer.packed_bytes)
         found.append(report)
         on_layer(report)
     return found
@@ -232,11 +235,3 @@ def _part(place: LinearPlace) -> Tensor:
 def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None:
     known = [one for one in (*theirs, *ours) if one]
     return sum(known[: len(theirs)]) / sum(known[len(theirs) :]) if len(known) == 2 * len(ours) else None
-
-
-def _converted(place: LinearPlace, report: AcceleratedLayer, size: int | None, rows: int) -> AcceleratedLayer:
-    kind: type[FastModule] = FastLinear if isinstance(place.module, nn.Linear) else FastConv1D
-    layer = kind.convert_(place.module)
-    if size is None or not layer.pack(rows):
-        return report
-    return replace(report, packed_bytes=layer.packed_bytes)

@@ -157,11 +157,7 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def refuse_sharded(*tensors: Tensor) -> None:
-    """Refuse DTensors where an operator has no sharding rule: gathering the parts implicitly would be slow.
-
-    Raises:
-        PlanError: a tensor is a DTensor.
-    """
+    """Refuse DTensors, by a PlanError, where an operator has no sharding rule: gathering the parts would be slow."""
     if any(map(is_sharded, tensors)):
         raise PlanError(
             "an operand is a DTensor, for which this product has no sharding rule; multiply the parts that each "

@@ -225,9 +225,5 @@ def _sharded_reason(module: nn.Module, under_fsdp: bool, new_weight: bool) -> st
 
 
 def refuse_script(module: nn.Module) -> nn.Module:
-    """Refuse torch.jit.script, as the `__prepare_scriptable__` of layers: its compiler does not know their operators.
-
-    Raises:
-        PlanError: always.
-    """
+    """Refuse torch.jit.script, as `__prepare_scriptable__` of layers: its compiler does not know their operators."""
     raise PlanError(f"{type(module).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export")

@@ -79,11 +79,7 @@ class ProductRecipe:
         return all(scheme.target.is_general for scheme in self.schemes())
 
     def require_general(self, what: str) -> None:
-        """Check that the schemes are for full matrices, which `what` multiplies.
-
-        Raises:
-            PlanError: one is for another product.
-        """
+        """Raise PlanError unless the schemes are for full matrices, which `what` multiplies."""
         for scheme in self.schemes():
             if not scheme.target.is_general:
                 name = scheme.name or scheme.digest[:12]

@@ -36,11 +36,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
 def block_low_rank_linear(
     x: Tensor, factors: list[Tensor], bias: Tensor | None, text: str, strategy: str | None
 ) -> Tensor:
-    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors.
-
-    Raises:
-        PlanError: the placements have no rule.
-    """
+    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors. See `sharded_layer`."""
     structure = parse_structure(text)
 
     def run(part: Tensor, *weights: Tensor) -> Tensor:
@@ -66,11 +62,7 @@ def kronecker_linear(
     strategy: str | None,
     precision: str | None,
 ) -> Tensor:
-    """Map a DTensor x in the layer's layout by the local part of x and replicated factors.
-
-    Raises:
-        PlanError: the placements have no rule.
-    """
+    """Map a DTensor x in the layer's layout by the local part of x and replicated factors. See `sharded_layer`."""
     first = layout == BATCH_FIRST
     structure = parse_structure(text)
     rows, singles = structure.rows, structure.singles

@@ -20,8 +20,7 @@ from lcma.kernels.structured import cuda_costs, outer  # noqa: E402
 from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
-from lcma.kernels.structured.tensors import is_readable  # noqa: E402
-from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
+from lcma.kernels.structured.tiles import TILES, is_readable, tile_choices, tile_of  # noqa: E402
 from lcma.kernels.structured.views import multiply_strided  # noqa: E402
 
 LISTS = {
