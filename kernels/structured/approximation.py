@@ -217,9 +217,6 @@ def alternating(
 
     Each least-squares problem is solved by a few steps of conjugate gradients from the current factor, so that the
     error never increases. The result depends on the random start.
-
-    Raises:
-        PlanError: the list does not compose, or is not of the matrix's size.
     """
     dense, patterns, factors = _start(dense, patterns, seed)
     norm = float(np.linalg.norm(dense)) or 1.0
@@ -235,11 +232,7 @@ def alternating(
 def gradient(
     dense: Matrix, patterns: Sequence[Pattern], *, steps: int = STEPS, seed: int = 0, on_event: Say = lambda _: None
 ) -> Factorization:
-    """Approximate a dense matrix by gradient descent on all factors at once (Adam, step size decaying to zero).
-
-    Raises:
-        PlanError: the list does not compose, or is not of the matrix's size.
-    """
+    """Approximate a dense matrix by gradient descent on all factors at once (Adam, step size decaying to zero)."""
     dense, patterns, factors = _start(dense, patterns, seed)
     norm = float(np.linalg.norm(dense)) or 1.0
     first = [np.zeros_like(weights) for weights in factors]

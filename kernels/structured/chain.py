@@ -31,16 +31,11 @@ class FactorChain:
     if TYPE_CHECKING:  # at run time a property would be the default of a dataclass's field of its name
 
         @property
-        def patterns(self) -> tuple[Pattern, ...]:
-            """The patterns of the factors, left-most first."""
-
+        def patterns(self) -> tuple[Pattern, ...]: ...  # of the factors, left-most first
         @property
-        def rows(self) -> int:
-            """Number of outputs."""
-
+        def rows(self) -> int: ...
         @property
-        def cols(self) -> int:
-            """Number of inputs."""
+        def cols(self) -> int: ...
 
     @property
     def is_blocked(self) -> bool:

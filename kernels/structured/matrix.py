@@ -115,11 +115,7 @@ class FactoredMatrix:
 
     @property
     def adjoint(self) -> FactoredMatrix:
-        """Return W^H, with copies of the factors, conjugated and transposed, in reverse order.
-
-        Raises:
-            PlanError: as `kronecker`.
-        """
+        """Return W^H, with copies of the factors of `kronecker`, conjugated and transposed, in reverse order."""
         factors = [np.ascontiguousarray(one.conj().swapaxes(2, 3)) for one in reversed(self.kronecker.factors)]
         return FactoredMatrix(KroneckerSparse(self.patterns).transposed, tuple(factors), self.dtype)
 

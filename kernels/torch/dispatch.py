@@ -44,11 +44,7 @@ def recipe_plan(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan
 
 
 def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
-    """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static.
-
-    Raises:
-        PlanError, CatalogError, VerificationError: as `recipe_plan`, or the tensors do not multiply.
-    """
+    """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static. See `recipe_plan`."""
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
@@ -126,10 +122,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     """Return the recipe to use and B~ of a static operand (k, n), for products of about so many rows.
 
     The recipe names its schemes, as B~ depends on them. Without a scheme the second is the quantised B in fp8, or the
-    scaled B in tf32, which any number of rows may use. None if the vendor's product is best.
-
-    Raises:
-        PlanError, CatalogError, VerificationError: as `recipe_plan`.
+    scaled B in tf32, which any number of rows may use. None if the vendor's product is best. See `recipe_plan`.
     """
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")

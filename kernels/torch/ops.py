@@ -95,11 +95,7 @@ def matmul(
 
 
 def automatic(a: Tensor, b: Tensor) -> Tensor:
-    """Compute a @ b as `matmul` with defaults does. The operator, which is avoided here, takes microseconds.
-
-    Raises:
-        PlanError: the operands do not fit each other.
-    """
+    """Compute a @ b as `matmul` with defaults does. The operator, which is avoided here, takes microseconds."""
     if is_small(a, b):
         return torch.matmul(a, b)
     if torch.compiler.is_compiling():
@@ -153,11 +149,7 @@ _EIGHT_BITS = f";precision={FP8}"
 
 
 def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    """Compute a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b.
-
-    Raises:
-        PlanError, CatalogError, VerificationError: as `matmul`.
-    """
+    """Compute a @ b as `matmul` for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b."""
     if recipe.endswith(_EIGHT_BITS) and is_differentiated(a, b):
         raise PlanError("products in fp8 have no gradient and no tangent; use no_grad(), or leave the precision out")
     return _operator(a, b, recipe, packed)

@@ -21,10 +21,7 @@ from .structured import kronecker_chain, structured_mm
 def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, transposed: bool) -> Tensor:
     """Compute x W^T + bias for DTensors x (..., in), weight (out, in) and bias (out,); W if not `transposed`.
 
-    Local parts are multiplied with the plan for their sizes; nothing is communicated.
-
-    Raises:
-        PlanError: an operand is no DTensor, or the placements need a redistribution.
+    Local parts are multiplied with the plan for their sizes; nothing is communicated. See `sharded_product`.
     """
     ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     rows = x.unsqueeze(0) if x.dim() == 1 else x

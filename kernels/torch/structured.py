@@ -273,11 +273,7 @@ def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, opti
 
 
 def structure_of_factor(weights: Any) -> KroneckerSparse:
-    """Return the structure of one factor with parameters (a, d, b, c).
-
-    Raises:
-        PlanError: parameters have another number of dimensions.
-    """
+    """Return the structure of one factor with parameters (a, d, b, c); others are refused."""
     if len(weights.shape) != 4:
         raise PlanError(f"parameters have shape {tuple(weights.shape)}; (a, d, b, c) is needed")
     a, d, b, c = (int(size) for size in weights.shape)

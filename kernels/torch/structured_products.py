@@ -41,10 +41,7 @@ def arithmetic_on_gpu(x: Tensor, precision: str | None) -> Arithmetic:
 def run(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
     """Compute W X (rows, n) for x (cols, n) and the factors of W, of tensors that nothing records or transforms.
 
-    Complex tensors are no lazy conjugates (`resolve_conj`).
-
-    Raises:
-        PlanError: the operands do not fit each other, or there is no such precision.
+    Complex tensors are no lazy conjugates (`resolve_conj`). What is refused is that of `structured_mm`.
     """
     if x.is_cuda:
         return _on_gpu(x, factors, structure, options)
