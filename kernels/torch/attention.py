@@ -87,10 +87,10 @@ def causal_attention(
         )
         return output
     logits = (*query.shape[:-1], key.shape[-2])
-    sizes = () if attn_mask is None else attn_mask.shape
-    known = zip(reversed(sizes), reversed(logits), strict=False)
-    if len(sizes) > len(logits) or not all(size in (1, whole) for size, whole in known):
-        raise PlanError(f"attn_mask has shape {tuple(sizes)}; it must broadcast to {logits}")
+    if attn_mask is not None:
+        pairs = zip(reversed(attn_mask.shape), reversed(logits), strict=False)
+        if attn_mask.ndim > len(logits) or not all(size in (1, whole) for size, whole in pairs):
+            raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if query.shape[-1] == 0 and scale is None:
         factor = 1.0
