@@ -249,7 +249,7 @@ def _shown(plan: Plan | Baseline) -> str:
     if plan.candidate.strategy != "vendor" or plan.request.device != "cpu" or not plan.request.is_dense:
         return text
     from ..kernels import Plan
-    from ..kernels.cpu.library import library_for
+    from ..kernels.cpu.blas import library_for
 
     assert isinstance(plan, Plan)  # no baseline is called vendor
 

@@ -40,7 +40,7 @@ def command(
     `causal`: operations with additions by context length and head size, for some models; memory
     traffic; schedules without a workspace; errors.
     """
-    from ..analysis import DEFAULT_SCHEMES, analysis, draw
+    from ..analysis.causal import DEFAULT_SCHEMES, analysis, draw
 
     if picture is not None:
         claim(picture)
