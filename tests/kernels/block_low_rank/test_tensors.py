@@ -21,8 +21,8 @@ from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.factored import factored_request  # noqa: E402
 from lcma.kernels.plans.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
-from lcma.kernels.structured.cuda import CudaStructured, decode_tile  # noqa: E402
-from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
+from lcma.kernels.structured.cuda import CudaStructured  # noqa: E402
+from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile  # noqa: E402
 from lcma.kernels.structured.pattern import Pattern  # noqa: E402
 from lcma.kernels.structured.views import multiply_strided  # noqa: E402
 
@@ -76,7 +76,7 @@ def test_strided_products_are_gemms_and_nothing_else(structure):
     gemms = [name for name in seen.names if name.split(".")[1] in ("mm", "bmm")]
     assert len(gemms) == len(structure.factor_shapes)
     copies = [name for name in seen.names if "copy" in name or "clone" in name or "contiguous" in name]
-    assert len(copies) == (structure.row_order is None and structure.patterns[0].d > 1)
+    assert len(copies) == (not structure.is_blocked and structure.patterns[0].d > 1)
 
 
 def test_operands_and_kernels_that_do_not_fit_are_refused():
@@ -134,7 +134,7 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     request = factored_request(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
     strategy = CudaStructured("decode")
     found = [proposal.candidate for proposal in strategy.propose(request, machine_for(request))]
-    assert [decode_tile(one.parameters) for one in found] == list(DECODE_TILES)
+    assert [DecodeTile(**dict(one.parameters)) for one in found] == list(DECODE_TILES)
     assert [strategy.restore("", one.parameters, request) for one in found] == found
     assert strategy.restore("", (), request) is None
     assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None

@@ -12,8 +12,7 @@ from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
 from lcma.kernels.structured.split import SMALL, SPLIT_TILE, UNSCALE_TILE
 from lcma.kernels.structured.split_kernel import split_gathered, unscale_scattered
-from lcma.kernels.structured.tensors import INPUT_PRECISIONS, kernel_of
-from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
+from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, kernel_of, tile_choices, tile_of
 from lcma.kernels.structured.transposition import TILES as TRANSPOSED_TILES
 from lcma.kernels.structured.transposition_kernel import transpose_words
 

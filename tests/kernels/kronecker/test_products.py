@@ -11,11 +11,11 @@ from lcma.kernels import decision_for, machine_for, strategies, tune
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.request import Layout
+from lcma.kernels.structured.cpu import ViewProduct
 from lcma.kernels.structured.matrix import FactoredMatrix
 from lcma.kernels.structured.naive import dense_product
 from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_chain
-from lcma.kernels.structured.slabs import ViewProduct
 
 LISTS = {
     "one factor": (Pattern(2, 3, 4, 5),),

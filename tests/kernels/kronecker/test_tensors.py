@@ -16,12 +16,11 @@ from lcma.kernels.factored import factored_request  # noqa: E402
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.precision import fields_of  # noqa: E402
 from lcma.kernels.request import Layout, Request  # noqa: E402
-from lcma.kernels.structured import backward, cuda_costs  # noqa: E402
+from lcma.kernels.structured import cuda_costs, outer  # noqa: E402
 from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
-from lcma.kernels.structured.tensors import is_readable  # noqa: E402
-from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
+from lcma.kernels.structured.tiles import TILES, is_readable, tile_choices, tile_of  # noqa: E402
 from lcma.kernels.structured.views import multiply_strided  # noqa: E402
 
 LISTS = {
@@ -388,11 +387,11 @@ def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("pattern", [Pattern(2, 5, 4, 3), Pattern(1, 3, 2, 6), Pattern(4, 1, 7, 2)], ids=str)
 def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monkeypatch):
-    monkeypatch.setattr(backward, "is_gathered", lambda *_: gathered)
+    monkeypatch.setattr(outer, "is_gathered", lambda *_: gathered)
     weights = torch.randn(pattern.parameter_shape, dtype=dtype)
     grad, x = (torch.randn(9, size, dtype=dtype).T for size in (pattern.rows, pattern.cols))
-    found = backward.transposed_gradients(grad, x, weights)
-    truth = backward.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
+    found = outer.transposed_gradients(grad, x, weights)
+    truth = outer.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
     for mine, theirs in zip(found, truth, strict=True):
         torch.testing.assert_close(mine, torch.from_numpy(theirs))
     assert is_batch_first(found[0])

@@ -13,12 +13,14 @@ import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.structured.backward import transposed_gradients  # noqa: E402
 from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.structured.outer import SLAB, outer_blocks  # noqa: E402
-from lcma.kernels.torch import structured_gradients  # noqa: E402
-from lcma.kernels.torch.structured import structured_mm  # noqa: E402
-from lcma.kernels.torch.structured_gradients import structure_of_factor  # noqa: E402
+from lcma.kernels.structured.outer import (  # noqa: E402
+    SLAB,
+    outer_blocks,
+    transposed_gradients,
+)
+from lcma.kernels.torch import structured  # noqa: E402
+from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
@@ -267,8 +269,8 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
         given.append((grad.shape, x.shape))
         return transposed_gradients(grad, x, weights)
 
-    monkeypatch.setattr(structured_gradients, "_is_transposed", lambda *_: True)
-    monkeypatch.setattr(structured_gradients, "transposed_gradients", shared)
+    monkeypatch.setattr(structured, "_is_transposed", lambda *_: True)
+    monkeypatch.setattr(structured, "transposed_gradients", shared)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
     assert given == [((30, 6), (24, 6))]

@@ -35,7 +35,7 @@ def test_a_factor_is_one_batched_product_where_its_blocks_are_equally_far_apart(
     (copied,) = steps_of(step_structure := KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
     assert (step.calls, copied.calls) == (2, 1)
     assert copied.source == by_blocks(5, 4, 2)
-    assert step_structure.row_order is None
+    assert not step_structure.is_blocked
     assert max(step.calls for step in steps_of(KroneckerSparse.of(square_dyadic(16)))) <= 2
 
 
