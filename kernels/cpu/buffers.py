@@ -19,7 +19,7 @@ Terms = list[tuple[int, Coefficient]]
 
 
 @dataclass(frozen=True)
-class Step:
+class BlockSum:
     """A sum of blocks of an operand, or a product added to blocks of C: the code, and the blocks read and written."""
 
     kernel: BoundMap
@@ -46,21 +46,21 @@ class Buffers:
         )
         self._feeds = [self._feed(*terms) for terms in _feeds(maps.merge, cut.wanted, len(maps.products))]
 
-    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | Step:
+    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | BlockSum:
         if place is not None:
             return place
         terms = sorted(terms, key=lambda term: (-term[1], term[0]))
         linear = LinearMap(len(terms), (), (tuple((coefficient, i) for i, (_, coefficient) in enumerate(terms)),))
-        return Step(self._kernel(side, linear), [block for block, _ in terms])
+        return BlockSum(self._kernel(side, linear), [block for block, _ in terms])
 
-    def _feed(self, first: Terms, again: Terms) -> Step | None:
+    def _feed(self, first: Terms, again: Terms) -> BlockSum | None:
         results = [((1, i), (coefficient, 0)) for i, (_, coefficient) in enumerate(again, start=1)]
         results += [((coefficient, 0),) for _, coefficient in first]  # type: ignore[misc]
         if not results:
             return None
         linear = LinearMap(1 + len(again), (), tuple(results))
         old = [block for block, _ in again]
-        return Step(self._kernel(2, linear), old, old + [block for block, _ in first])
+        return BlockSum(self._kernel(2, linear), old, old + [block for block, _ in first])
 
     def _kernel(self, role: int, linear: LinearMap) -> BoundMap:
         grid = self._cut.grids[role]
@@ -87,7 +87,7 @@ class Buffers:
             ("sums of B", [self._sides[1][i] for i in maps.right_of]),
             ("blocks of C", self._feeds),
         )
-        return [_stage(name, [x.kernel for x in steps if isinstance(x, Step)]) for name, steps in parts]
+        return [_stage(name, [x.kernel for x in steps if isinstance(x, BlockSum)]) for name, steps in parts]
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
@@ -105,7 +105,7 @@ class Buffers:
 
         def operand(side: int, result: int) -> Matrix:
             part = self._sides[side][result]
-            if not isinstance(part, Step):
+            if not isinstance(part, BlockSum):
                 return cut.view(side, (a, b)[side], part)
             part.kernel.run(sources[side].chosen(part.read), buffers[side], {0: 0}, spare, threads)
             return matrices[side]
