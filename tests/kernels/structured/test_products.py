@@ -33,10 +33,10 @@ def no_widening(structure):
     return "nothing is to be widened" if all(pattern.d == 1 for pattern in structure.patterns) else None
 
 
-@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_is_the_product_by_definition(structure, strategy, draw_x):
     """In every dtype and layout of the batch; only the result is written."""
-    for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 7, 300)):
+    for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 300)):
         matrix = FactoredMatrix.random(structure, dtype=dtype)
         x = draw_x((batch, structure.cols) if layout == "bsf" else (structure.cols, batch), dtype)
         if strategy == "widened" and (reason := no_widening(structure)):
