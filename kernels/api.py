@@ -15,7 +15,6 @@ from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
-from .codegen.certified import SchemeLike
 from .out import check_out
 from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
 from .products.arrays import SMALL, multiply, repeated
@@ -23,6 +22,7 @@ from .request import Request
 from .ring import ExactRing
 
 if TYPE_CHECKING:
+    from .codegen.certified import SchemeLike
     from .planning.strategy import Plan
 
 Matrix = npt.NDArray[Any]

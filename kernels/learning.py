@@ -2,45 +2,39 @@
 
 The calling thread runs products and nothing else. Threads in the background prepare lessons, ask another process, of
 low priority, for the best candidates by prediction, whose code that process compiles into the disk caches, and
-store decisions. Nothing is learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch
-and in an initialised process group: there what is known is used. It is used in gradients and while a CUDA graph is
-captured, too, but classes that are met there wait for shadow calls (shadow.py).
+store decisions; what they need is imported there (contenders.py), for the first call would wait for it. Nothing is
+learned where LCMA_LEARN is 0, within `paused`, under deterministic algorithms of torch and in an initialised process
+group: there what is known is used. It is used in gradients and while a CUDA graph is captured, too, but classes that
+are met there wait for shadow calls (shadow.py).
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import datetime
 import os
-import statistics
 import sys
 import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
 from .beside_calls import beside_calls, run_beside_calls
-from .compile_process import CONTENDERS, CompileProcess, Found
 from .planning.cache import plan_cache
-from .planning.machine import Machine
-from .planning.planner import Strategies, plan_candidate, vendor_plans
-from .planning.profile import GemmRate
-from .planning.strategy import Plan, registered
 from .planning.trials.clock import Clock, HostClock
 from .planning.trials.lesson import LearningExecutor, Lesson
 from .planning.trials.shadow_queue import LEAST_MET
-from .planning.trials.trial import Trial, begun, decided_by
-from .planning.tune import candidates
-from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 from .request import Request
 from .shadow import Key, Learned, ShadowCalls
+
+if TYPE_CHECKING:
+    from .compile_process import CompileProcess
+    from .planning.strategy import Plan
 
 MOST_CLASSES, MOST_JOBS = 1024, 256
 """Classes that are remembered, of which the least recently used ones are dropped, and jobs that wait: a new class is
@@ -174,7 +168,7 @@ class Learner:
         self._condition = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._idle = False
-        self._process = CompileProcess()
+        self._process: CompileProcess | None = None
         self._generation = plan_cache.generation
         self._warned = False
         self._used: Callable[[Request], Plan | None] = lambda request: None
@@ -228,9 +222,14 @@ class Learner:
         with self._condition:
             return [lesson for lesson in self._lessons.values() if lesson is not None]
 
+    def compiler_stopped(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which the process that compiles stands still."""
+        return contextlib.nullcontext() if self._process is None else self._process.stopped()
+
     def close(self) -> None:
         """End the process that compiles; it is started again when it is needed."""
-        self._process.close()
+        if self._process is not None:
+            self._process.close()
 
     def end(self) -> None:
         """Store what was decided, and wait for the threads: an interpreter that ends kills them within libraries."""
@@ -241,7 +240,7 @@ class Learner:
             self._jobs.clear()
             self._waiting.clear()
             self._condition.notify_all()
-        self._process.close()
+        self.close()
         for thread in self._threads:
             thread.join(LAST_SECONDS)
         for job in decided:
@@ -294,15 +293,10 @@ class Learner:
 
     def _prepare(self, key: Key) -> Lesson:
         """Return the lesson of a class, with what wisdom has stored of it."""
-        from .plans.families import machine_for, strategies
+        from .contenders import known_plans
 
-        request, _ = key
-        machine, known = machine_for(request, measure=False), strategies(request.device)
-        plans = vendor_plans(request, machine, known)
-        trial = begun(len(plans))
-        if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
-            plans, trial = _remembered(plans, near, request, machine, known)
-        lesson = Lesson(request, plans, trial, _clock(request), self._decided, self._wanted)
+        plans, trial = known_plans(key[0])
+        lesson = Lesson(key[0], plans, trial, _clock(key[0]), self._decided, self._wanted)
         with self._condition:
             found = self._lessons.get(key)
             if found is None:
@@ -322,22 +316,11 @@ class Learner:
 
     def _supply(self, lesson: Lesson) -> None:
         """Add the contenders of a class whose code another process has compiled."""
-        from .plans.families import machine_for, strategies
+        from .compile_process import CompileProcess
+        from .contenders import supply
 
-        request = lesson.request
-        with beside_calls:
-            machine, known = machine_for(request, measure=False), strategies(request.device)
-            machine = _calibrated(machine, lesson)
-        try:
-            for found in self._process.candidates(request, machine):
-                with beside_calls:
-                    if (plan := _restored(found, request, machine, known)) is not None:
-                        _offer(plan, lesson)
-            with beside_calls:
-                for plan in _registered(request, machine, known):
-                    _offer(plan, lesson)
-        finally:
-            lesson.add([], complete=True)
+        self._process = self._process or CompileProcess()
+        supply(lesson, self._process)
 
     def _decided(self, lesson: Lesson) -> None:
         with self._condition:
@@ -345,15 +328,11 @@ class Learner:
 
     def _keep(self, lesson: Lesson) -> None:
         """Store the medians of a decided class as wisdom."""
-        seconds = lesson.trial.seconds()
-        entries = tuple(
-            TimedCandidate(*lesson.plans[i].candidate.key, each, lesson.plans[i].seconds)
-            for i, each in sorted(seconds.items(), key=lambda pair: pair[1])
-        )
-        request, today = lesson.request, datetime.date.today().isoformat()
-        if not entries or request.max_error is not None or request.max_workspace is not None:
-            return  # records have no limits: what was found within them is this process's alone
-        record = WisdomRecord(class_of(request), sizes_of(request), today, entries)
+        from .contenders import record_of
+        from .planning.wisdom import keep_record
+
+        if (record := record_of(lesson)) is None:
+            return
         try:
             keep_record(lesson.plan.machine.profile.id, record, drop_plans=self._is_outdated(lesson))
         except OSError as error:
@@ -373,89 +352,12 @@ class Learner:
             warnings.warn(text, stacklevel=2)
 
 
-def _offer(plan: Plan, lesson: Lesson) -> None:
-    """Add a contender after loading its code. What cannot be compiled or run here is no contender."""
-    with contextlib.suppress(Exception):
-        _load(plan)
-        lesson.add([plan], complete=False)
-
-
-def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
-    """Return the best plans of the strategies that the user has registered: another process knows none of them."""
-    own = registered(request.device)
-    if not own:
-        return []
-    baselines = {key: strategy for key, strategy in strategies.items() if strategy.baseline}
-    plans = candidates(request, machine, {**baselines, **own}, CONTENDERS)
-    return [plan for plan in plans if not plan.strategy.baseline]
-
-
-def _load(plan: Plan) -> None:
-    """Load the compiled code of a plan, so that no call waits for it: on a GPU a kernel's first launch does."""
-    executor = plan.build()
-    if plan.request.device == "cuda":
-        from .cuda.bench import run_once
-
-        run_once(executor, plan.request)
-
-
 def _clock(request: Request) -> Clock:
     if request.device == "cpu":
         return HostClock()
     from .cuda.event_clock import EventClock
 
     return EventClock()
-
-
-def _remembered(
-    plans: list[Plan], known: Known, request: Request, machine: Machine, strategies: Strategies
-) -> tuple[list[Plan], Trial]:
-    """Return the vendor's plans and the best other one of a record, and the trial that they decide.
-
-    A library that was not measured then is still to be tried.
-    """
-    vendors = len(plans)
-    others = [entry for entry in known.entries if not any(entry.key == plan.candidate.key for plan in plans)]
-    for entry in sorted(others, key=lambda one: one.seconds):
-        found = Found(entry.key, entry.predicted)
-        if (plan := _restored(found, request, machine, strategies)) is not None and not plan.strategy.baseline:
-            plans = [*plans, plan]
-            break
-    times = tuple(known.seconds(plan.candidate.key, plan.seconds) for plan in plans)
-    if any(seconds != seconds for seconds in times):  # NaN: not measured
-        return plans, begun(vendors, len(plans), open=False)
-    return plans, decided_by(vendors, times)
-
-
-def _restored(found: Found, request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
-    """Return the plan of a candidate that another process found; None if it cannot run here."""
-    family, name, source, parameters = found.key
-    strategy = strategies.get((family, name))
-    candidate = None if strategy is None else strategy.restore(source, parameters, request)
-    if strategy is None or candidate is None:
-        return None
-    plan = plan_candidate(strategy, candidate, request, machine)
-    return plan if isinstance(plan, Plan) else None
-
-
-def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
-    """Return the machine with estimated rates scaled to what the vendor's products took in calls."""
-    trial, request = lesson.trial, lesson.request
-    if not trial.led or request.device != "cpu" or not request.is_dense:
-        return machine
-    from .cpu.cost_model import CpuCostModel
-    from .cpu.estimate import calibrated
-    from .dtypes import dtype_of
-
-    seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}
-    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * request.m * request.k * request.n * request.items
-    timed = [
-        GemmRate(request.arithmetic, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
-        for i in range(trial.vendors)
-        if i in seconds
-    ]
-    profile = calibrated(machine.profile, timed)
-    return replace(machine, profile=profile, costs=CpuCostModel(profile, machine.threads))
 
 
 learner = Learner()

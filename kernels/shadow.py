@@ -11,16 +11,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..errors import LcmaError, PlanError
 from .cpu.threads import thread_count
 from .planning.cache import plan_cache
-from .planning.strategy import Executor
 from .planning.trials.lesson import LearningExecutor, Lesson
 from .planning.trials.shadow_queue import IDLE_SECONDS, ShadowQueue, is_idle, may_go_on, may_start
 from .precision import TF32
 from .request import Request
+
+if TYPE_CHECKING:
+    from .planning.strategy import Executor
 
 SCRATCH_PART = 0.25
 """Part of the free memory that scratch operands, the workspace and the result of a product may take."""

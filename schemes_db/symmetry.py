@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..errors import PlanError
-from .algebra import reverse, rotate, transpose
 from .grids import full_grid, triangular_grid
-from .scheme import Scheme
-from .target import Target
+
+if TYPE_CHECKING:  # requests name triangles, and the first product of a process needs no schemes
+    from .scheme import Scheme
+    from .target import Target
 
 SIDES = ("left", "right", "out")
 
@@ -27,6 +28,8 @@ class Triangle:
 
     def target(self, m: int, k: int, n: int) -> Target:
         """The target of this product on a grid."""
+        from .target import Target
+
         grids = [full_grid(m, k), full_grid(k, n), full_grid(m, n)]
         place = SIDES.index(self.side)
         grids[place] = triangular_grid(len(grids[place]), self.upper)
@@ -46,8 +49,6 @@ ATTENTION_PRODUCTS = {
 }
 """The six products of causal attention: S = Q K^T, O = P V, dV = P^T dO, dP = dO V^T, dQ = dS K, dK = dS^T Q."""
 
-_STEPS: tuple[Callable[[Scheme], Scheme], ...] = (rotate, transpose, reverse)
-
 
 def orbit(scheme: Scheme) -> list[Scheme]:
     """The scheme and all that rotation, transposition and reversal make of it: at most 12, the shortest way first.
@@ -55,10 +56,12 @@ def orbit(scheme: Scheme) -> list[Scheme]:
     Source: these generate the symmetries of the trilinear form tr(A B D) that act on the three roles
     and on the order of the indices; ECA, section 2.3, uses them for the backward pass.
     """
+    from .algebra import reverse, rotate, transpose
+
     found = [scheme]
     seen = {_fingerprint(scheme)}
     for known in found:  # grows while it is walked: a breadth-first search
-        for step in _STEPS:
+        for step in (rotate, transpose, reverse):
             made = step(known)
             if (mark := _fingerprint(made)) not in seen:
                 seen.add(mark)

@@ -62,8 +62,8 @@ class TensorSums(LevelArithmetic):
         if reductions is None:  # in words of 32 bits
             x, y, cols, unit = x.view(torch.int32), y.view(torch.int32), 2 * cols, np.array([1, 2])
         index = (sums.starts, *(froms[sums.places] * unit).T, *(tos * unit).T)
-        starts, tops, lefts, *ends = (torch.from_numpy(x.copy()).to(x.device) for x in index)
-        values = torch.from_numpy(sums.values).to(x.device, x.dtype)
+        starts, tops, lefts, *ends = (torch.from_numpy(places.copy()).to(y.device) for places in index)
+        values = torch.from_numpy(sums.values).to(y.device, x.dtype)
         modulus, tile = 0 if reductions is None else reductions.of(role), 64 * int(unit[1])
         sum_blocks[-(-cols // tile), -(-rows // 16), len(tos)](
             x, y, starts, tops, lefts, values, *ends, rows, cols, *x.shape, x.stride(0), *y.shape, y.stride(0), modulus,

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...arguments import shown
 from ...errors import PlanError
-from ...schemes_db.certificate import Certificate
-from ...schemes_db.scheme import Scheme
-from ..codegen.certified import SchemeLike, certified
 from ..cpu.threads import thread_count
 from ..planning.cache import plan_cache
 from ..request import INT8, Request
 from ..structure import is_factored
 
 if TYPE_CHECKING:
+    from ...schemes_db.scheme import Scheme
+    from ..codegen.certified import SchemeLike
     from ..planning.machine import Machine
     from ..planning.planner import Decision
     from ..planning.strategy import Executor, Plan
     from ..planning.trials.lesson import LearningExecutor
+    from ..ring import ExactRing
 
 AUTO = "auto"
 
@@ -216,7 +216,7 @@ def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
         digests: Any = scheme  # for a triangular product also SCHEME/DENSE, which is no scheme
     else:
-        digests = _by_level(scheme, lambda one: certified(one, request.ring).digest)
+        digests = _by_level(scheme, lambda one: _proven(one, request.ring).digest)
     return request, digests, levels, strategy, where_faster, _place(request)
 
 
@@ -249,11 +249,11 @@ def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) 
     if request.mask is not None:
         from ..causal.masks import MaskScheme
 
-        proven = certified(cast(SchemeLike, scheme))
+        proven = _proven(cast("SchemeLike", scheme))
         return [MaskScheme(proven.name or proven.digest, proven.target, proven)]
     from ..dense.given import given
 
-    return list(given(_by_level(scheme, certified), levels))
+    return list(given(_by_level(scheme, _proven), levels))
 
 
 def _by_level(scheme: Any, read: Callable[[Any], Any]) -> Any:
@@ -292,7 +292,19 @@ def replan_with_less_memory(
     return plan_cache.put(("executor", PREDICT, *key), (plan, plan.build()))
 
 
+def _proven(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
+    """See `certified`, which the library's own product does not need."""
+    from ..codegen.certified import certified
+
+    return certified(scheme, ring)
+
+
 def is_single(scheme: object) -> bool:
     """Return whether this is a name, a scheme, or a pair (scheme, certificate), and no list of levels."""
+    if isinstance(scheme, str):
+        return True
+    from ...schemes_db.certificate import Certificate
+    from ...schemes_db.scheme import Scheme
+
     pair = isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[1], Certificate | None)
-    return isinstance(scheme, str | Scheme) or pair
+    return isinstance(scheme, Scheme) or pair

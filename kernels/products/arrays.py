@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..codegen.certified import SchemeLike
 from ..cpu.threads import blas_limit
 from ..learning import allowed
 from ..out import check_out
@@ -26,6 +25,7 @@ from ..plans.decisions import (
 from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
+    from ..codegen.certified import SchemeLike
     from ..planning.strategy import Plan
 
 Matrix = npt.NDArray[Any]

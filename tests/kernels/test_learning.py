@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import compile_process, decision_for, learning, machine_for
+from lcma.kernels import compile_process, contenders, decision_for, learning, machine_for
 from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
 from lcma.kernels.factored import factored_request
+from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import Candidate, Proposal, Stage, register_strategy, unregister_strategy
@@ -96,6 +97,33 @@ def test_the_first_call_runs_numpy_and_neither_plans_nor_measures(learner, monke
     assert time.process_time() - began < 5.0
     assert "lcma.kernels.cpu.measure" not in sys.modules or not profiles_folder().exists()
     assert len(learner._jobs) == 1
+
+
+def test_the_first_call_loads_neither_schemes_nor_the_planner(home):
+    code = """
+import sys
+import numpy as np
+import lcma
+from lcma.kernels.learning import Learner
+Learner._start = lambda self: None
+lcma.matmul(*np.ones((2, 800, 800), np.float32))
+late = ("schemes_db.scheme", "kernels.compile_process", "kernels.contenders", "kernels.planning.planner")
+print([name for name in late if f"lcma.{name}" in sys.modules])
+"""
+    environment = {**os.environ, "LCMA_LEARN": "1", "LCMA_HOME": str(home)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_process_stands_still_while_something_is_timed():
+    process = CompileProcess()
+    process._process = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process.stopped():
+        assert os.WIFSTOPPED(os.waitpid(process._process.pid, os.WUNTRACED)[1])
+    assert os.WIFCONTINUED(os.waitpid(process._process.pid, os.WCONTINUED)[1])
+    process.close()
+    with process.stopped():  # and where there is none, nothing happens
+        pass
 
 
 def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, played):
@@ -204,7 +232,7 @@ def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_l
 def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch):
     played({"vendor": 1.0, "scheme": 0.8})
     found, usual = [], sys.getswitchinterval()
-    monkeypatch.setattr(learning, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
+    monkeypatch.setattr(contenders, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
     multiply_until(*operands(), decided)
     assert found == [(False, pytest.approx(SWITCH_SECONDS))]
     learner.end()  # a lesson can be decided before the thread that loaded its plans has restored both
@@ -406,7 +434,7 @@ def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkey
     def refused(*_, **__):
         raise OSError("read-only file system")
 
-    monkeypatch.setattr(learning, "keep_record", refused)
+    monkeypatch.setattr(wisdom, "keep_record", refused)
     a, b = operands()
     multiply_until(a, b, decided)
     other = operands()[0][:, :640].copy(), operands()[1][:640].copy()

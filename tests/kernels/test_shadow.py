@@ -11,7 +11,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import learning, shadow
+from lcma.kernels import contenders, learning, shadow
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
@@ -50,8 +50,8 @@ def learner(folder, timed_by_table, monkeypatch):
     monkeypatch.setattr(cpu_machine, "profile_for", profile_for)
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter([strassen()]))
-    vendors = learning.vendor_plans
-    monkeypatch.setattr(learning, "vendor_plans", lambda *given: vendors(*given)[:1])
+    vendors = contenders.vendor_plans
+    monkeypatch.setattr(contenders, "vendor_plans", lambda *given: vendors(*given)[:1])
     found = learning.Learner()
     monkeypatch.setattr(learning, "learner", found)
     plan_cache.clear()

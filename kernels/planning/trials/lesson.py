@@ -11,13 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ...request import Request
-from ..strategy import Executor, Operand, Plan
 from .clock import Clock, Reading
 from .trial import MOST_COUNTED, SHORT, Trial, admit, choose, fail, issue, observe
+
+if TYPE_CHECKING:
+    from ..strategy import Executor, Operand, Plan
 
 Event = Callable[["Lesson"], None]
 

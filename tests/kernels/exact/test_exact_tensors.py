@@ -1,11 +1,18 @@
 """Exact products of tensors: interpreted and compiled kernels, plans for a GPU, tensors of a processor."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Request, decision_for
+from lcma.kernels.exact.floats import Reductions
+from lcma.kernels.exact.level import corners
+from lcma.kernels.exact.schemes import ExactMap
+from lcma.kernels.exact.tensor_sums import TensorSums
 from lcma.kernels.ring import GF2, INTEGERS, exact_ring
 
 
@@ -18,6 +25,26 @@ def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
         lcma.matmul(a, a.T.numpy(), ring="Z")
     with pytest.raises(PlanError, match="Python integers"):
         lcma.matmul(a, a.T, ring="Z", out_dtype="object")
+
+
+@pytest.mark.parametrize("modulus", [2, 8388593])
+def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(modulus, monkeypatch):
+    """A processor's memory would be refused by a GPU, and the interpreter takes anything."""
+    torch = pytest.importorskip("torch")
+    devices = []
+
+    class Recorder:
+        def __getitem__(self, grid):
+            return lambda *given, **_: devices.extend(x.device.type for x in given if isinstance(x, torch.Tensor))
+
+    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_sums", SimpleNamespace(sum_blocks=Recorder()))
+    reductions = None if modulus == 2 else Reductions(modulus, True, True, (True,) * 3)
+    dtype = np.dtype("int64" if modulus == 2 else "float64")
+    blocks = torch.zeros((6, 5), dtype=getattr(torch, dtype.name), device="meta")
+    sums = ExactMap(np.array([0, 2]), np.array([0, 1]), np.array([1, 1]))
+    source, target = (blocks, corners(2, 1, 3, 0)), (blocks[:3], corners(1, 1, 3, 5))
+    TensorSums(dtype, reductions).combine(0, sums, source, target, (3, 5), 1)
+    assert devices == ["meta"] * 8
 
 
 def test_small_blocks_of_schemes_are_named_or_tuned_only():

@@ -1,0 +1,143 @@
+"""The contenders of a class of requests: the plans that wisdom knows, and those that another process has compiled.
+
+Only threads in the background come here: the first call of a process would wait for what this file imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import statistics
+from dataclasses import replace
+
+from .beside_calls import beside_calls
+from .compile_process import CONTENDERS, CompileProcess, Found
+from .planning.machine import Machine
+from .planning.planner import Strategies, plan_candidate, vendor_plans
+from .planning.profile import GemmRate
+from .planning.strategy import Plan, registered
+from .planning.trials.lesson import Lesson
+from .planning.trials.trial import Trial, begun, decided_by
+from .planning.tune import candidates
+from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, sizes_of
+from .plans.families import machine_for, strategies
+from .request import Request
+
+
+def known_plans(request: Request) -> tuple[list[Plan], Trial]:
+    """Return the vendor's plans of a request with what wisdom adds, and their trial, which wisdom may decide."""
+    machine, known = machine_for(request, measure=False), strategies(request.device)
+    plans = vendor_plans(request, machine, known)
+    if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
+        return _remembered(plans, near, request, machine, known)
+    return plans, begun(len(plans))
+
+
+def supply(lesson: Lesson, process: CompileProcess) -> None:
+    """Add the contenders of a class to its lesson, one by one as they are compiled and loaded."""
+    request = lesson.request
+    with beside_calls:
+        machine, known = machine_for(request, measure=False), strategies(request.device)
+        machine = _calibrated(machine, lesson)
+    try:
+        for found in process.candidates(request, machine):
+            with beside_calls:
+                if (plan := _restored(found, request, machine, known)) is not None:
+                    _offer(plan, lesson)
+        with beside_calls:
+            for plan in _registered(request, machine, known):
+                _offer(plan, lesson)
+    finally:
+        lesson.add([], complete=True)
+
+
+def record_of(lesson: Lesson) -> WisdomRecord | None:
+    """Return the medians of a decided class as wisdom; None where nothing was measured, or within limits.
+
+    Records have no limits: what was found within them is this process's alone.
+    """
+    request, seconds = lesson.request, lesson.trial.seconds()
+    entries = tuple(
+        TimedCandidate(*lesson.plans[i].candidate.key, each, lesson.plans[i].seconds)
+        for i, each in sorted(seconds.items(), key=lambda pair: pair[1])
+    )
+    if not entries or request.max_error is not None or request.max_workspace is not None:
+        return None
+    return WisdomRecord(class_of(request), sizes_of(request), datetime.date.today().isoformat(), entries)
+
+
+def _offer(plan: Plan, lesson: Lesson) -> None:
+    """Add a contender after loading its code. What cannot be compiled or run here is no contender."""
+    with contextlib.suppress(Exception):
+        _load(plan)
+        lesson.add([plan], complete=False)
+
+
+def _registered(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
+    """Return the best plans of the strategies that the user has registered: another process knows none of them."""
+    own = registered(request.device)
+    if not own:
+        return []
+    baselines = {key: strategy for key, strategy in strategies.items() if strategy.baseline}
+    plans = candidates(request, machine, {**baselines, **own}, CONTENDERS)
+    return [plan for plan in plans if not plan.strategy.baseline]
+
+
+def _load(plan: Plan) -> None:
+    """Load the compiled code of a plan, so that no call waits for it: on a GPU a kernel's first launch does."""
+    executor = plan.build()
+    if plan.request.device == "cuda":
+        from .cuda.bench import run_once
+
+        run_once(executor, plan.request)
+
+
+def _remembered(
+    plans: list[Plan], known: Known, request: Request, machine: Machine, strategies: Strategies
+) -> tuple[list[Plan], Trial]:
+    """Return the vendor's plans and the best other one of a record, and the trial that they decide.
+
+    A library that was not measured then is still to be tried.
+    """
+    vendors = len(plans)
+    others = [entry for entry in known.entries if not any(entry.key == plan.candidate.key for plan in plans)]
+    for entry in sorted(others, key=lambda one: one.seconds):
+        found = Found(entry.key, entry.predicted)
+        if (plan := _restored(found, request, machine, strategies)) is not None and not plan.strategy.baseline:
+            plans = [*plans, plan]
+            break
+    times = tuple(known.seconds(plan.candidate.key, plan.seconds) for plan in plans)
+    if any(seconds != seconds for seconds in times):  # NaN: not measured
+        return plans, begun(vendors, len(plans), open=False)
+    return plans, decided_by(vendors, times)
+
+
+def _restored(found: Found, request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
+    """Return the plan of a candidate that another process found; None if it cannot run here."""
+    family, name, source, parameters = found.key
+    strategy = strategies.get((family, name))
+    candidate = None if strategy is None else strategy.restore(source, parameters, request)
+    if strategy is None or candidate is None:
+        return None
+    plan = plan_candidate(strategy, candidate, request, machine)
+    return plan if isinstance(plan, Plan) else None
+
+
+def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
+    """Return the machine with estimated rates scaled to what the vendor's products took in calls."""
+    trial, request = lesson.trial, lesson.request
+    if not trial.led or request.device != "cpu" or not request.is_dense:
+        return machine
+    from .cpu.cost_model import CpuCostModel
+    from .cpu.estimate import calibrated
+    from .dtypes import dtype_of
+
+    seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * request.m * request.k * request.n * request.items
+    timed = [
+        GemmRate(request.arithmetic, *request.shape, flops / seconds[i], "whole", lesson.plans[i].library)
+        for i in range(trial.vendors)
+        if i in seconds
+    ]
+    profile = calibrated(machine.profile, timed)
+    return replace(machine, profile=profile, costs=CpuCostModel(profile, machine.threads))
