@@ -256,8 +256,7 @@ def test_a_zero_factor_is_no_start(ring):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ring", RINGS)
-@pytest.mark.parametrize("room", [150, 400])
+@pytest.mark.parametrize(("ring", "room"), [*((ring, 150) for ring in RINGS), (TernaryTerms, 400)])
 def test_four_and_eight_words(ring, room):
     start = naive(ring, "3x3x3")
     arena = make_arena(start, 1, 0, room)
