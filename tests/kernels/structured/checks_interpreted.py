@@ -40,12 +40,6 @@ CANARY = 7.5
 LIMITS = {"float64": 1e-13, "float32": 1e-6, "fp32-accurate": 1e-6, "tf32": 1e-6, "float16": 2e-3}
 
 
-@pytest.fixture(autouse=True)
-def same_numbers_every_time():
-    """Of products of four terms one column in thousands cancels so far that no bound relative to it holds."""
-    torch.manual_seed(0)
-
-
 def as_read(tensor, dtype):
     """The numbers that are multiplied: of tf32 the nearest of eleven digits, which the interpreter does not change."""
     if dtype != "tf32":
