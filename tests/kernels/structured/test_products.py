@@ -1,6 +1,7 @@
 """Products by factored matrices on a processor: every strategy against the definition, plans, bad input."""
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from lcma.kernels.request import Layout
 from lcma.kernels.structured.naive import dense_product
 from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_chain
 from lcma.kernels.structured.slabs import ViewProduct
+from lcma.workbench.bench.baselines.permuted import by_bmm
 
 LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
 STRATEGIES = ("strided", "slabs", "widened", "dense")
@@ -240,3 +242,41 @@ def test_requests_that_no_strategy_runs_are_refused():
         decision_for(replace(request, batch_b=(2,)))
     with pytest.raises(PlanError, match="dtype int8 is not supported"):
         decision_for(factored_request(LowRank(4, 6, 2), 3, "int8"), strategy="strided")
+
+
+SMALL = 1 << 18
+"""Bytes of Python objects that a call may take."""
+
+
+def peak_of(call):
+    """The most bytes that numpy and Python hold at a time during a call, beyond those before it."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize(
+    "patterns", [(Pattern(2, 64, 64, 4),), (Pattern(1, 32, 32, 16), Pattern(16, 32, 32, 1))], ids=["one", "two"]
+)
+def test_a_repeated_call_allocates_nothing_of_the_size_of_its_operands(layout, patterns):
+    matrix = FactoredMatrix.random(patterns)
+    features, batch = matrix.shape[0], 8192
+    x = np.ones((batch, features) if layout == "bsf" else (features, batch), np.float32)
+    out = np.empty_like(x)
+    most = x.nbytes // 4
+
+    def multiply():
+        matmul(matrix, x, layout, out=out, strategy="slabs", max_workspace=most)
+
+    multiply()  # compiles, and leaves buffers of `most` bytes or less with the pool
+    assert peak_of(multiply) <= SMALL
+
+
+def test_copies_would_be_seen():
+    pattern = Pattern(2, 64, 64, 4)
+    matrix, x = FactoredMatrix.random((pattern,)), np.ones((512, 8192), np.float32)
+    assert peak_of(lambda: by_bmm(matrix.factors[0], pattern, x, np.empty_like(x))) > 2 * x.nbytes

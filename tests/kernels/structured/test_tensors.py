@@ -8,17 +8,19 @@ torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, Monarch  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import factored_request  # noqa: E402
-from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch  # noqa: E402
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic  # noqa: E402
+from lcma.kernels.plans.families import machine_for, strategies  # noqa: E402
 from lcma.kernels.request import Layout, Request  # noqa: E402
 from lcma.kernels.structured import backward  # noqa: E402
 from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.structured.tensors import is_readable  # noqa: E402
-from lcma.kernels.structured.views import multiply_strided  # noqa: E402
+from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of  # noqa: E402
+from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
 
 
 @pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])
@@ -236,3 +238,59 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
     rows = factored_request(Monarch(64, 64, 2, 2, 8), 32, "bfloat16", "bsl", device="cuda")
     with pytest.raises(PlanError, match="batch-first X"):
         decision_for(rows, strategy="tiled")
+
+
+def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():
+    """Monarch's first rows are [l, s, k], BLAST's [r, l] and [r, k], low-rank ones have one order."""
+    first, second = steps_of(Monarch(24, 36, 3, 4, 5))
+    assert (first.target, second.source) == (natural(3, 20, 1), natural(1, 15, 4))
+    assert second.target == by_blocks(1, 6, 4)
+    assert steps_of(Monarch(24, 36, 3, 4, 5, interleaved=True))[1].target == natural(1, 6, 4)
+    first, middle, last = steps_of(Blast(24, 36, 3, 4, 7))
+    assert (first.target, middle.source) == (BlockRows(3, 1, 7, (1, 1, 3)), by_blocks(1, 3, 7))
+    assert (middle.target, last.source) == (by_blocks(1, 4, 7), BlockRows(4, 1, 7, (1, 1, 4)))
+    first, second = steps_of(LowRank(24, 36, 5))
+    assert (first.target, second.source) == (natural(1, 5, 1), natural(1, 5, 1))
+
+
+def test_a_factor_is_one_batched_product_where_its_blocks_are_equally_far_apart():
+    for structure in (Monarch(24, 36, 3, 4, 5), Blast(24, 36, 3, 4, 7), LowRank(24, 36, 5)):
+        assert {step.calls for step in steps_of(structure)} == {1}
+    (step,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)))
+    (copied,) = steps_of(step_structure := KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
+    assert (step.calls, copied.calls) == (2, 1)
+    assert copied.source == by_blocks(5, 4, 2)
+    assert step_structure.row_order is None
+    assert max(step.calls for step in steps_of(KroneckerSparse.of(square_dyadic(16)))) <= 2
+
+
+def test_a_repeated_product_has_the_bits_of_a_run(structure):
+    request = factored_request(structure, 5, "float32", device="cuda")
+    strategy = strategies("cuda")["structured", "strided"]
+    executor = strategy.build(strategy.restore("", (), request), request, machine_for(request))
+    factors, x = [torch.randn(shape) for shape in structure.factor_shapes], torch.randn(5, structure.cols)
+    assert torch.equal(executor.again(factors, x.T), executor.run(factors, x.T))
+
+
+SHAPES = (48, 8), (8, 32)
+
+
+def factors_of(*shapes, dtype=torch.float32):
+    return [torch.zeros(shape, dtype=dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize(
+    ("factors", "fit"),
+    [
+        (factors_of(*SHAPES), True),
+        (factors_of(*SHAPES, (1, 1)), False),
+        (factors_of((48, 8)), False),
+        (factors_of((48, 8), (8, 31)), False),
+        (factors_of(*SHAPES, dtype=torch.float64), False),
+        ([torch.zeros(8, 48).T, torch.zeros(8, 32)], False),
+        ([torch.zeros(48, 8, device="meta"), torch.zeros(8, 32)], False),
+    ],
+)
+def test_only_factors_that_pass_the_checks_are_multiplied_without_them(factors, fit):
+    repeat = _Repeat(None, SHAPES, "float32")
+    assert repeat.fits(factors, torch.float32, torch.device("cpu")) is fit
