@@ -172,7 +172,7 @@ def test_ray_may_be_absent(monkeypatch):
     with pytest.raises(PlanError, match=r"pip install 'lcma\[ray\]'"):
         find("3x3x3", **COURSE, address="local")
     with pytest.raises(PlanError, match=r"pip install 'lcma\[ray\]'"):
-        improve(["3x4x6"], address="local")
+        improve(["3x5x6"], address="local")
 
 
 def test_what_clusters_do_not_do_is_refused():

@@ -153,19 +153,19 @@ def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, 
     from lcma.search.improve import history
     from lcma.workbench.cli import main
 
-    arguments = ["improve", "3x4x6", "--time", "2s", "--device", "twin"]
+    arguments = ["improve", "3x5x6", "--time", "2s", "--device", "twin"]
     monkeypatch.setattr(descents, "WANTED", 0)
     main(arguments)
     with Catalog.open() as catalog:
         runs = catalog.runs()
     assert runs
-    assert all(run.target == "3x4x6" and run.route and run.flips and run.rank >= run.reached > 0 for run in runs)
+    assert all(run.target == "3x5x6" and run.route and run.flips and run.rank >= run.reached > 0 for run in runs)
     monkeypatch.setattr(history, "DEAD_END", 0.0)
     capsys.readouterr()
     assert main([*arguments, "--json"]) == 1
     captured = capsys.readouterr()
-    assert "3x4x6 stays at rank 56, best known 54: every route had half an hour in vain" in captured.err
-    assert json.loads(captured.out)["exhausted"] == ["3x4x6"]
+    assert "3x5x6 stays at rank 69, best known 68: every route had half an hour in vain" in captured.err
+    assert json.loads(captured.out)["exhausted"] == ["3x5x6"]
     assert not json.loads(captured.out)["closed"]
 
 
