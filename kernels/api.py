@@ -15,6 +15,7 @@ from ..arguments import INTEGER, NUMBER, need, shown
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
+from .arrays import Matrix
 from .out import check_out
 from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
 from .products.arrays import SMALL, multiply, repeated
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .codegen.certified import SchemeLike
     from .planning.strategy import Plan
 
-Matrix = npt.NDArray[Any]
 
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Matrix = npt.NDArray[Any]
+from .arrays import Matrix
 
 NAME = "bfloat16"
 

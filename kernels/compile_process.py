@@ -23,14 +23,17 @@ from .planning.profile import Profile
 from .planning.strategy import Parameters, Plan
 from .request import Request
 
-CONTENDERS = 3
-"""Candidates of a request that are compiled."""
+CONTENDERS, MOST_CONTENDERS = 3, 8
+"""Candidates of a request that are compiled at first, and all in all where one of them is faster than the vendor's."""
 
 LISTED = 24
 """Best candidates by prediction, of which those that are compiled are chosen."""
 
 ALIKE = 1.06
 """Of the candidates within this ratio of the best predicted seconds the one with the least code is compiled first."""
+
+NEAR = 1.1
+"""Later candidates are within this ratio of the best predicted seconds."""
 
 LONGEST_SILENCE = 600.0
 """Seconds for one candidate: a compiler that hangs would end the learning of all classes."""
@@ -50,7 +53,10 @@ class Found:
 
 @dataclass(frozen=True)
 class CompileTask:
-    """A request, and what candidates are predicted by; `target` is that of Triton for a GPU."""
+    """A request, and what candidates are predicted by; `target` is that of Triton for a GPU.
+
+    `later`: the candidates after the first CONTENDERS.
+    """
 
     request: Request
     profile: Profile
@@ -58,6 +64,7 @@ class CompileTask:
     index: int
     free: float
     target: tuple[str, Any, int] | None
+    later: bool = False
 
 
 class CompileProcess:
@@ -66,15 +73,18 @@ class CompileProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def candidates(self, request: Request, machine: Machine) -> Iterator[Found]:
-        """Yield the candidates of a request one by one, as soon as each is compiled; none if the process ends."""
+    def candidates(self, request: Request, machine: Machine, later: bool = False) -> Iterator[Found]:
+        """Yield the candidates of a request one by one, as soon as each is compiled; none if the process ends.
+
+        `later` as in `CompileTask`.
+        """
         target = None
         if request.device == "cuda":
             from .cuda.precompile import target as current
 
             target = (now := current()).backend, now.arch, now.warp_size
         task = CompileTask(
-            request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target
+            request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target, later
         )
         try:
             process = self._process = self._process or _started()
@@ -151,7 +161,8 @@ def _receive(stream: BinaryIO | Any) -> Any:
 def best_plans(task: CompileTask) -> list[Plan]:
     """Return the plans of the candidates to try: one that is soon compiled, then the best by prediction.
 
-    Each differs from those before it in its strategy and method, or in its levels.
+    Each differs from those before it in its strategy and method, or in its levels. Later ones are NEAR
+    the best.
     """
     from .planning.tune import candidates
     from .plans.families import strategies
@@ -159,7 +170,7 @@ def best_plans(task: CompileTask) -> list[Plan]:
     plans = candidates(task.request, _machine(task), strategies(task.request.device), LISTED)
     others = [plan for plan in plans if not plan.strategy.baseline]
     best = min((plan.seconds for plan in others if plan.seconds), default=0.0)
-    most = CONTENDERS if best < (plans[0].seconds or 0.0) else 1
+    most = MOST_CONTENDERS if best < (plans[0].seconds or 0.0) else 1
     near = [plan for plan in others if plan.seconds and plan.seconds < ALIKE * best]
     chosen = [min(near, key=_code)] if near else []
     for plan in others:
@@ -167,7 +178,9 @@ def best_plans(task: CompileTask) -> list[Plan]:
         new = (plan.candidate.strategy, plan.candidate.method) not in settings
         if len(chosen) < most and (new or all(plan.label != one.label for one in chosen)):
             chosen.append(plan)
-    return chosen
+    if task.later:
+        return [plan for plan in chosen[CONTENDERS:] if plan.seconds and plan.seconds < NEAR * best]
+    return chosen[:CONTENDERS]
 
 
 def _planned(task: CompileTask) -> list[Plan]:

@@ -10,19 +10,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
+from .arrays import Matrix
 from .compression import CompressedWeight
 from .structured.chain import FactorChain
 from .structured.kinds import parse_structure
-
-Matrix = npt.NDArray[Any]
 
 STRUCTURES = "lcma_structures"
 

@@ -11,11 +11,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments import INTEGER, NUMBER, need
 from ..errors import PlanError, RankError, unknown_name
 from ..schemes_db.display import line
+from .arrays import Matrix
 from .factored import factored_request, product_dtype
 from .plans.decisions import decision_for
 from .request import Request
@@ -27,8 +27,6 @@ from .structured.conversion import monarch_of
 from .structured.decomposition import STEPS, decompose, least_error
 from .structured.pattern import parse_patterns
 from .structured.suggestions import suggested_pairs
-
-Matrix = npt.NDArray[Any]
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
 

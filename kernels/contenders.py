@@ -34,13 +34,16 @@ def known_plans(request: Request) -> tuple[list[Plan], Trial]:
 
 
 def supply(lesson: Lesson, process: CompileProcess) -> None:
-    """Add the contenders of a class to its lesson, one by one as they are compiled and loaded."""
+    """Add the contenders of a class to its lesson, one by one as they are compiled and loaded.
+
+    Asked again, they are the next best by prediction.
+    """
     request = lesson.request
     with beside_calls:
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
     try:
-        for found in process.candidates(request, machine):
+        for found in process.candidates(request, machine, later=lesson.rounds > 1):
             with beside_calls:
                 if (plan := _restored(found, request, machine, known)) is not None:
                     _offer(plan, lesson)
@@ -68,6 +71,8 @@ def record_of(lesson: Lesson) -> WisdomRecord | None:
 
 def _offer(plan: Plan, lesson: Lesson) -> None:
     """Add a contender after loading its code. What cannot be compiled or run here is no contender."""
+    if any(plan.candidate == one.candidate for one in lesson.plans):
+        return
     with contextlib.suppress(Exception):
         _load(plan)
         lesson.add([plan], complete=False)

@@ -7,11 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Matrix
 from .precision import arithmetic_of
-
-Matrix = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

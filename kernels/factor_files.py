@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import LcmaError, PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
-
-Matrix = npt.NDArray[Any]
+from .arrays import Matrix
 
 HEADER_BYTES = 1 << 14
 """Maximum bytes of a .npy header in addition to the data of an array."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy.typing as npt
-
 from ..errors import PlanError
 
-Matrix = npt.NDArray[Any]
 Array = Any
 """A numpy array, an object convertible to one, or a torch tensor."""
 

@@ -8,19 +8,17 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError
 from ..schemes_db.display import line
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.symmetry import SIDES, Triangle
+from .arrays import Matrix
 from .dtypes import dtype_of
 from .out import check_out
 from .precision import FP8, NAMES, TF32, UNITS, Arithmetic, arithmetic_of
 from .ring import ExactRing
 from .structure import DENSE, BlockMask, Structure, Triangular, is_factored
-
-Matrix = npt.NDArray[Any]
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bfloat16")
 

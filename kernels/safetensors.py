@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import SchemeFormatError
-
-Matrix = npt.NDArray[Any]
+from .arrays import Matrix
 
 MOST_HEADER = 100_000_000
 """Maximum bytes of a header; the format's own limit."""

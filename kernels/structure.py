@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from ..schemes_db.grids import Kind
-
-Matrix = npt.NDArray[Any]
+from .arrays import Matrix
 
 
 @runtime_checkable
@@ -81,15 +80,12 @@ class Dense:
         return "DENSE"  # compared by identity: a request that another process received has the same object
 
     def fraction(self, rows: int, cols: int) -> float:
-        """See `Structure`."""
         return 1.0
 
     def reason(self, rows: int, cols: int) -> str | None:
-        """See `Structure`."""
         return None
 
     def naive(self, matrix: Matrix) -> Matrix:
-        """See `Structure`."""
         return matrix
 
 
@@ -105,15 +101,12 @@ class Triangular:
         return "upper triangular" if self.upper else "lower triangular"
 
     def fraction(self, rows: int, cols: int) -> float:
-        """See `Structure`."""
         return (rows + 1) / (2 * rows) if rows else 0.0
 
     def reason(self, rows: int, cols: int) -> str | None:
-        """See `Structure`."""
         return None if rows == cols else f"is triangular and must be square, but it is {rows} x {cols}"
 
     def naive(self, matrix: Matrix) -> Matrix:
-        """See `Structure`."""
         return np.triu(matrix) if self.upper else np.tril(matrix)
 
 
@@ -144,13 +137,11 @@ class BlockMask:
         return f"mask {digest} of {self.rows} x {self.cols} blocks"
 
     def fraction(self, rows: int, cols: int) -> float:
-        """See `Structure`."""
         kinds = self.kinds
         half = int(((kinds == Kind.LOWER) | (kinds == Kind.UPPER)).sum())
         return (int((kinds == Kind.FULL).sum()) + half / 2) / max(kinds.size, 1)
 
     def reason(self, rows: int, cols: int) -> str | None:
-        """See `Structure`."""
         if self.rows > max(rows, 1) or self.cols > max(cols, 1) or 0 in (self.rows, self.cols):
             return f"has a mask of {self.rows} x {self.cols} blocks, which does not fit {rows} x {cols}"
         kinds = self.kinds
@@ -162,7 +153,6 @@ class BlockMask:
         return None
 
     def naive(self, matrix: Matrix) -> Matrix:
-        """See `Structure`."""
         rows, cols = matrix.shape[-2:]
         height, width = -(-rows // self.rows), -(-cols // self.cols)
         i, j = np.arange(rows)[:, None], np.arange(cols)[None, :]

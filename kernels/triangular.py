@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments import need
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
 from ..schemes_db.symmetry import Triangle
+from .arrays import Matrix
 from .operand_kinds import Array, all_tensors
 from .products.triangular import (
     batch_shape,
@@ -23,8 +22,6 @@ from .products.triangular import (
     with_unit_diagonal,
 )
 from .request import Request, need_matrices
-
-Matrix = npt.NDArray[Any]
 
 
 def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:

@@ -9,12 +9,12 @@ from ..errors import TargetError
 from ..schemes_db import Kind, Ring, Scheme, Target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.composition import MAX_SIDE, best_composition, build
+from ..schemes_db.composition import MAX_SIDE, best_composition, build, oriented
 from ..verify import certify
 from .format_moves.corners import restricted
-from .improve.starts import best_below
 from .runs.bounds import common_products, kept_first
 from .runs.objectives import score_of
+from .runs.stages import formats_below
 
 Named = Callable[[str], Scheme]
 """Finds the scheme that a text names, and proves it."""
@@ -43,6 +43,19 @@ def start_scheme(text: str, target: Target, ring: Ring, named: Named) -> Scheme:
     if found is None:
         raise TargetError(f"the catalogue has no scheme below {target} to start from: name one, or start from naive")
     return found
+
+
+def best_below(catalog: Catalog, target: Target, ring: Ring) -> Scheme | None:
+    """Return the lowest stored scheme, over Z (or Z2 if `ring` is), of the largest stored format below a target."""
+    rings = ("Z2", "Z") if ring.name == "Z2" else ("Z",)
+    for name in reversed(formats_below(target)):
+        shape = tuple(int(side) for side in name.split("x"))
+        kept = "x".join(map(str, sorted(shape)))
+        entries = [entry for entry in catalog.entries(target=kept) if entry.ring in rings]
+        if entries:
+            best = min(entries, key=lambda entry: (entry.rank, entry.additions, entry.digest))
+            return oriented(catalog.find(best.digest)[0], (shape[0], shape[1], shape[2]))
+    return None
 
 
 def is_mask(target: Target) -> bool:

@@ -8,13 +8,10 @@ from typing import Any
 
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
-from .report import markdown_table
+from .output import cell, markdown_table
 
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
-
-MAX_NAMES = 4
-"""Named numbers that one cell lists."""
 
 INTRODUCTION = """# Benchmarks
 
@@ -70,7 +67,7 @@ def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
     table = markdown_table(
         ("row", *columns, "bar"),
         [
-            (row["key"], *(_cell(row["figures"].get(name)) for name in columns), _bars(row))
+            (row["key"], *(cell(row["figures"].get(name)) for name in columns), _notes(row))
             for row in rows[:MAX_ROWS]
             if not row.get("refused")
         ],
@@ -97,24 +94,10 @@ def _machine(machine: Mapping[str, Any]) -> str:
     return "; ".join([*parts, names])
 
 
-def _cell(value: Any) -> str | None:
-    if value is None or isinstance(value, bool | str):
-        return value if not isinstance(value, bool) else str(value)
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list) and all(isinstance(item, int | float) for item in value):
-        return " to ".join(f"{item:.4g}" for item in value) if len(value) == 2 else f"{len(value)} values"
-    if (
-        isinstance(value, dict)
-        and len(value) <= MAX_NAMES
-        and all(isinstance(one, int | float) for one in value.values())
-    ):
-        return ", ".join(f"{name} {one:.4g}" for name, one in value.items())
-    if isinstance(value, list | dict):
-        return f"{len(value)} values"
-    return str(value)
+def _notes(row: Row) -> str | None:
+    return "; ".join(filter(None, (bars_of(row), "others were computing" if row.get("contended") else ""))) or None
 
 
-def _bars(row: Row) -> str | None:
-    notes = [f"{text} {'met' if met else 'MISSED'}" for text, met in row.get("bars") or []]
-    return "; ".join([*notes, "others were computing"] if row.get("contended") else notes) or None
+def bars_of(row: Row) -> str:
+    """Whether a row meets its bars."""
+    return "; ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in row.get("bars") or [])

@@ -9,8 +9,8 @@ from typing import Any
 from .bench.blr_layers import KINDS
 from .bench.journal import Row
 from .bench.means import geometric
-from .bench_report import about_rows, newest_rows
-from .report import markdown_table
+from .bench_report import about_rows, bars_of, newest_rows
+from .output import markdown_table
 
 HEAD = """# Block low-rank layers and models: all rows
 
@@ -38,11 +38,7 @@ def block_low_rank_page(results: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-TITLES = {
-    "blr": "Layers",
-    "e2e_blr": "Models",
-    "compress": "A compressed model",
-}
+TITLES = {"blr": "Layers", "e2e_blr": "Models", "compress": "A compressed model"}
 
 
 def _layers(rows: Sequence[Row]) -> Iterator[str]:
@@ -99,36 +95,18 @@ def _counts(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _plan(row: Row) -> Cells:
-    figures = row["figures"]
-    peak = figures["peak_bytes"]["auto"]
-    return (
-        row["key"],
-        figures["chosen"],
-        figures.get("chosen_or_dense"),
-        _ratio(figures["over_best"]),
-        _ratio(figures.get("over_best_factored")),
-        _megabytes(figures["weight_bytes"]),
-        _megabytes(figures["dense_weight_bytes"]),
-        _megabytes(peak),
-        _ratio(figures["peak_over_strided"]),
-        f"{figures['error']:.2e}",
-        _ratio(figures["error_over_strided"]),
-    )
+    of = row["figures"]
+    bytes_ = map(_megabytes, (of["weight_bytes"], of["dense_weight_bytes"], of["peak_bytes"]["auto"]))
+    best = (_ratio(of["over_best"]), _ratio(of.get("over_best_factored")))
+    errors = (_ratio(of["peak_over_strided"]), f"{of['error']:.2e}", _ratio(of["error_over_strided"]))
+    return (row["key"], of["chosen"], of.get("chosen_or_dense"), *best, *bytes_, *errors)
 
 
 def _steps(row: Row) -> Iterator[Cells]:
     for step in row["figures"]["ablation"]:
-        yield (
-            row["key"],
-            step["form"],
-            step["optimisation"],
-            _ratio(step["over_dense"]),
-            _ratio(step["over_first"]),
-            _ratio(step["over_last"]),
-            _megabytes(step["weight_bytes"]),
-            _megabytes(step["peak_bytes"]),
-            f"{step['error']:.2e}",
-        )
+        ratios = (_ratio(step[f"over_{what}"]) for what in ("dense", "first", "last"))
+        bytes_ = (_megabytes(step["weight_bytes"]), _megabytes(step["peak_bytes"]))
+        yield (row["key"], step["form"], step["optimisation"], *ratios, *bytes_, f"{step['error']:.2e}")
 
 
 def _models(rows: Sequence[Row]) -> Iterator[str]:
@@ -142,23 +120,13 @@ def _models(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _model(row: Row) -> Cells:
-    figures, kind = row["figures"], row["key"].split()[1]
-    weights, times = figures["weight_bytes"], figures["ms"]
-    return (
-        row["key"],
-        figures["blocks"],
-        figures["tokens"],
-        _ratio(figures["ratio"]),
-        _ratio(figures.get("ratio_or_dense")),
-        figures.get("dense_layers"),
-        _megabytes(figures["extra_bytes"]) if "extra_bytes" in figures else None,
-        _digits(times["dense"], 3),
-        _digits(times[kind], 3),
-        _megabytes(weights["dense"]),
-        _megabytes(weights[kind]),
-        f"{figures['difference']:.1e}",
-        "; ".join(f"{text} {'met' if fine else 'MISSED'}" for text, fine in row.get("bars") or []),
-    )
+    of, both = row["figures"], ("dense", row["key"].split()[1])
+    speeds = (_ratio(of["ratio"]), _ratio(of.get("ratio_or_dense")), of.get("dense_layers"))
+    extra = _megabytes(of["extra_bytes"]) if "extra_bytes" in of else None
+    times = (_digits(of["ms"][one], 3) for one in both)
+    weights = (_megabytes(of["weight_bytes"][one]) for one in both)
+    rest = (f"{of['difference']:.1e}", bars_of(row))
+    return (row["key"], of["blocks"], of["tokens"], *speeds, extra, *times, *weights, *rest)
 
 
 def _compression(rows: Sequence[Row]) -> Iterator[str]:
@@ -169,19 +137,12 @@ def _compression(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _compressed(row: Row) -> Cells:
-    figures = row["figures"]
-    seconds = figures.get("seconds", {})
-    losses = ("loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained")
-    return (
-        row["key"],
-        _ratio(figures["ratio"]),
-        *(_digits(figures.get(name), 4) for name in losses),
-        _ratio(figures["bytes"]),
-        figures["layers"],
-        _digits(figures["weight_error"], 3),
-        _digits(figures["output_error"], 3),
-        *(_digits(seconds.get(name), 3) for name in ("compressing", "training again")),
-    )
+    of = row["figures"]
+    seconds = (_digits(of.get("seconds", {}).get(name), 3) for name in ("compressing", "training again"))
+    names = ("loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained")
+    losses = (_digits(of.get(name), 4) for name in names)
+    errors = (_digits(of[f"{what}_error"], 3) for what in ("weight", "output"))
+    return (row["key"], _ratio(of["ratio"]), *losses, _ratio(of["bytes"]), of["layers"], *errors, *seconds)
 
 
 def _ratio(value: float | None) -> str | None:

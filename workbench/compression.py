@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import PlanError, RankError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
-from .destination import unwritable
+from .destination import writing
 from .matrix_files import read_operand
 from .output import print_table
 from .products import Device
@@ -190,11 +190,7 @@ class Compression:
         self._speeds: dict[tuple[Any, ...], tuple[float | None, float | None]] = {}
 
     def run(
-        self,
-        inputs: Mapping[str, Matrix],
-        batch: int,
-        rounds: int | None,
-        say: Callable[[str], None] = lambda _: None,
+        self, inputs: Mapping[str, Matrix], batch: int, rounds: int | None, say: Callable[[str], None] = lambda _: None
     ) -> Iterator[LayerReport]:
         """Decompose one weight after the other and yield their reports; `rounds` is for measured speeds (None: none).
 
@@ -246,10 +242,8 @@ class Compression:
             for part, factor in zip(parameter_names(found.structure), found.factors, strict=True):
                 tensors[f"{layer}.{part}"] = entry.kind, _stored(factor, entry.kind, layer)
         structures = {**self._earlier, **{name: found.structure for name, found in self._factors.items()}}
-        try:
+        with writing(out):
             write_model(out, tensors, structures, self._metadata)
-        except OSError as error:
-            raise unwritable(out, error) from None
         self.store.remove(self.keys)
 
     def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> CompressedWeight:
@@ -266,28 +260,17 @@ class Compression:
 
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
         found = compress_weight(
-            given,
-            task.structures,
-            task.config.steps,
-            lambda text: say(f"{layer}: {text}"),
-            task.config.tolerance,
+            given, task.structures, task.config.steps, lambda text: say(f"{layer}: {text}"), task.config.tolerance
         )
         arrays = tuple(np.asarray(x if isinstance(x, np.ndarray) else x.cpu().numpy()) for x in found.factors)
         wide = tuple(x if x.dtype == np.float64 else x.astype(np.float32) for x in arrays)
         found = CompressedWeight(found.structure, wide, found.error)
-        try:
+        with writing(self.store.folder):
             self.store.store(key, found)
-        except OSError as error:
-            raise unwritable(self.store.folder, error) from None
         return found
 
     def _with_outputs(
-        self,
-        report: LayerReport,
-        matrix: Matrix,
-        inputs: Matrix | None,
-        found: CompressedWeight,
-        kind: str,
+        self, report: LayerReport, matrix: Matrix, inputs: Matrix | None, found: CompressedWeight, kind: str
     ) -> LayerReport:
         from ..kernels.compression import output_error
 

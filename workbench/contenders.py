@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..errors import PlanError, VerificationError
-from .bench.machine import BUSY_SHARE, Watch
-from .gpu_monitor import GpuMonitor, GpuState
-from .products import require_memory, within_memory
+from ..errors import PlanError
+from ..kernels.cpu.others import CpuLoadMonitor
+from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, require_right
+from .bench.machine import BUSY_SHARE
+from .gpu_nvml import GpuState
+from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
-from .timing import Contest, CudaClock, Timing, Timings, gflops, paired_interval, ratio_to
-from .truth import relative_error, true_product
+from .truth import relative_error, structured_scheme, true_product
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
@@ -81,12 +83,12 @@ class Result:
     baseline: str
     basis: str
     gpu: GpuState | None
-    busy_share: float | None
+    busy_share: float
 
     @property
     def disturbed(self) -> bool:
         """True if other processes used the processors."""
-        return self.busy_share is not None and self.busy_share > BUSY_SHARE
+        return self.busy_share > BUSY_SHARE
 
     def as_json(self) -> dict[str, Any]:
         """The same for scripts."""
@@ -121,70 +123,46 @@ class PlanContest:
             PlanError: there is too little memory.
         """
         from ..kernels.plans.tuning import bench_for
+        from .bench.baselines import prepared
 
         bench = bench_for(self.request)
         require_memory(self.request)
         a, b, out = bench.operands(self.request, self.seed)
         a = a if self.operand is None else self.operand
         error_of = bench.errors(self.request, a, b)
-        calls: dict[str, Callable[[], object]] = {}
+        calls: dict[str, Call] = {}
         errors: dict[str, float] = {}
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
             try:
-                with within_memory(self.request, one.plan.candidate):
-                    executor: Any = one.plan.build()
-                    errors[one.what] = self._error(error_of, one, a, b, executor.run(a, b, out))
-                    left = executor.prepare(a) if self.request.static == "A" else a
+                judge = partial(self._error, error_of, one, a, b)
+                calls[one.what], errors[one.what] = prepared(one.plan, self.request, a, b, out, judge)
             except PlanError as error:
                 if one.what not in OPTIONAL:
                     raise
                 say(f"{one.what} is left out: {error}")
-                continue
-            calls[one.what] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
-        watch = Watch()
-        timings, gpu = self._timed(calls, rounds, say)
+        monitor, clock = CpuLoadMonitor(), clock_of(self.request.device, SPENT)
+        timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
         timed = [one for one in self.contenders if one.what in calls]
         base = timings.fastest(one.what for one in timed if one.is_baseline)
         rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
-        return Result(rows, base.name, self.basis, gpu, watch.share())
-
-    def _timed(
-        self, calls: dict[str, Callable[[], object]], rounds: int, say: Callable[[str], None]
-    ) -> tuple[Timings, GpuState | None]:
-        if self.request.device == "cpu":
-            return Contest(calls, rounds, say=say).run(), None
-        with GpuMonitor() as monitor:
-            timings = Contest(calls, rounds, CudaClock(SPENT), say).run()
-        return timings, monitor.state
+        return Result(rows, base.name, self.basis, timings.gpu, monitor.share())
 
     def _error(self, error_of: Callable[[Any], float], one: Contender, a: Any, b: Any, product: Any) -> float:
         request = self.request
-        if request.is_dense and not one.is_baseline and _has_own_target(one.scheme):
+        if request.is_dense and not one.is_baseline and structured_scheme(one.scheme) is not None:
             error = relative_error(request, product, true_product(request, one.scheme, a, b))
         else:
             error = error_of(product)
-        if not error <= max_error(one.plan.request):
-            raise VerificationError(f"{one.what} came out wrong: relative error {error:.1e}; nothing was timed")
-        return float(error)
+        return require_right(one.what, error, max_error(one.plan.request), "relative error")
 
     def _row(self, one: Contender, timing: Timing, base: Timing, error: float) -> Row:
         request, candidate = self.request, one.plan.candidate
-        return Row(
-            one.what,
-            _shown(one.plan),
-            candidate.strategy,
-            candidate.method,
-            one.is_baseline,
-            timing.median,
-            timing.quartiles,
-            request.items * gflops(*request.shape, timing.median),
-            ratio_to(base, timing),
-            None if timing is base else paired_interval(base, timing),
-            one.plan.seconds,
-            one.plan.workspace,
-            error,
-        )
+        what = (one.what, _shown(one.plan), candidate.strategy, candidate.method, one.is_baseline)
+        rate = request.items * gflops(*request.shape, timing.median)
+        interval = None if timing is base else paired_interval(base, timing)
+        times = (timing.median, timing.quartiles, rate, ratio_to(base, timing), interval)
+        return Row(*what, *times, one.plan.seconds, one.plan.workspace, error)
 
 
 def max_error(request: Request) -> float:
@@ -227,12 +205,11 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     from ..kernels.dense.fp8 import VENDOR
     from ..kernels.factored import UNLIMITED
     from ..kernels.precision import FP8
-    from .bench.baselines import NAMES, baseline
+    from .bench.baselines import named_plan
 
-    foreign = NAMES.get(family, ())
     if family in ("dense", "causal"):
         for name in BASELINES[family]:
-            yield name, baseline(request, name) if name in foreign else plan_for(request, strategy=name)
+            yield name, named_plan(request, name)
         if request.precision == FP8:
             with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
                 yield VENDOR, plan_for(request, strategy=VENDOR)
@@ -240,7 +217,7 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
     unlimited = replace(request, max_extra_bytes=UNLIMITED)
     for name in BASELINES[family]:
         with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
-            yield name, baseline(unlimited, name) if name in foreign else plan_for(unlimited, strategy=name)
+            yield name, named_plan(unlimited, name)
 
 
 def _shown(plan: Plan | Baseline) -> str:
@@ -249,15 +226,8 @@ def _shown(plan: Plan | Baseline) -> str:
     if plan.candidate.strategy != "vendor" or plan.request.device != "cpu" or not plan.request.is_dense:
         return text
     from ..kernels import Plan
-    from ..kernels.cpu.library import library_for
+    from ..kernels.cpu.blas import library_for
 
     assert isinstance(plan, Plan)  # no baseline is called vendor
 
     return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
-
-
-def _has_own_target(scheme: Any) -> bool:
-    """Return whether a scheme computes something else than the whole product."""
-    while isinstance(scheme, tuple | list):
-        scheme = scheme[0]
-    return scheme != AUTO and not scheme.target.is_general

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,12 +15,12 @@ from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
+from .bench.contest import Call, Calls, Contest, Timings, ratio_to, within
+from .bench.cpu_products import FrobeniusTruth, Matrix, libraries
 from .demo_picture import Panel, write
-from .destination import unwritable
+from .destination import writing
+from .products import gflops
 from .progress import Progress
-from .timing import Contest, FrobeniusTruth, Matrix, Timing, gflops, ratio_to
-
-Calls = dict[str, Callable[[], Matrix]]
 
 MAX_ERROR = 1e-4
 """A relative error in float32 above this is a fault of the program, not of the arithmetic."""
@@ -35,9 +34,6 @@ LIMIT = 60.0
 
 GROWTH, UNTIMED = 8.0, 4
 """The seconds of a product of twice the side over those of it; what checking and warming up takes, in rounds."""
-
-LIBRARIES = ("numpy", "torch")
-"""The contenders that are no schemes; torch where it is installed."""
 
 GAIN = 1.02
 """A scheme gains where it is at least as many times as fast as the fastest library: less is scatter."""
@@ -105,15 +101,14 @@ def multiply(size: int, rounds: int, ends: float) -> Panel:
         if fastest and time.perf_counter() + GROWTH * spent > ends:
             click.echo(f"  {side} x {side} is left out: it would take more than a minute")
             break
-        calls, truth = _contenders(side)
+        base, schemes, truth = _contenders(side)
         click.echo(f"  {side} x {side}:")
-        timings = _timed(calls, rounds, truth, "numpy", partial(_rate, side))
+        timings = _timed({**base, **schemes}, rounds, truth, "numpy", partial(_rate, side))
         spent = (rounds + UNTIMED) * sum(timing.median for timing in timings.values())
-        baseline = min((one for name, one in timings.items() if name in LIBRARIES), key=lambda one: one.median)
-        schemes = (one for name, one in timings.items() if name not in LIBRARIES)
-        best = min(schemes, key=lambda one: one.median)
+        baseline = timings.fastest(base)
+        best = timings.fastest(schemes)
         fastest.append((side, best.name, ratio_to(baseline, best)))
-        panel = (f"{side} x {side} float32 product: speed over {baseline.name}", _speeds(timings, baseline.name))
+        panel = (f"{side} x {side} float32 product: speed over {baseline.name}", timings.ratios(baseline))
     click.echo(f"  {break_even(fastest)}")
     if (share := monitor.share()) > BUSY_SHARE:
         click.echo(f"  (others kept {share:.0%} of the processors busy meanwhile: repeat this on a quiet machine)")
@@ -141,22 +136,18 @@ def _rate(side: int, seconds: float) -> str:
     return f"{gflops(side, side, side, seconds):7.1f} GFLOP/s"
 
 
-def _contenders(side: int) -> tuple[Calls, FrobeniusTruth]:
-    """The products of the libraries and of CONTENDERS, and what they are checked against."""
+def _contenders(side: int) -> tuple[Calls, Calls, FrobeniusTruth]:
+    """The products of the libraries, those of CONTENDERS, and what they are checked against."""
     from ..kernels import matmul
 
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
-    calls: Calls = {"numpy": partial(np.matmul, a, b, out=np.empty((side, side), dtype=np.float32))}
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        calls["torch"] = lambda: torch.matmul(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    calls: dict[str, Call] = {}
     for name, levels in CONTENDERS:
         calls[f"{name}, {levels} level{'s' if levels > 1 else ''}"] = partial(
             matmul, a, b, resolve(name), levels, out=np.empty((side, side), dtype=np.float32)
         )
-    return calls, FrobeniusTruth(a, b)
+    return libraries(a, b), calls, FrobeniusTruth(a, b)
 
 
 def attend(length: int, width: int, rounds: int) -> Panel:
@@ -174,11 +165,7 @@ def attend(length: int, width: int, rounds: int) -> Panel:
     baseline = "numpy, full, then tril"
     truth = FrobeniusTruth(q, transposed, masked=True)
     timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
-    return f"causal scores, {length} x {width}: speed over the full product", _speeds(timings, baseline)
-
-
-def _speeds(timings: dict[str, Timing], baseline: str) -> dict[str, float]:
-    return {name: ratio_to(timings[baseline], timing) for name, timing in timings.items()}
+    return f"causal scores, {length} x {width}: speed over the full product", timings.ratios(timings[baseline])
 
 
 def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
@@ -193,22 +180,15 @@ def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
     return scores
 
 
-def _timed(
-    calls: Calls, rounds: int, truth: FrobeniusTruth, baseline: str, speed: Callable[[float], str]
-) -> dict[str, Timing]:
+def _timed(calls: Calls, rounds: int, truth: FrobeniusTruth, baseline: str, speed: Callable[[float], str]) -> Timings:
     """Check every contender, then time all of them in turns, and print a line for each."""
+    judge = within(truth.error, MAX_ERROR, "relative error")
     with Progress("compiling and checking") as progress:
-        errors = {}
-        for name, call in calls.items():
-            progress.update(f"compiling and checking {name}")
-            errors[name] = truth.error(call())
-            if not errors[name] <= MAX_ERROR:
-                raise RuntimeError(f"{name} came out wrong: relative error {errors[name]:.1e}")
-        timings = Contest(calls, rounds, say=progress.update).run()
+        timings = Contest(calls, rounds, say=progress.update, judge=judge).run()
     for name, timing in timings.items():
         click.echo(
             f"  {name:<24}{speed(timing.median)}, {ratio_to(timings[baseline], timing):.3f} times the first, "
-            f"error {errors[name]:.1e}"
+            f"error {timings.errors[name]:.1e}"
         )
     return timings
 
@@ -236,10 +216,8 @@ def demo(size: int = 4096, rounds: int = 3) -> dict[str, Any]:
         click.echo(f"  ({seconds[title]:.1f} s)")
     click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
     picture = data_folder() / "demo.svg"
-    try:
+    with writing(picture):
         write(picture, panels)
-    except OSError as error:
-        raise unwritable(picture, error) from None
     click.echo(f"The speeds as a picture: {picture}")
     click.echo("Next, try:")
     for what, line in NEXT:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -39,12 +40,11 @@ def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | Non
         DestinationError: the file must not be written.
         LcmaError: the path leads nowhere.
     """
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise unwritable(path, error) from None
+    with writing(path):
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return
     # A terminal may be the input and the output of one command.
     if not stat.S_ISCHR(found.st_mode):
         for source in (*inputs, data_folder() / "catalog.db"):
@@ -82,12 +82,18 @@ def write(path: str | Path, content: str | bytes) -> None:
     Raises:
         LcmaError: it can't be written.
     """
-    try:
+    with writing(path):
         write_atomic(Path(path), content)
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Name the path where it can't be written.
+
+    Raises:
+        LcmaError: it can't.
+    """
+    try:
+        yield
     except OSError as error:
-        raise unwritable(path, error) from None
-
-
-def unwritable(path: str | Path, error: OSError) -> LcmaError:
-    """Return the error of a path that can't be written."""
-    return LcmaError(f"{path} can't be written: {error.strerror or error}")
+        raise LcmaError(f"{path} can't be written: {error.strerror or error}") from None

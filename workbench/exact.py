@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import PlanError
-from .destination import unwritable
+from .destination import writing
 from .matrix_files import Operand, read_operand, write_product
 from .output import visible
-from .products import Device, within_memory
-from .timing import Told, ran
+from .products import Device, Told, run_once
 
 if TYPE_CHECKING:
-    from ..kernels import Plan, Request
+    from ..kernels import Request
     from ..kernels.ring import ExactRing
 
 MAX_ABS = 1 << 20
@@ -52,10 +51,7 @@ def ring_option(help: str = "Multiply exactly in this ring.") -> Any:
 
 
 def exact_request_of(
-    sizes: tuple[int, int, int],
-    ring: ExactRing,
-    device: Device,
-    batch: tuple[int, ...] = (),
+    sizes: tuple[int, int, int], ring: ExactRing, device: Device, batch: tuple[int, ...] = ()
 ) -> Request:
     """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude."""
     from ..kernels import Request
@@ -102,18 +98,13 @@ def run_exact(
         left, right = (x.astype(request.storage, copy=False) for x in (a, b))
     with device.current():
         plan = plan_for(request, scheme, levels, strategy=strategy)
-        began = time.perf_counter()
-        with within_memory(request, plan.candidate):
-            product = _computed(plan, left, right)
-        seconds = time.perf_counter() - began
-    where = "" if device.kind == "cpu" else f" on {device}, transfers included"
-    yield ran(plan, where, device, seconds, "Gop/s")
+        where = "" if device.kind == "cpu" else f" on {device}, transfers included"
+        product, told = run_once(plan, partial(_computed, request, left, right), where, device, "Gop/s")
+    yield told
     if out is not None:
         if ring.modulus == 2 and bits:
-            try:
+            with writing(out):
                 product.save(out)
-            except OSError as error:
-                raise unwritable(out, error) from None
             yield f"wrote {out}", {"out": out}
         else:
             array = product.to_array("uint8") if ring.modulus == 2 else product
@@ -122,15 +113,13 @@ def run_exact(
         yield _checked(request, left, right, product)
 
 
-def _computed(plan: Plan, a: Any, b: Any) -> Any:
-    """The product on the plan's device, as an array or a bit matrix."""
-    request = plan.request
+def _computed(request: Request, a: Any, b: Any, executor: Any) -> Any:
+    """The product on the request's device, as an array or a bit matrix."""
     if request.device == "cpu":
-        return plan.build().run(a, b)
+        return executor.run(a, b)
     from ..kernels.exact.tensor_bench import to_host, to_tensor
 
-    product: Any = plan.build().run(*(to_tensor(x) for x in (a, b)))
-    return to_host(product, request.n, request)
+    return to_host(executor.run(*(to_tensor(x) for x in (a, b))), request.n, request)
 
 
 def _operand(file: str) -> Any:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from ..errors import PlanError
-from ..home import write_atomic
 from ..search.flipgraph.graph import FlipGraph
+from .bench.picture import new_figure, save
 
 MAX_VERTICES = 5_000
 """More can't be told apart."""
-
-FORMATS = {".png": "png", ".svg": "svg"}
 
 
 def draw(seen: FlipGraph, path: str | Path) -> None:
@@ -24,23 +21,17 @@ def draw(seen: FlipGraph, path: str | Path) -> None:
         OSError: it can't be written.
     """
     path = Path(path)
-    if path.suffix not in FORMATS:
+    if path.suffix not in (".png", ".svg"):
         raise PlanError(f"{path} must end in .png or .svg to hold a picture")
     if len(seen.graph) > MAX_VERTICES:
         raise PlanError(f"{len(seen.graph)} schemes are too many for a picture of {MAX_VERTICES}: lower the radius")
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlanError("pictures need matplotlib: pip install 'lcma[report]'") from None
     import networkx
 
     nodes = dict(seen.graph.nodes(data=True))
     rings = [[node for node, data in nodes.items() if data["distance"] == ring] for ring in seen.distances]
     places = networkx.shell_layout(seen.graph, rings, rotate=0)
     size = 2 + 300 / len(nodes)
-    figure = Figure(figsize=(7, 7), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(7, 7)
     for one, other in seen.graph.edges():
         axes.plot(*zip(places[one], places[other], strict=True), color="0.75", linewidth=0.4, zorder=1)
     for marker, lower in (("o", False), ("s", True)):
@@ -51,8 +42,4 @@ def draw(seen: FlipGraph, path: str | Path) -> None:
     axes.set_axis_off()
     axes.set_aspect("equal")
     axes.set_title(f"{len(nodes)} schemes of rank {seen.rank}, {seen.graph.number_of_edges()} flips")
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "lcma"}):
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(buffer, format=FORMATS[path.suffix], metadata=metadata, dpi=150)
-    write_atomic(path, buffer.getvalue())
+    save(figure, path)

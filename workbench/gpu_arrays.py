@@ -8,7 +8,6 @@ import numpy as np
 
 from ..errors import PlanError
 from ..kernels.precision import TF32, arithmetic_of
-from .products import Device
 
 
 def to_gpu(matrix: Any, arithmetic: str, file: str = "the matrix") -> Any:
@@ -30,14 +29,6 @@ def to_gpu(matrix: Any, arithmetic: str, file: str = "the matrix") -> Any:
         return torch.from_numpy(matrix).cuda()
     except TypeError:
         raise PlanError(f"{file} is {dtype}, which torch does not hold; convert with --dtype") from None
-
-
-def wait_for(device: Device) -> None:
-    """Wait until a GPU has done all that was started."""
-    if device.kind == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
 
 
 def as_numpy(result: Any) -> Any:

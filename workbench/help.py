@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import wraps
 from typing import Any
 
 import click
@@ -67,10 +69,7 @@ EXAMPLES = {
     "bench": ("", "causal --budget 8m"),
     "cache": ("", "--clear"),
     "compose": ("8x8x8 --dry-run --explain", "12x12x12 --out scheme.json"),
-    "compress": (
-        "model.safetensors --dry-run",
-        "model.safetensors --out small.safetensors --kind monarch",
-    ),
+    "compress": ("model.safetensors --dry-run", "model.safetensors --out small.safetensors --kind monarch"),
     "convert": ("scheme.txt scheme.json", "scheme.json - --to exp"),
     "demo": ("", "--size 1024 --rounds 3"),
     "doctor": ("", "--profile"),
@@ -158,6 +157,20 @@ class SchemeName(click.ParamType[str]):
         names = dict.fromkeys(row.target if targets else row.name or row.target for row in rows)
         files = [] if targets else [CompletionItem(incomplete, type="file")]
         return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
+
+
+def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command of `lcma`; `json` says what it prints with --json, of which it gets `as_json`."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @wraps(function)
+        def with_json(*arguments: Any, **values: Any) -> Any:
+            return function(*arguments, as_json=click.get_current_context().meta.get(JSON, False), **values)
+
+        with_json.json = json  # type: ignore[attr-defined]
+        return click.command(name, cls=Command)(function if json is None else with_json)
+
+    return decorate
 
 
 class Command(click.Command):

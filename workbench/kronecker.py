@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,11 @@ from ..errors import PlanError, VerificationError
 from ..kernels.bfloat16 import converted, float32_of
 from ..kernels.precision import arithmetic_of, fields_of
 from .contenders import max_error
-from .gpu_arrays import as_numpy, to_gpu, wait_for
+from .gpu_arrays import as_numpy, to_gpu
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
-from .output import print_table
-from .products import Device, factored_request, machine_of, within_memory
-from .timing import Told, ran
+from .output import cell, print_table
+from .products import Device, Told, factored_request, machine_of, run_once, within_memory
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -103,13 +103,10 @@ def run_product(
     with device.current():
         plan = plan_for(request, strategy=strategy)
         with within_memory(request, plan.candidate):
-            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, request.arithmetic)
-            began = time.perf_counter()
-            found = plan.build().run(*operands_there)
-            wait_for(device)
-        seconds = time.perf_counter() - began
+            there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, request.arithmetic)
+        found, told = run_once(plan, lambda executor: executor.run(*there), f", {layout} on {device}", device)
         product = as_numpy(found)
-    yield ran(plan, f", {layout} on {device}", device, seconds)
+    yield told
     if out is not None:
         stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
         yield write_product(out, stored, kept), {"out": out}
@@ -148,25 +145,6 @@ def _on_gpu(matrix: FactoredMatrix, x: Any, arithmetic: str) -> tuple[list[Any],
     """The factors and X (cols, batch) on the current GPU; X stored as it is here."""
     factors = [to_gpu(weights, arithmetic) for weights in matrix.factors]
     return factors, to_gpu(x.T, arithmetic).T if x.flags.f_contiguous else to_gpu(x, arithmetic)
-
-
-def suggested_rows(
-    sizes: tuple[int, int],
-    density: float,
-    batch: int,
-    layout: str | None,
-    dtype: str,
-    device: Device,
-    profile: str | None,
-) -> list[dict[str, Any]]:
-    """Lists of patterns for a layer of `sizes` (outputs, inputs), fastest by prediction first.
-
-    Raises:
-        PlanError: no list keeps to the density.
-    """
-    from ..kernels.structured.suggestions import suggested
-
-    return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
 
 
 def ranked_rows(
@@ -214,8 +192,8 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         milliseconds = "" if row["seconds"] is None else f"{1e3 * row['seconds']:.4g}"
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        cell = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
-        cells.append([*cell, *([f"{row['error']:.4f}"] if with_error else [])])
+        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
+        cells.append([*one, *([f"{row['error']:.4f}"] if with_error else [])])
     print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 
 
@@ -238,6 +216,52 @@ def approximated(
         say(f"{place} of {len(rows)}: {row['patterns']}")
         row["error"] = factorize(weight, parse_patterns(row["patterns"])).error
     return sorted(rows, key=lambda row: row["error"])
+
+
+def factorized(
+    weight: Any, patterns: str, algorithms: Sequence[str], seed: int, say: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], FactoredMatrix]:
+    """Error and seconds of each algorithm for a weight (rows, cols), the least error first, and the nearest matrix.
+
+    One that does not take the list gives a row with the reason under "refused".
+
+    Raises:
+        PlanError: the text is no list of patterns of the weight's size, or no algorithm takes it.
+    """
+    from ..kernels.kronecker import factorize
+    from ..kernels.structured.pattern import parse_patterns
+
+    listed = parse_patterns(patterns)
+    rows: list[dict[str, Any]] = []
+    nearest: FactoredMatrix | None = None
+    refusals = []
+    for by in algorithms:
+        began, row = time.perf_counter(), dict.fromkeys(("error", "bound", "least", "seconds", "refused"))
+        rows.append({"by": by, **row})
+        try:
+            found = factorize(weight, listed, by, seed=seed, on_event=partial(_say, say, by))
+        except PlanError as error:
+            rows[-1]["refused"] = str(error)
+            refusals.append(error)
+            continue
+        seconds = time.perf_counter() - began
+        rows[-1] |= {"error": found.error, "bound": found.bound, "least": found.least, "seconds": seconds}
+        if all(one["error"] is None or found.error <= one["error"] for one in rows):
+            nearest = found.matrix
+    if nearest is None:
+        raise refusals[0]
+    return sorted(rows, key=lambda row: (row["error"] is None, row["error"])), nearest
+
+
+def _say(say: Callable[[str], None], by: str, line: str) -> None:
+    say(f"{by}: {line}")
+
+
+def show_factorized(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows of `factorized`."""
+    names = ("by", "error", "bound", "least", "seconds", "refused")
+    cells = [[cell(row[name]) for name in names] for row in rows]
+    print_table(names, cells, stay=("error", "refused"), prose=("refused",))
 
 
 def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:

@@ -22,21 +22,8 @@ _NPY_MAGIC = b"\x93NUMPY"
 
 SUFFIX = ".safetensors"
 
-DTYPES = (
-    "float16",
-    "bfloat16",
-    "tf32",
-    "fp32-accurate",
-    "tf32x3",
-    "fp8",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-    "int8",
-    "int32",
-    "int64",
-)
+_REAL = ("float16", "bfloat16", "tf32", "fp32-accurate", "tf32x3", "fp8", "float32", "float64")
+DTYPES = (*_REAL, "complex64", "complex128", "int8", "int32", "int64")
 """The arithmetics that operands can be converted for, by name; the planner decides which a device multiplies."""
 
 MADE = (*DTYPES, "fp8-float16", "fp8-float32")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -33,10 +35,40 @@ class Duration(click.ParamType[float]):
         return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
+def path_option(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option whose value is a path."""
+    return click.option(*names, type=click.Path(path_type=Path), **settings)
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --ray and --workers to a command."""
+    for option in (
+        click.option(
+            "--workers", type=click.IntRange(1), help="With --ray, so many workers. Default: one a core, or one a GPU."
+        ),
+        click.option(
+            "--ray",
+            "address",
+            metavar="auto|local|HOST:PORT",
+            help="Walk on the workers of a Ray cluster, each with a --device: that of this machine's node, one of its "
+            "own, or by its head.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def cluster_settings(address: str | None, workers: int | None) -> dict[str, Any]:
+    """The settings `address` and `workers` of a configuration.
+
+    Raises:
+        click.UsageError: --workers is given without --ray.
+    """
+    if address is None and workers:
+        raise click.UsageError("--workers are of a cluster: give --ray auto, local or HOST:PORT, too")
+    return {"address": address, "workers": workers or 0} if address else {}
+
+
 seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Of random numbers: equal seeds, equal finds.",
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random numbers: equal seeds, equal finds."
 )

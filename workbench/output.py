@@ -7,15 +7,17 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import wraps
 from typing import Any
 
 import click
 
 from ..schemes_db import Scheme
 from ..schemes_db.names import visible
+
+MAX_NAMES = 4
+"""Named numbers that one cell lists."""
 
 GAP = 2
 """Blanks between the columns of a table."""
@@ -33,20 +35,6 @@ JSON, WIDE = "lcma.json", "lcma.wide"
 def print_json(data: Any) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(data, indent=2))
-
-
-def gives_json(what: str = "the result") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Call a command with `as_json`: whether --json stands anywhere in the command line. `what` is for its help."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def with_json(*arguments: Any, **values: Any) -> Any:
-            return command(*arguments, as_json=click.get_current_context().meta.get(JSON, False), **values)
-
-        with_json.json = what  # type: ignore[attr-defined]
-        return with_json
-
-    return decorate
 
 
 def tell(steps: Iterable[tuple[str, dict[str, Any]]], as_json: bool) -> int:
@@ -104,6 +92,28 @@ def print_table(
         click.echo(f"left out, shown by --wide: {', '.join(hidden)}", err=True)
 
 
+def cell(value: Any) -> str:
+    """The text of a figure in a table: numbers to 4 digits, the ends of a range, some named numbers, else how many."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    numbers = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else None
+    if numbers is None:
+        return "" if value is None else str(value)
+    if all(isinstance(one, int | float) for one in numbers):
+        if isinstance(value, dict) and len(value) <= MAX_NAMES:
+            return ", ".join(f"{name} {one:.4g}" for name, one in value.items())
+        if not isinstance(value, dict) and len(value) == 2:
+            return " to ".join(f"{one:.4g}" for one in value)
+    return f"{len(value)} values"
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table of Markdown; None is an empty cell."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    cells = (["" if cell is None else str(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
 def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """The same rows as CSV on stdout."""
     writer = csv.writer(sys.stdout)
@@ -113,12 +123,7 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 def scheme_facts(scheme: Scheme) -> dict[str, Any]:
     """What JSON says of a scheme in a list."""
-    return {
-        "digest": scheme.digest,
-        "target": scheme.target.name,
-        "ring": scheme.ring.name,
-        "rank": scheme.rank,
-    }
+    return {"digest": scheme.digest, "target": scheme.target.name, "ring": scheme.ring.name, "rank": scheme.rank}
 
 
 def ratio(value: Fraction) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,13 @@ from ..schemes_db.symmetry import ATTENTION_PRODUCTS
 from .options import Choice
 
 if TYPE_CHECKING:
-    from ..kernels import Machine, Profile, Request
+    from ..kernels import Machine, Plan, Profile, Request
     from ..kernels.structure import FactoredStructure
 
 Sizes = tuple[int, int, int]
+
+Told = tuple[str, dict[str, Any]]
+"""A line for people, and what it tells as JSON."""
 
 MAX_SIZE = 1 << 17
 """The longest side of matrices that a command makes up by itself."""
@@ -232,6 +236,34 @@ def _profile_of_threads(threads: int) -> Profile:
         mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
         raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
     return profile
+
+
+def gflops(m: int, k: int, n: int, seconds: float) -> float:
+    """Effective GFLOP/s: those of the classical product, 2 m k n / seconds."""
+    return 2e-9 * m * k * n / seconds
+
+
+def run_once(
+    plan: Plan, run: Callable[[Any], Any], where: str, device: Device, unit: str = "GFLOP/s"
+) -> tuple[Any, Told]:
+    """Return what `run` makes of a plan's executor, with a line and facts; `where` follows the request in the line.
+
+    Raises:
+        PlanError: there is too little memory.
+    """
+    request, began = plan.request, time.perf_counter()
+    with within_memory(request, plan.candidate):
+        result = run(plan.build())
+        if getattr(result, "is_cuda", False):
+            import torch
+
+            torch.cuda.synchronize()
+    seconds = time.perf_counter() - began
+    rate = request.items * gflops(*request.shape, seconds)
+    line = f"{plan.candidate}: {request}{where}: {seconds:.3f} s, {rate:.1f} effective {unit}"
+    facts: dict[str, Any] = {"candidate": str(plan.candidate), "product": str(request), "device": str(device)}
+    facts |= {"seconds": seconds, "effective_gflops": rate}
+    return result, (f"{line} (first call, compiling included)", facts)
 
 
 def require_memory(request: Request) -> None:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 QUIET_SECONDS = 5.0
 """Off a terminal a line is written at most this often."""
@@ -39,7 +39,7 @@ class Progress:
 
             self._status = Console(stderr=True).status(text)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if self._status is not None:
             self._status.start()
         elif self._text:
@@ -74,43 +74,30 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
 
-class CountedProgress:
+class CountedProgress(Progress):
     """Progress of a known number of steps: on a terminal a bar with the remaining time."""
 
     def __init__(self, total: int) -> None:
+        super().__init__()
         self._total, self._done = total, 0
-        self._bar: Any = None
-        self._task: Any = None
-        self._lines: Progress | None = None if sys.stderr.isatty() else Progress()
-        if self._lines is None:
+        if self._status is not None:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as RichProgress
 
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("", total=total)
-
-    def __enter__(self) -> CountedProgress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+            self._status = RichProgress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._status.add_task("", total=total)
 
     def update(self, text: str) -> None:
         """Say what the present step does."""
-        if self._bar is not None:
-            self._bar.update(self._task, description=text)
-        elif self._lines is not None:
-            self._lines.update(f"{self._done + 1}/{self._total} {text}")
+        if self._status is None:
+            super().update(f"{self._done + 1}/{self._total} {text}")
+        else:
+            self._status.update(self._task, description=text)
 
     def step(self) -> None:
         """Count a step as done."""
         self._done += 1
-        if self._bar is not None:
-            self._bar.advance(self._task)
+        if self._status is not None:
+            self._status.advance(self._task)

@@ -8,7 +8,7 @@ from ..schemes_db.catalog import Catalog
 from ..schemes_db.ranks import best_known
 from ..verify.program import check_program
 from .board import BoardCell, Summary, board_cells
-from .report import markdown_table
+from .output import markdown_table
 from .site.fronts import records
 from .site.listing import Listed, listing
 

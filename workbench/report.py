@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations_with_replacement
 
 from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
@@ -11,6 +11,7 @@ from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import best_known
 from ..schemes_db.uneven import Shape
 from .board import LARGEST, BoardCell, Summary, board_cells
+from .output import markdown_table
 
 KEPT_SIDE = 5
 """Formats up to this side have a row of their own."""
@@ -152,10 +153,3 @@ def _origin(catalog: Catalog, entry: CatalogueRow) -> str:
         return f"{f'`{origin.command}`' if origin.command else 'our own search'}, {entry.digest[:12]}"
     remark = f" ({origin.remark})" if origin.remark else ""
     return f"{origin.source or origin.relation}{remark}, {entry.digest[:12]}"
-
-
-def markdown_table(columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> str:
-    """A table of Markdown; None is an empty cell."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    cells = (["" if cell is None else str(cell).replace("|", "\\|") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

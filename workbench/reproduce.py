@@ -16,20 +16,8 @@ from ..schemes_db.provenance import Step
 from ..search import status
 
 _NUMBER, _WORDS = r"\d{1,12}", r"[a-z][a-z0-9,:-]*"
-_NUMBERS = [
-    "rank",
-    "seed",
-    "rounds",
-    "walks",
-    "steps",
-    "count",
-    "plus",
-    "margin",
-    "restart",
-    "full",
-    "nonzeros",
-    "pool",
-]
+_NUMBERS = ["rank", "seed", "rounds", "walks", "steps", "count"]
+_NUMBERS += ["plus", "margin", "restart", "full", "nonzeros", "pool"]
 
 ALLOWED = {
     **{f"--{name}": _NUMBER for name in _NUMBERS},

@@ -1,7 +1,8 @@
-"""SCHEME arguments: a name of the library, or a file that is proven before it is used."""
+"""SCHEME arguments: a name of the library, or a file that is proven before it is used; for pools, run folders, too."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,33 @@ def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
         raise _levels_given(text) or error from None
     proven = certify(scheme)
     return scheme, certificate or proven
+
+
+def pool_argument(texts: Iterable[str], *, origins: bool = False) -> list[Scheme]:
+    """The certified schemes that names, files and run folders mean, each once, in that order.
+
+    With `origins` the schemes over Z2 that the finds of a folder were lifted from are taken, and
+    those that did not lift.
+
+    Raises:
+        LcmaError: one of them means nothing, or is not valid.
+    """
+    schemes: dict[str, Scheme] = {}
+    for text in texts:
+        for scheme in _schemes(text, origins):
+            schemes.setdefault(scheme.digest, scheme)
+    return list(schemes.values())
+
+
+def _schemes(text: str, origins: bool) -> list[Scheme]:
+    if (Path(text) / "run.json").is_file():
+        from ..search import status  # imports compilers
+
+        standing = status(text)
+        if not origins:
+            return [found.scheme for found in standing.finds]
+        return [*(found.origin for found in standing.finds), *(lost.origin for lost in standing.unlifted)]
+    return [scheme_argument(text)[0]]
 
 
 def stored_scheme(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:

@@ -12,7 +12,7 @@ from ..schemes_db.catalog import Catalog
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import SAME, format_of
-from .report import markdown_table
+from .output import markdown_table
 
 HEAD = """# Structured products
 
@@ -28,20 +28,8 @@ identities take a block and its mirror image for the same, which is wrong for bl
 takes such a scheme, so the catalogue holds none of ours. [Searching](searching.md#walks-and-moves) says which of their
 ranks `lcma search` reaches."""
 
-_COLUMNS = (
-    "product",
-    "n",
-    "R",
-    "F + H",
-    "additions",
-    "over",
-    "source",
-    "our R",
-    "F + H",
-    "additions",
-    "shared",
-    "scheme",
-)
+_KNOWN = ("product", "n", "R", "F + H", "additions", "over", "source")
+_COLUMNS = (*_KNOWN, "our R", "F + H", "additions", "shared", "scheme")
 
 SCALAR_LETTERS = frozenset("skw")
 """Symmetric, skew, and skew plus diagonal: letters of formats that hold for scalars only."""

@@ -23,7 +23,7 @@ def true_product(request: Request, scheme: Any, a: Any, b: Any, wide: bool = Tru
     is what the plan was made for: a scheme with a structured target computes that.
     """
     on_gpu = not isinstance(a, np.ndarray)
-    target = _structured(scheme) if request.is_dense else None
+    target = structured_scheme(scheme) if request.is_dense else None
     if on_gpu and target is None:
         left, right = (x.double() if wide else x for x in (a, b))
         return _cut_by_request(request, left, right)
@@ -49,7 +49,7 @@ def relative_error(request: Request, product: Any, truth: Any) -> float:
     return difference / norm if norm else difference
 
 
-def _structured(scheme: Any) -> Scheme | None:
+def structured_scheme(scheme: Any) -> Scheme | None:
     """The scheme, where it is one with absent or triangular blocks."""
     found = scheme
     while isinstance(found, tuple | list):  # (scheme, certificate), or such an entry a level

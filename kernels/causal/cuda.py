@@ -110,8 +110,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         if 0 in (*request.shape, request.items):
             return []
-        assert isinstance(machine.costs, CudaCostModel)
-        stages = _STAGES[self.name](candidate, request, machine.costs)
+        stages = _STAGES[self.name](candidate, request, CudaCostModel.of(machine))
         seconds = sum(stage.seconds or 0.0 for stage in stages)
         waiting = max(0.0, _host_seconds(self.name, request) - seconds)
         stages = [*stages, Stage("launches", 0, 0, waiting)]

@@ -15,11 +15,12 @@ from ...schemes_db.grids import Kind, full_grid
 from ...schemes_db.program import Program
 from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
+from ..arrays import Matrix
 from ..codegen.certified import certified
 from ..codegen.programs import program_for
+from ..cpu.blas import library_for
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.level import core_of
-from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
@@ -30,8 +31,6 @@ from ..planning.strategy import Candidate, NamedSource, Parameters, Proposal, So
 from ..request import Request
 from ..structure import BlockMask
 from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
-
-Matrix = npt.NDArray[Any]
 
 FAMILY = "masked"
 

@@ -8,6 +8,7 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
 from ...schemes_db.symmetry import Triangle
+from ..arrays import torch
 
 Array = Any
 
@@ -38,8 +39,6 @@ def by_program(program: Program, a: Any, b: Any) -> Any:
     Raises:
         PlanError: the program has inner levels.
     """
-    import torch
-
     if program.inner:
         raise PlanError("the plain evaluation works one level")
     target = program.target

@@ -51,6 +51,9 @@ class Keep:
 
 Step = Fetch | Take | ValueSum | Accumulate | Keep
 
+MAX_ALIVE = 220
+"""Maximum number of 32-bit values of one element alive at once: more do not fit in 255 registers."""
+
 
 def steps(linear: LinearMap, ahead: int = 0) -> list[Step]:
     """Return the steps of a map; value ids past those of the map are results.

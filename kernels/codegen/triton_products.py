@@ -1,4 +1,4 @@
-"""Parts of Triton kernels of products: the order of tiles, and sums of products of int8.
+"""Parts of Triton kernels of products: the order of tiles, triangles of them, and sums of products of int8.
 
 Imports triton: imported only by kernels.
 """
@@ -16,6 +16,18 @@ def tile_start(q, m, n, GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     top = q // (GROUP * across) * GROUP
     group = tl.minimum(down - top, GROUP)
     return (top + q % (GROUP * across) % group) * M, q % (GROUP * across) // group * N
+
+
+@triton.jit
+def keep_triangle(x, line, along, UPPER: tl.constexpr, UNIT: tl.constexpr):
+    """Return a tile, zero where `along` is before `line` (UPPER) or after it; UNIT: one where they are equal.
+
+    What is outside may be anything, NaN included: it is replaced, not multiplied.
+    """
+    found = tl.where((along >= line) if UPPER else (along <= line), x, 0.0)
+    if UNIT:
+        found = tl.where(along == line, 1.0, found)
+    return found.to(x.dtype)
 
 
 @triton.jit

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import Any
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
 from .maps import Block, LinearMap
+from .modules import load
 from .triton_nest import Nest, nest_lines
 from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
@@ -135,6 +138,15 @@ def combine(
     slab_col_step = 1 if SLABS == 0 else (zero + slab_col) * VECTOR
     on = stack + item * (stack_stride * VECTOR) + (row * slab_row_step + col * slab_col_step)
 '''
+
+
+@lru_cache(maxsize=512)
+def combine_kernel(work: Combine) -> Any:
+    """Return the Triton kernel of a combination (see `combine_text` for its arguments); equal ones share one.
+
+    Its text is in a file named by its hash in the cache folder; Triton caches the compiled code.
+    """
+    return load(combine_text(work)).combine
 
 
 def combine_text(work: Combine) -> str:

@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Matrix
 from ..dtypes import dtype_of
 from ..planning.strategy import Plan
 from ..request import Layout, Request
 from ..structure import is_factored
-
-Matrix = npt.NDArray[Any]
 
 CHECKED = 96
 """Number of rows of C that are compared with a float64 reference."""

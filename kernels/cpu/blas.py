@@ -6,34 +6,16 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix, torch
 
-Matrix = npt.NDArray[Any]
-
-
-class Backend(Protocol):
-    """A GEMM library. It multiplies stored matrices (see `dtypes`) whose rows or columns are contiguous."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def loaded(self) -> bool:
-        """True if the library is already imported."""
-
-    def supports(self, dtype: str) -> bool:
-        """Return whether the library multiplies matrices of this dtype."""
-
-    def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """Compute out = a b."""
-
-    def limit(self, threads: int) -> int:
-        """Set the number of threads of the library's products; return the previous number."""
+if TYPE_CHECKING:
+    from ..planning.profile import Profile
+    from ..request import Request
 
 
 @dataclass(frozen=True)
@@ -42,17 +24,18 @@ class Numpy:
 
     name: str = "numpy"
     loaded: bool = True
+    """Whether the library is already imported."""
 
     def supports(self, dtype: str) -> bool:
-        """See `Backend`."""
+        """Return whether the library multiplies matrices of this dtype."""
         return dtype != "bfloat16"
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """See `Backend`."""
+        """Compute out = a b of stored matrices (see `dtypes`) whose rows or columns are contiguous."""
         np.matmul(a, b, out=out)
 
     def limit(self, threads: int) -> int:
-        """See `Backend`."""
+        """Set the number of threads of the library's products; return the previous number."""
         from .threads import limit_blas
 
         return limit_blas(threads)
@@ -60,33 +43,29 @@ class Numpy:
 
 @dataclass(frozen=True)
 class Torch:
-    """torch: MKL for float32 and wider, oneDNN for bfloat16."""
+    """torch, with the methods of `Numpy`: MKL for float32 and wider, oneDNN for bfloat16."""
 
     name: str = "torch"
 
     @property
     def loaded(self) -> bool:
-        """See `Backend`."""
         return "torch" in sys.modules
 
     def supports(self, dtype: str) -> bool:
-        """See `Backend`."""
         return dtype in ("float32", "float64", "complex64", "complex128", "bfloat16")
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """See `Backend`."""
-        import torch
-
         left, right, result = (as_tensor(matrix, dtype) for matrix in (a, b, out))
         torch.mm(left, right, out=result)
 
     def limit(self, threads: int) -> int:
-        """See `Backend`."""
-        import torch
-
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         return int(before)
+
+
+Backend = Numpy | Torch
+"""A GEMM library."""
 
 
 class _Writable:
@@ -101,8 +80,6 @@ class _Writable:
 
 def as_tensor(matrix: Matrix, dtype: str) -> Any:
     """Return a torch tensor that shares the memory of a stored matrix, also of a read-only one."""
-    import torch
-
     if dtype == "bfloat16":
         matrix = matrix.view(np.int16)
     if not matrix.flags.writeable:
@@ -134,3 +111,8 @@ def backend_of(dtype: str, name: str = "") -> Backend:
     if not able:
         raise PlanError(f"no installed library multiplies {dtype}; install torch")
     return next((backend for backend in able if backend.name == name), able[0])
+
+
+def library_for(request: Request, profile: Profile) -> Backend:
+    """Return the library that is fastest for such products of a request by the profile, else numpy."""
+    return backend_of(request.dtype, profile.backend(request.dtype, *request.shape))

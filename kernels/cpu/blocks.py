@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
+from ..arrays import Matrix
 from .workspace import ALIGNMENT
 
-Matrix = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 
 

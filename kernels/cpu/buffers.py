@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
+from dataclasses import dataclass, field
 
 from ...schemes_db.program import Coefficient
+from ..arrays import Matrix
 from ..codegen.maps import LinearMap, expanded
 from ..planning.strategy import Stage
 from .blocks import Blocks, stack_blocks
@@ -17,25 +15,16 @@ from .partition import Partition, Place, spare_rows
 from .store import Batch, Form
 from .workspace import Arena, aligned
 
-Matrix = npt.NDArray[Any]
 Terms = list[tuple[int, Coefficient]]
 
 
 @dataclass(frozen=True)
-class BlockSum:
-    """A sum of blocks of an operand: the compiled code, and the blocks that it reads."""
+class Step:
+    """A sum of blocks of an operand, or a product added to blocks of C: the code, and the blocks read and written."""
 
     kernel: BoundMap
-    blocks: list[int]
-
-
-@dataclass(frozen=True)
-class Feed:
-    """The addition of a product to blocks of C: the compiled code, the blocks it also reads, and all that it writes."""
-
-    kernel: BoundMap
-    old: list[int]
-    blocks: list[int]
+    read: list[int]
+    written: list[int] = field(default_factory=list)
 
 
 class Buffers:
@@ -57,21 +46,21 @@ class Buffers:
         )
         self._feeds = [self._feed(*terms) for terms in _feeds(maps.merge, cut.wanted, len(maps.products))]
 
-    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | BlockSum:
+    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | Step:
         if place is not None:
             return place
         terms = sorted(terms, key=lambda term: (-term[1], term[0]))
         linear = LinearMap(len(terms), (), (tuple((coefficient, i) for i, (_, coefficient) in enumerate(terms)),))
-        return BlockSum(self._kernel(side, linear), [block for block, _ in terms])
+        return Step(self._kernel(side, linear), [block for block, _ in terms])
 
-    def _feed(self, first: Terms, again: Terms) -> Feed | None:
+    def _feed(self, first: Terms, again: Terms) -> Step | None:
         results = [((1, i), (coefficient, 0)) for i, (_, coefficient) in enumerate(again, start=1)]
         results += [((coefficient, 0),) for _, coefficient in first]  # type: ignore[misc]
         if not results:
             return None
         linear = LinearMap(1 + len(again), (), tuple(results))
         old = [block for block, _ in again]
-        return Feed(self._kernel(2, linear), old, old + [block for block, _ in first])
+        return Step(self._kernel(2, linear), old, old + [block for block, _ in first])
 
     def _kernel(self, role: int, linear: LinearMap) -> BoundMap:
         grid = self._cut.grids[role]
@@ -83,25 +72,22 @@ class Buffers:
 
     @property
     def maps(self) -> Sequence[BoundMap]:
-        """See `Store.maps`."""
         return tuple(self._kernels.values())
 
     @property
     def workspace(self) -> int:
-        """See `Store.workspace`."""
         item = self._cut.storage.itemsize
         own = sum(aligned(height * lead * item) for _, height, lead in self._shapes)
         return own + 2 * aligned(self._cut.spare_width * item)
 
     def stages(self) -> list[Stage]:
-        """See `Store.stages`."""
         maps = self._cut.maps
         parts = (
             ("sums of A", [self._sides[0][i] for i in maps.left_of]),
             ("sums of B", [self._sides[1][i] for i in maps.right_of]),
             ("blocks of C", self._feeds),
         )
-        return [_stage(name, [x.kernel for x in steps if isinstance(x, BlockSum | Feed)]) for name, steps in parts]
+        return [_stage(name, [x.kernel for x in steps if isinstance(x, Step)]) for name, steps in parts]
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
@@ -119,9 +105,9 @@ class Buffers:
 
         def operand(side: int, result: int) -> Matrix:
             part = self._sides[side][result]
-            if not isinstance(part, BlockSum):
+            if not isinstance(part, Step):
                 return cut.view(side, (a, b)[side], part)
-            part.kernel.run(sources[side].chosen(part.blocks), buffers[side], {0: 0}, spare, threads)
+            part.kernel.run(sources[side].chosen(part.read), buffers[side], {0: 0}, spare, threads)
             return matrices[side]
 
         for r, feed in enumerate(self._feeds):
@@ -129,9 +115,9 @@ class Buffers:
             right = operand(1, cut.maps.right_of[r]) if rights is None else rights[r]
             yield Batch([r], [left], [right], [matrices[2]])
             if feed is not None:
-                source = buffers[2].joined([0], sources[2], feed.old)
-                places = {i: i for i in range(len(feed.blocks))}
-                feed.kernel.run(source, sources[2].chosen(feed.blocks), places, spare, threads)
+                source = buffers[2].joined([0], sources[2], feed.read)
+                places = {i: i for i in range(len(feed.written))}
+                feed.kernel.run(source, sources[2].chosen(feed.written), places, spare, threads)
 
 
 def _stage(name: str, kernels: Sequence[BoundMap]) -> Stage:

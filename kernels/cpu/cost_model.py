@@ -36,7 +36,6 @@ class CpuCostModel:
     spin: float = 0.0
 
     def knows(self, dtype: str) -> bool:
-        """See `CostModel`."""
         return self.profile.rates(dtype) is not None and self._moving is not None
 
     @property
@@ -44,7 +43,6 @@ class CpuCostModel:
         return self.profile.combine_rate or self.profile.bandwidth
 
     def gemm(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1, mode: str = "whole") -> Any:
-        """See `CostModel`."""
         work = self._work(dtype, m, k, n, count)
         rates = self.profile.rates(dtype, mode)
         return np.nan * work if rates is None else work / rates.at(m, k, n)
@@ -78,5 +76,4 @@ class CpuCostModel:
         return SHARED_COMBINE * combine if self.threads > 1 and mode == "whole" else 0.0 * combine
 
     def overhead(self, calls: Any, levels: Any = 0) -> Any:
-        """See `CostModel`."""
         return LEVEL_SECONDS * levels + CALL_SECONDS * calls

@@ -6,17 +6,15 @@ import math
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix
 from ..dtypes import stored
 from ..overflow import require_within
 from ..planning.strategy import Stage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
-
-Matrix = npt.NDArray[Any]
 
 
 class Core(Protocol):

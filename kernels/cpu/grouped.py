@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Terms
+from ..arrays import Matrix
 from ..codegen.grouping import GroupedProgram, Sums, group_products
 from ..codegen.maps import Block, LinearMap, ProgramMaps
 from ..planning.strategy import Stage
@@ -20,8 +19,6 @@ from .partition import Partition, spare_rows
 from .store import Batch, Form
 from .strips import zero_outside_triangle
 from .workspace import Arena, aligned
-
-Matrix = npt.NDArray[Any]
 
 
 class Groups:
@@ -78,18 +75,15 @@ class Groups:
 
     @property
     def maps(self) -> Sequence[BoundMap]:
-        """See `Store.maps`."""
         return (*(bound for operand in self._operands for bound in operand.maps), self._merge)
 
     @property
     def workspace(self) -> int:
-        """See `Store.workspace`."""
         item = self._cut.storage.itemsize
         own = aligned(int(np.prod(self._buffer_shape)) * item) + 2 * aligned(self._cut.spare_width * item)
         return own + sum(operand.nbytes for operand in self._operands)
 
     def stages(self) -> list[Stage]:
-        """See `Store.stages`."""
         bounds = (*(operand.maps for operand in self._operands), (self._merge,))
         names = ("sums of A", "sums of B", "blocks of C") if len(bounds) == 3 else ("sums of A", "blocks of C")
         return [

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind, Program
+from ..arrays import Matrix, Sizes
 from ..codegen.maps import expanded, maps_of
 from ..planning.strategy import Stage
 from .workspace import Arena, aligned
 
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 Place = tuple[int, int]
 Terms = list[tuple[Place, Coefficient]]
 
@@ -41,14 +39,12 @@ class Int8Leaf:
         return [((1, m, depth), FLOAT32), ((1, depth, n), FLOAT32), ((1, m, n), FLOAT32), *more]
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         return sum(aligned(rows * cols * dtype.itemsize) for (_, rows, cols), dtype in self._shapes)
 
     def compile(self) -> None:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         left, right, product, *more = (arena.array(shape[1:], dtype) for shape, dtype in self._shapes)
         inner = self.sizes[1]
         for start in range(0, inner, DEPTH):
@@ -64,7 +60,6 @@ class Int8Leaf:
                 np.add(out, more[0], out=out)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = m * k + k * n + INT32.itemsize * m * n
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, times * moved, product=self.sizes)]
@@ -102,7 +97,6 @@ class Int8Level:
         return shapes + [((1, max(m * k, k * n)), INT8), ((1, m * n), INT32)] * self._scaled
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         own = sum(aligned(rows * cols * dtype.itemsize) for (rows, cols), dtype in self._shapes)
         return own + self._below.workspace(threads)
 
@@ -110,7 +104,6 @@ class Int8Level:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         left, right, product, *scaled = (arena.array(shape, dtype) for shape, dtype in self._shapes)
         narrow, wide = scaled or (None, None)
         out[...] = 0
@@ -124,7 +117,6 @@ class Int8Level:
                 _add(_block(out, place, product.shape), product, coefficient, wide)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.block
         sizes = (m * k, k * n, m * n * INT32.itemsize)
         counts = [sum(len(step[role]) for step in self._steps) for role in range(3)]

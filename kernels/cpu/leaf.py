@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import numpy.typing as npt
-
+from ..arrays import Matrix, Sizes
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .threads import parallel_tasks
 from .workspace import Arena
 
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 Piece = tuple[Matrix, Matrix, Matrix]
 
 
@@ -32,7 +28,6 @@ class Leaf:
     shared: bool = False
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         return 0
 
     def compile(self) -> None:
@@ -45,13 +40,11 @@ class Leaf:
         return 2 * dtype_of(self.dtype).parts ** 2 * m * k * n
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = (m * k + k * n + m * n) * dtype_of(self.dtype).numpy.itemsize
         return [Stage(f"{times} products {m}x{k}x{n}", times * self.flops, times * moved, product=self.sizes)]
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena | None = None, threads: int = 1) -> None:
-        """See `Core.run`."""
         if not self.shared or threads == 1:
             self.blas.multiply(a, b, out, self.dtype)
             return

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
 from .buffers import Buffers
 from .grouped import Groups
 from .leaf import Leaf
-from .partition import CpuMethod, Partition, Sizes
+from .partition import CpuMethod, Partition
 from .slabs import Slabs
 from .store import Batch, Form, LevelStore
 from .strips import leaf_strips, task_strips
@@ -25,7 +23,6 @@ from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, HalfProduct
 from .workspace import Arena
 
-Matrix = npt.NDArray[Any]
 ByColumns = tuple[bool, bool, bool]
 
 
@@ -76,7 +73,6 @@ class Level:
         return HalfProduct(triangle, sizes, dtype, task_strips(size), clean=False)
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         below = max(core.workspace(threads) for core in self._cores.values())
         if threads > 1:
             below = max(below, threads * self._task_bytes)
@@ -90,7 +86,6 @@ class Level:
         return 0  # in grouped levels only leaves run so, which need no memory
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         for bound in self.store.maps:
             bound.compile()
         for core in self._cores.values():
@@ -167,7 +162,6 @@ class Level:
         return core.flops
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         first, *others, last = (
             Stage(stage.name, times * stage.flops, times * stage.bytes) for stage in self.store.stages()
         )

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
+from ..arrays import Matrix
 from ..codegen.grouping import Sums
 from ..codegen.maps import Block, LinearMap
 from .blocks import Blocks, leading_dimension
 from .mapping import BoundMap
 from .partition import Partition
 from .workspace import Arena, aligned
-
-Matrix = npt.NDArray[Any]
 
 
 class OperandSums:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +11,13 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program
+from ..arrays import Matrix, Sizes
 from ..codegen.maps import ProgramMaps, maps_of
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from .blas import NUMPY, Backend
 from .blocks import Grid, leading_dimension
 
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 Place = tuple[int, int]
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ..arrays import Matrix
 from ..planning.strategy import Stage
 from .blocks import stack_blocks
 from .mapping import BoundMap
 from .partition import Partition, spare_rows
 from .store import Batch, Form
 from .workspace import Arena, aligned, empty_aligned
-
-Matrix = npt.NDArray[Any]
 
 
 class Slabs:
@@ -43,13 +42,11 @@ class Slabs:
 
     @property
     def workspace(self) -> int:
-        """See `Store.workspace`."""
         item = self._cut.storage.itemsize
         stacks = sum(aligned(count * height * lead * item) for count, height, lead in self._shapes)
         return stacks + 2 * aligned(self._cut.spare_width * item)
 
     def stages(self) -> list[Stage]:
-        """See `Store.stages`."""
         names = ("sums of A", "sums of B", "blocks of C")
         return [Stage(name, bound.flops, bound.traffic) for name, bound in zip(names, self.maps, strict=True)]
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy.typing as npt
+from typing import Protocol
 
 from ...schemes_db.program import ProductKind
+from ..arrays import Matrix
 from ..planning.strategy import Stage
 from .mapping import BoundMap
 from .workspace import Arena
-
-Matrix = npt.NDArray[Any]
 
 Form = tuple[ProductKind, int]
 """The kind of a product, and its length in inner blocks."""

@@ -1,15 +1,18 @@
-"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor."""
+"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor; the price of stages."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from ..dtypes import dtype_of
+from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Stage
 from ..request import Request
 from .executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
-from .timing import priced
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,6 @@ class CpuStrategy(BaseStrategy):
         return None if key else Candidate(self.family, self.name, None, parameters)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         if is_empty(request):
             return []
         stages = self.core(candidate, request, machine).stages(request.items)
@@ -45,9 +47,24 @@ class CpuStrategy(BaseStrategy):
         return self.core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         if is_empty(request):
             return MatrixExecutor(request, None, machine.pool)
         core = self.core(candidate, request, machine)
         core.compile()
         return MatrixExecutor(request, core, machine.pool, machine.threads)
+
+
+def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "whole") -> list[Stage]:
+    """Return the stages with seconds by the machine's cost model; None if it has no rate."""
+
+    def seconds(stage: Stage) -> float | None:
+        if stage.product is None:
+            found = machine.costs.combine(stage.bytes, stage.flops)
+        else:
+            if dtype == "int8":
+                return None  # products by float32 in chunks: not measured
+            full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
+            found = machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
+        return seconds_or_none(found)
+
+    return [replace(stage, seconds=seconds(stage)) for stage in stages]

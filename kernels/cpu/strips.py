@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Matrix, Sizes
 from ..ranges import ranges
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 STRIP = 128
 """Minimum rows of a strip: thinner ones waste less of the triangle but run at a lower BLAS rate."""

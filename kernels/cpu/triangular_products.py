@@ -6,29 +6,18 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
-
-import numpy.typing as npt
 
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Matrix, Sizes
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .executor import StagedCore
 from .leaf import Leaf
-from .strips import (
-    Sizes,
-    check_triangle,
-    has_nonzero_outside_triangle,
-    outside,
-    ranges,
-    worked_fraction,
-    zero_outside_strip,
-)
+from .strips import check_triangle, has_nonzero_outside_triangle, outside, ranges, worked_fraction, zero_outside_strip
 from .threads import parallel_tasks
 from .workspace import Arena, aligned
 
-Matrix = npt.NDArray[Any]
 ByColumns = tuple[bool, bool, bool]
 Piece = tuple[Matrix, Matrix, Matrix]
 
@@ -100,7 +89,6 @@ class HalfProduct:
         return (0, n) if self.triangle.side == "out" else (m - m // 2, n)
 
     def workspace(self, threads: int = 1) -> int:
-        """See `Core.workspace`."""
         if self.triangle.side == "right":
             return self._mirror.workspace(threads)
         if self._parts is not None:
@@ -112,7 +100,6 @@ class HalfProduct:
         return aligned(-(-size // self.strips) * size * self._itemsize)
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         if self.triangle.side == "right":
             self._mirror.compile()
             return
@@ -169,7 +156,6 @@ class HalfProduct:
         return dtype_of(self.dtype).parts ** 2
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         if self.triangle.side == "right":
             self._mirror.run(b.T, a.T, out.T, arena, threads)
         elif self._parts is not None:

@@ -1,4 +1,4 @@
 """The GPU device: NVIDIA GPUs, by generated Triton kernels and the vendor's products.
 
-Modules import torch inside functions only.
+Modules take torch from `arrays`: importing them does not import it.
 """

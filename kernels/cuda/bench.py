@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..planning.strategy import Executor, Plan
 from ..precision import TF32
 from ..request import INT8, Layout, Request
@@ -17,8 +18,6 @@ from ..structure import Triangular, is_factored
 from .captures import beside_captures
 from .clock import interleaved
 from .precompile import compile_ahead
-
-Tensor = Any
 
 CHECKED = 128
 """Number of rows of C that are compared with a float64 reference."""
@@ -35,8 +34,6 @@ class CudaBench:
 
         With `blank` tensors without data.
         """
-        import torch
-
         if not blank:
             torch.backends.cuda.matmul.allow_tf32 = request.precision == TF32
         return drawn_operands(request, seed, blank)
@@ -52,8 +49,6 @@ class CudaBench:
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
         """See `Bench.errors`; for a factored A, computed on some columns only."""
-        import torch
-
         if is_factored(factored := request.structures[0]):
             cols = torch.linspace(0, request.n - 1, min(request.n, CHECKED), device=b.device).long()
             double = torch.complex128 if b.is_complex() else torch.float64
@@ -74,14 +69,11 @@ class CudaBench:
         return lambda c: _relative(c[first][rows].double(), truth)
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
-        """See `Bench.interleaved`."""
         return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
 
 
 def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[Any, Tensor, Tensor]:
     """Return `CudaBench.operands`, without a change of torch's setting of tf32."""
-    import torch
-
     generator = None if blank else torch.Generator("cuda").manual_seed(seed)
     device = "meta" if blank else "cuda"
     dtype = getattr(torch, request.dtype)
@@ -118,7 +110,6 @@ def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[An
 
 def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
     """Run an executor on tensors without data, except the vendor's products, for which torch would import sympy."""
-    import torch
     from torch.overrides import TorchFunctionMode
 
     class WithoutProducts(TorchFunctionMode):
@@ -139,8 +130,6 @@ def run_once(executor: Executor, request: Request) -> None:
     Raises:
         MemoryError: the workspace does not fit into the free memory.
     """
-    import torch
-
     blank = CudaBench().operands(request, 0, blank=True)
     tensors = [one for operand in blank for one in (operand if isinstance(operand, list) else [operand])]
     with beside_captures(), torch.no_grad():
@@ -156,8 +145,6 @@ def run_once(executor: Executor, request: Request) -> None:
 
 def _allocated(operand: Any) -> Any:
     """Return tensors with memory like ones without, strides included."""
-    import torch
-
     if isinstance(operand, list):
         return [_allocated(one) for one in operand]
     return torch.empty_strided(operand.shape, operand.stride(), dtype=operand.dtype, device="cuda").zero_()

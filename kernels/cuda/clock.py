@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..arrays import torch
+
 HOPELESS, FEW = 4.0, 2
 """A contender this many times as slow as the fastest is timed in this few rounds: no result depends on it."""
 
@@ -23,8 +25,6 @@ class Times:
 
 def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
     """Return the seconds of one call, as the mean of `repeats` in a row."""
-    import torch
-
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(repeats):

@@ -9,21 +9,12 @@ from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
+from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
-from ..codegen.triton_modules import combine_kernel
-from ..codegen.triton_nest import Nest
-from ..codegen.triton_text import (
-    BY_COLUMNS,
-    BY_ROWS,
-    STRIDED,
-    Combine,
-    Direction,
-    Scale,
-)
+from ..codegen.triton_text import BY_COLUMNS, BY_ROWS, STRIDED, Combine, Direction, combine_kernel
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
 from .launch import relauncher, starter
 
-Tensor = Any
 Launch = Callable[..., object]
 
 Form = tuple[int, int, int, int, int]
@@ -40,8 +31,7 @@ KEPT = 256
 class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`,
-    `integers` and `nest`: see `Combine`.
+    `kinds` are the kinds of the blocks, None if all are full; for `others` see `Combine`.
 
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
@@ -53,28 +43,21 @@ class Combination:
         direction: Direction,
         blocks: tuple[Block, ...],
         kinds: tuple[Kind, ...] | None = None,
-        slabs: tuple[Kind, ...] = (),
-        scale: Scale = Scale.NONE,
-        halves: bool = False,
-        integers: bool = False,
-        nest: Nest | None = None,
+        **others: Any,
     ) -> None:
-        self.nest = nest
-        self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
-        self.scale, self.halves, self.integers = scale, halves, integers
-        self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
+        self.map, self.blocks = linear, blocks
+        self.form = Combine(linear, direction, blocks, (Kind.FULL,) * len(blocks) if kinds is None else kinds, **others)
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
 
     def work(self, by_columns: bool, double: bool, ahead: int = 0) -> Combine:
         """Return the specification of the kernel for this storage order, dtype and prefetch distance."""
-        blocks, kinds, slabs, scale = self.blocks, self.kinds, self.slabs, self.scale
-        if by_columns:
-            scale = scale.mirrored
-            blocks = tuple((j, i) for i, j in blocks)
-            kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
-        stored = self.halves, self.integers
-        return Combine(self.map, self.direction, blocks, kinds, double, ahead, slabs, scale, *stored, self.nest)
+        work = replace(self.form, double=double, ahead=ahead)
+        if not by_columns:
+            return work
+        blocks, scale = tuple((j, i) for i, j in work.blocks), work.scale.mirrored
+        kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (work.kinds, work.slabs))
+        return replace(work, blocks=blocks, kinds=kinds, slabs=slabs, scale=scale)
 
     def _made(self, by_columns: bool, double: bool, ahead: int) -> Any:
         try:
@@ -95,7 +78,7 @@ class Combination:
         count as zeros. `shifts`: for a combination that scales, the exponents of rows and of columns (int32) of its one
         matrix.
         """
-        assert (shifts is not None) == bool(self.scale)
+        assert (shifts is not None) == bool(self.form.scale)
         if (items := matrix.shape[0]) > MOST_ITEMS:
             for first in range(0, items, MOST_ITEMS):
                 self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
@@ -126,8 +109,6 @@ class Combination:
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: CombineTile | None) -> Launch:
         """Return the launch for tensors with the strides of these."""
-        import torch
-
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
             matrix, stack = matrix.mT, stack.mT
         items, rows, cols = matrix.shape
@@ -157,59 +138,43 @@ class Combination:
         )
         kernel = self._kernel(by_columns, matrix.dtype == torch.float64, tile.ahead)
         grid = (across * -(-height // tile.rows), items, 1)
-        launch = KernelLaunch(kernel, grid, numbers, (tile.rows, tile.cols, *form), tile.warps)
-        return _swapped(launch) if by_columns and self.scale else launch
+        launch = kernel_launch(kernel, grid, numbers, (tile.rows, tile.cols, *form), tile.warps)
+        return _swapped(launch) if by_columns and self.form.scale else launch
 
 
-def merge_of(
-    merge: LinearMap,
-    stored: tuple[Block, ...],
-    grid: Sequence[Sequence[Kind]],
-    slabs: tuple[Kind, ...] = (),
-    scale: Scale = Scale.NONE,
-    nest: Nest | None = None,
-) -> Combination:
-    """Return the map from products to all blocks of the result, with zeros for absent ones.
-
-    `slabs`: the kinds of the products; empty: all are full. `scale` and `nest`: see `Combine`.
-    """
+def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequence[Kind]], **others: Any) -> Combination:
+    """Return the map from products to all blocks of the result, with zeros for absent ones; `others`: see `Combine`."""
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.FROM_STACK, blocks, kinds, slabs, scale, nest=nest)
+    return Combination(whole, Direction.FROM_STACK, blocks, kinds, **others)
 
 
-class KernelLaunch:
-    """One launch of one kernel, for any matrix and stack with the strides of the first ones.
+def kernel_launch(kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], form: Form, warps: int) -> Launch:
+    """Return the launch of one kernel for any matrix and stack with the strides of the first ones.
 
     After the first launch the compiled kernel is started directly: Triton's lookup among
     all kernels takes longer than a small product.
     """
+    fixed, named = (*numbers, *form), dict(zip(FORM, form, strict=True))
+    again: Callable[[Sequence[Any]], object] | None = None
 
-    def __init__(
-        self, kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], form: Form, warps: int
-    ) -> None:
-        self._kernel, self._grid, self._numbers, self._form, self._warps = kernel, grid, numbers, form, warps
-        self._fixed = (*numbers, *form)
-        self._start: Callable[[Sequence[Any]], object] | None = None
-
-    def __call__(self, matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
-        import torch
-
+    def launch(matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
+        nonlocal again
         # Triton launches on the current device, which may differ from the tensors' device.
         if matrix.is_cuda and matrix.get_device() != torch._C._cuda_getDevice():
             with torch.cuda.device(matrix.device):
-                return self(matrix, stack, *others)
-        if self._start is not None:
-            self._start((matrix, stack, *others, *self._fixed))
-            return None
-        start = starter(self._kernel, self._grid, matrix)
-        named = dict(zip(FORM, self._form, strict=True))
-        made = start(matrix, stack, *others, *self._numbers, **named, num_warps=self._warps)
-        if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
-            self._start = relauncher(made, self._grid, matrix.get_device())
-        return None
+                launch(matrix, stack, *others)
+        elif again is not None:
+            again((matrix, stack, *others, *fixed))
+        else:
+            start = starter(kernel, grid, matrix)
+            made = start(matrix, stack, *others, *numbers, **named, num_warps=warps)
+            if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
+                again = relauncher(made, grid, matrix.get_device())
+
+    return launch
 
 
 def _nothing(*_: Tensor) -> None:

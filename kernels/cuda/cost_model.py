@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..planning.machine import Machine
 from ..planning.profile import GemmRate, Profile
 from .dtypes import itemsize
 from .shape import LINE, SEGMENT
@@ -156,8 +157,13 @@ class CudaCostModel:
 
     profile: Profile
 
+    @classmethod
+    def of(cls, machine: Machine) -> CudaCostModel:
+        """Return the cost model of a GPU."""
+        assert isinstance(machine.costs, cls)
+        return machine.costs
+
     def knows(self, dtype: str) -> bool:
-        """See `CostModel`."""
         return self.profile.combine_rate is not None and (dtype, "whole") in self._rows
 
     @cached_property

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import torch
 from ..dtypes import dtype_of
 from ..precision import ACCURATE, FORMER_NAMES, FP8, NAMES, TF32, arithmetic_of
 from ..request import CUDA_DTYPES, FACTORED_DTYPES, INT8
@@ -30,8 +31,6 @@ def precision_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str | None:
 
 def allows_tf32() -> bool:
     """Return torch.backends.cuda.matmul.allow_tf32, in a tenth of its time: every product of float32 asks."""
-    import torch
-
     return bool(torch._C._get_cublas_allow_tf32())
 
 
@@ -98,8 +97,6 @@ def vendor_precision(arithmetic: str) -> Iterator[None]:
 
     Nothing is set for other dtypes. torch's global setting is restored.
     """
-    import torch
-
     settings = torch.backends.cuda.matmul
     (dtype, precision), before = arithmetic_of(arithmetic), settings.allow_tf32
     wanted = precision == TF32

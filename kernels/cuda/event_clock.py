@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..arrays import torch
+
 
 class EventClock:
     """A `planning.trials.clock.Clock` of the current stream: two events a call, read once they have passed.
@@ -16,24 +18,19 @@ class EventClock:
     watched = 8
 
     def begin(self) -> Any:
-        """See `Clock`."""
         return _recorded(), time.perf_counter()
 
     def end(self, began: tuple[Any, float]) -> tuple[Any, Any, float]:
-        """See `Clock`."""
         event, before = began
         host = time.perf_counter() - before if event.query() else 0.0
         return event, _recorded(), host
 
     def seconds(self, reading: tuple[Any, Any, float]) -> float | None:
-        """See `Clock`."""
         began, ended, host = reading
         return max(float(began.elapsed_time(ended)) / 1e3, host) if ended.query() else None
 
 
 def _recorded() -> Any:
-    import torch
-
     event = torch.cuda.Event(enable_timing=True)
     event.record()
     return event

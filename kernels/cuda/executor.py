@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .requests import request_of
-
-Tensor = Any
 
 
 class TensorCore(ABC):
@@ -63,8 +63,8 @@ class TensorCore(ABC):
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:
         """Compute out = a b, not empty. `out` shares no memory with the operands."""
 
-    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> Any:
-        """Return the repetition of the run that has computed out = a b: see `RepeatedLevel`; None if there is none."""
+    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> Callable[[Tensor, Tensor], Tensor | None] | None:
+        """Return a function that repeats the run that has computed out = a b, see `CudaLevel`; None: there is none."""
         return None
 
 
@@ -78,7 +78,8 @@ class TensorExecutor:
     def __init__(self, request: Request, core: TensorCore, workspace: int) -> None:
         self.request, self.workspace, self.core = request, workspace, core
         self._empty = 0 in (*request.shape, *request.batch)
-        self._shape, self._repeated = core.shape, None
+        self._shape = core.shape
+        self._repeated: Callable[[Tensor, Tensor], Tensor | None] | None = None
         self.prepares, self.prepare, self.fits = core.prepares, core.prepare, core.fits
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None = None) -> Tensor:
@@ -89,8 +90,6 @@ class TensorExecutor:
         Raises:
             PlanError: the tensors do not match the request, or the core refuses their entries or their memory.
         """
-        import torch
-
         core = self.core
         core.check(a, b)
         if out is not None:
@@ -110,11 +109,10 @@ class TensorExecutor:
 
     def again(self, a: Tensor, b: Tensor) -> Tensor:
         """Compute C = A B as `run` does, of tensors with the shapes and dtypes of a run, without its checks."""
-        import torch
-
-        if (repeated := self._repeated) is not None and repeated.fits(a, b):
+        if (repeated := self._repeated) is not None:
             try:  # a context manager takes as long as a launch
-                return repeated(a, b)
+                if (found := repeated(a, b)) is not None:
+                    return found
             except torch.OutOfMemoryError:
                 pass  # a run may need less
         if self._empty or not self.core.repeats:
@@ -125,8 +123,6 @@ class TensorExecutor:
         return result
 
     def _allocated(self, like: Tensor) -> Tensor:
-        import torch
-
         if self.core.dtype is None:
             return like.new_empty(self._shape)
         return like.new_empty(self._shape, dtype=getattr(torch, self.core.dtype))

@@ -12,8 +12,7 @@ from ...errors import PlanError
 from ...schemes_db.program import Product, ProductKind, Program, Terms
 from ..codegen.flatten import flatten
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
-from ..codegen.triton_modules import MAX_ALIVE
-from ..codegen.triton_order import peak_alive
+from ..codegen.triton_order import MAX_ALIVE, peak_alive
 
 Made = TypeVar("Made")
 

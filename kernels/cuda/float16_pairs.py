@@ -7,14 +7,14 @@ the Frobenius norm 2.5e-7, the vendor's strict product 1.6e-6.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from .launch import on_device, starter
 from .tiles import Tile, launch
-
-Tensor = Any
 
 TILE = Tile(128, 128, 64, 8, 3)
 """The fastest on an H200 at 8192: 206 Tflop/s, the three products counted as one. An inner size of 32 with 4 stages
@@ -42,7 +42,7 @@ INFINITE = 0x7F800000
 """Bits of infinity in float32."""
 
 LONG = 1024
-"""Maximum elements of a line per program in `largest_bits` and `weighted_sums`."""
+"""Maximum elements of a line per program in `largest_bits` and `line_sums`."""
 
 
 def pitch_of(cols: int) -> int:
@@ -108,8 +108,6 @@ def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> Pairs:
 
     `along`: exponents (int32) of further powers of two along k, for entries that are finite.
     """
-    import torch
-
     from .float16_pairs_kernel import split_pairs
 
     rows, cols = x.shape
@@ -133,8 +131,6 @@ def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LO
 
     `along`: see `pairs_of`. `span`: elements of a part.
     """
-    import torch
-
     from .float16_pairs_kernel import largest_bits
 
     given, shifted = [x if along is None else along], along is not None
@@ -144,8 +140,6 @@ def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LO
 
 def stack_of_pairs(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
     """Allocate a stack (2 count, rows, cols) of pairs, with rows as the tensor memory accelerator requires."""
-    import torch
-
     return torch.empty((2 * count, rows, pitch_of(cols)), dtype=torch.float16, device=like.device)[..., :cols]
 
 
@@ -176,16 +170,15 @@ def by_lines(
     axis: int,
     given: list[Tensor],
     results: list[Any],
-    span: int = LONG,
+    span: int,
     *more: int,
+    spare: Sequence[Tensor] = (),
     **constants: Any,
 ) -> list[Tensor]:
     """Run a kernel over the lines of x: its rows (axis 0) or columns (1), `span` elements of a line per program.
 
-    Results are (parts, lines), of these dtypes.
+    Results are (parts, lines), of these dtypes; `spare`: stand for the kernel's further ones.
     """
-    import torch
-
     lines, length = x.shape[axis], x.shape[1 - axis]
     steps = x.stride(axis), x.stride(1 - axis)
     # Threads access contiguous memory: the elements of a line, or several lines.
@@ -193,11 +186,26 @@ def by_lines(
     parts = -(-length // span)
     made = [torch.empty((parts, lines), dtype=dtype, device=x.device) for dtype in results]
     starter(kernel, (-(-lines // block[0]), parts), x)(
-        *(x, *given, *made, lines, length, *steps, span, *more),
+        *(x, *given, *made, *spare, lines, length, *steps, span, *more),
         **{"LINES": block[0], "ALONG": block[1], **constants},
         num_warps=4,
     )
     return made
+
+
+def line_sums_of(
+    x: Tensor, axis: int, shifts: Tensor | None, *weights: Tensor, along: bool = False, span: int = LONG, block: int = 1
+) -> list[Tensor]:
+    """Return sums of magnitudes of parts of each row (axis 0) or column (1), plain and with weights: (parts, lines).
+
+    `shifts`: exponents of powers of two by line, or (`along`) by element of a line; for `weights` see `line_sums`.
+    """
+    from .float16_pairs_kernel import line_sums
+
+    spare = [x] * (2 - len(weights))
+    given, results = [x if shifts is None else shifts, *weights, *spare], [torch.float32] * (1 + len(weights))
+    constants = {"SHIFTED": 0 if shifts is None else 1 + along, "WEIGHTS": len(weights)}
+    return by_lines(line_sums, x, axis, given, results, span, block, spare=spare, **constants)
 
 
 def _found(left: Pairs, right: Pairs) -> Tensor:
@@ -206,14 +214,11 @@ def _found(left: Pairs, right: Pairs) -> Tensor:
     An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
     a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher parts, below 2^TOP.
     """
-    import torch
+    from .float16_pairs_kernel import verdict
 
-    from .float16_pairs_kernel import verdict, weighted_sums
-
-    float32 = [torch.float32] * 2
     # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.
-    of_rows = by_lines(weighted_sums, left.stack[0], 0, [right.across.sum(0)], float32)
-    of_cols = by_lines(weighted_sums, right.stack[0], 1, [left.across.sum(0)], float32)
+    of_rows = line_sums_of(left.stack[0], 0, None, right.across.sum(0))
+    of_cols = line_sums_of(right.stack[0], 1, None, left.across.sum(0))
     found = torch.empty(2, dtype=torch.int32, device=left.shifts.device)
     starter(verdict, (1,), left.shifts)(
         *(found, *of_rows, left.largest, *of_cols, right.largest),

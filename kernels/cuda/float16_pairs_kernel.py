@@ -115,60 +115,21 @@ def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.const
 
 
 @triton.jit
-def weighted_sums(
-    x, weights, plain, weighted, lines, length, line_step, along_step, span, LINES: tl.constexpr, ALONG: tl.constexpr,
-):  # fmt: skip
-    """Compute the sums of |x|, and of |x| times the element's weight, of every line of a matrix; see `largest_bits`."""
-    line = tl.program_id(0) * LINES + tl.arange(0, LINES)
-    first = tl.program_id(1) * span
-    last = tl.minimum(first + span, length)
-    one = tl.zeros((LINES, ALONG), tl.float32)
-    other = tl.zeros((LINES, ALONG), tl.float32)
-    # one and other: by line and element modulo ALONG, the plain and weighted sums of the elements from first to start.
-    for start in range(first, last, ALONG):
-        along = start + tl.arange(0, ALONG)
-        inside = (line < lines)[:, None] & (along < last)[None, :]
-        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
-        one += value
-        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
-    at = tl.program_id(1) * lines + line
-    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)  # [LINES]
-    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)  # [LINES]
-
-
-@triton.jit
-def block_sums(
-    x, shifts, sums, lines, length, line_step, along_step, span, LINES: tl.constexpr, ALONG: tl.constexpr,
-):  # fmt: skip
-    """Compute sums of |x| 2^shift, a shift for each element along a line, over `span` elements; see `largest_bits`."""
-    line = tl.program_id(0) * LINES + tl.arange(0, LINES)
-    first = tl.program_id(1) * span
-    last = tl.minimum(first + span, length)
-    total = tl.zeros((LINES, ALONG), tl.float32)
-    # total: by line and element modulo ALONG, the sum of the scaled elements from first to start.
-    for start in range(first, last, ALONG):
-        along = start + tl.arange(0, ALONG)
-        inside = (line < lines)[:, None] & (along < last)[None, :]
-        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = tl.abs(tl.load(x + place, mask=inside, other=0.0))  # [LINES, ALONG]
-        total += times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])  # [1, ALONG]
-    tl.store(sums + tl.program_id(1) * lines + line, tl.sum(total, 1), mask=line < lines)  # [LINES]
-
-
-@triton.jit
-def level_sums(
+def line_sums(
     x, shifts, weights, block_weights, plain, weighted, by_blocks, lines, length, line_step, along_step, span, block,
-    LINES: tl.constexpr, ALONG: tl.constexpr,
+    SHIFTED: tl.constexpr, WEIGHTS: tl.constexpr, LINES: tl.constexpr, ALONG: tl.constexpr,
 ):  # fmt: skip
-    """Compute the sums of |x| 2^shift, a shift for each line, plain and with two weights; see `largest_bits`.
+    """Compute sums of |x| over `span` elements of every line of a matrix; see `largest_bits`.
 
-    `block_weights` (blocks, length) apply to blocks of `block` lines each; `weights` (length) to all lines.
+    SHIFTED: of |x| 2^shift, with a shift for each line (1) or for each element along a line (2); 0: without.
+    WEIGHTS: 1: also the sums of products with `weights` (length); 2: also with `block_weights` (blocks, length),
+    which apply to blocks of `block` lines each.
     """
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
-    shift = tl.load(shifts + line, mask=line < lines, other=0)[:, None]  # [LINES, 1]
+    if SHIFTED == 1:
+        shift = tl.load(shifts + line, mask=line < lines, other=0)[:, None]  # [LINES, 1]
     one = tl.zeros((LINES, ALONG), tl.float32)
     other = tl.zeros((LINES, ALONG), tl.float32)
     third = tl.zeros((LINES, ALONG), tl.float32)
@@ -177,15 +138,23 @@ def level_sums(
         along = start + tl.arange(0, ALONG)
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = times_power(tl.abs(tl.load(x + place, mask=inside, other=0.0)), shift)  # [LINES, ALONG]
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
+        if SHIFTED == 1:
+            value = times_power(value, shift)
+        if SHIFTED == 2:
+            value = times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])  # [1, ALONG]
         one += value
-        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
-        heavy = block_weights + (line // block)[:, None] * length + along[None, :]
-        third += value * tl.load(heavy, mask=inside, other=0.0)  # [LINES, ALONG]
+        if WEIGHTS:
+            other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
+        if WEIGHTS == 2:
+            heavy = block_weights + (line // block)[:, None] * length + along[None, :]
+            third += value * tl.load(heavy, mask=inside, other=0.0)  # [LINES, ALONG]
     at = tl.program_id(1) * lines + line
     tl.store(plain + at, tl.sum(one, 1), mask=line < lines)  # [LINES]
-    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)  # [LINES]
-    tl.store(by_blocks + at, tl.sum(third, 1), mask=line < lines)  # [LINES]
+    if WEIGHTS:
+        tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)  # [LINES]
+    if WEIGHTS == 2:
+        tl.store(by_blocks + at, tl.sum(third, 1), mask=line < lines)  # [LINES]
 
 
 @triton.jit
@@ -237,8 +206,7 @@ def verdict(
 ):  # fmt: skip
     """Set found to the bits of the largest magnitude of A and B, and the number of lines of C that lose too much.
 
-    See `float16_pairs._found`. The inputs are results of `weighted_sums` and `largest_bits` for rows of A and columns
-    of B.
+    See `float16_pairs._found`. The inputs are results of `line_sums` and `largest_bits` for rows of A and columns of B.
     """
     sum_a, some_a, most_a = _total(sums_a, largest_a, m, parts, SIZE)
     sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.program import Program
+from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
 from .combine import Combination, merge_of
@@ -26,8 +27,8 @@ from .float16_pairs import (
     ROUNDING,
     TILE,
     TOP,
-    by_lines,
     largest_of,
+    line_sums_of,
     multiply_pairs,
     pairs_product,
     raise_for,
@@ -38,8 +39,6 @@ from .nesting import nests_of
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
 from .tiles import Tile
-
-Tensor = Any
 
 SPREAD = 3.0
 """A scheme mixes the errors of rows (and of columns) that share blocks. If the bound of a row's error is more than
@@ -124,8 +123,6 @@ class PairsLevel:
         return not found[1]
 
     def _shifts(self, largest: Tensor) -> Tensor:
-        import torch
-
         from .float16_pairs_kernel import line_shifts
 
         parts, lines = largest.shape
@@ -140,8 +137,6 @@ class PairsLevel:
 
         Copied to a device once: a copy would wait for the products.
         """
-        import torch
-
         if device not in self._weights:
             m, k, n = self.grid
             rows, cols = (x.reshape(m * k, k * n).astype(np.float32) for x in (self._rows, self._cols))
@@ -155,8 +150,6 @@ class PairsLevel:
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
         with those of E. See `float16_pairs._found` for the loss by small entries.
         """
-        import torch
-
         m, k, n = self.grid
         bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
         left = self._block_sums(a, shifts[0], 1, bm, m, bk * k)
@@ -178,11 +171,7 @@ class PairsLevel:
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
-        import torch
-
-        from .float16_pairs_kernel import block_sums
-
-        (found,) = by_lines(block_sums, x, axis, [shifts], [torch.float32], span)
+        (found,) = line_sums_of(x, axis, shifts, along=True, span=span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
@@ -190,14 +179,9 @@ class PairsLevel:
         x: Tensor, axis: int, shifts: Tensor, weights: Tensor, by_blocks: Tensor, block: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
-        import torch
-
-        from .float16_pairs_kernel import level_sums
-
         lines, inner = x.shape[axis], x.shape[1 - axis]
-        given = [shifts, weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()]
-        sums = by_lines(level_sums, x, axis, given, [torch.float32] * 3, LONG, block)
-        plain, exact, mixed = (one.sum(0) for one in sums)
+        given = weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()
+        plain, exact, mixed = (one.sum(0) for one in line_sums_of(x, axis, shifts, *given, block=block))
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
         return plain, exact, shared.repeat(blocks)[:lines]

@@ -13,13 +13,12 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from .fp8_naive import BLOCK
 from .launch import device_for, on_device, starter
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
 from .tiles import Tile, launch
-
-Tensor = Any
 
 CAPABILITY = (8, 9)
 """Compute capability of the first GPUs whose tensor cores multiply e4m3."""
@@ -81,8 +80,6 @@ def rows_bytes(m: int, k: int) -> int:
 
 def quantised_rows(a: Tensor) -> Quantised:
     """Return A (m, k) of any strides with a scale for each 128 elements of a row."""
-    import torch
-
     m, k = a.shape
     bits = torch.empty((m, pitch_of(k)), dtype=torch.float8_e4m3fn, device=a.device)
     scales = torch.empty((blocks_of(k), m), dtype=torch.float32, device=a.device)
@@ -92,8 +89,6 @@ def quantised_rows(a: Tensor) -> Quantised:
 
 def packed_columns(b: Tensor) -> Tensor:
     """Return B (k, n) of any strides quantised with a scale for each 128 x 128 block, as bytes; see `unpacked`."""
-    import torch
-
     k, n = b.shape
     packed = torch.empty(packed_bytes(k, n), dtype=torch.uint8, device=b.device)
     found = unpacked(packed, k, n)
@@ -105,8 +100,6 @@ def packed_columns(b: Tensor) -> Tensor:
 
 def unpacked(packed: Tensor, k: int, n: int) -> Quantised:
     """Return the columns of a quantised B (k, n) as views of the result of `packed_columns`."""
-    import torch
-
     size = n * pitch_of(k)
     bits = packed[:size].view(torch.float8_e4m3fn).view(n, pitch_of(k))
     return Quantised(bits, packed[size:].view(torch.float32).view(blocks_of(n), scale_pitch(k)), k)
@@ -144,7 +137,6 @@ def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TIL
 
 def multiply_by_vendor(a: Quantised, b: Quantised, out: Tensor | None = None) -> Tensor:
     """Compute A B in bfloat16 by torch's `scaled_mm`, in `out` or a new tensor; see `vendor_reason` for the sizes."""
-    import torch
     from torch.nn import functional
 
     rows, blocks = functional.ScalingType.BlockWise1x128, functional.ScalingType.BlockWise128x128
@@ -191,8 +183,6 @@ def columns_given(bits: Tensor, scales: Tensor) -> Quantised:
 
 
 def _checked(bits: Tensor, scales: Tensor, name: str, block: tuple[int, int]) -> tuple[int, int]:
-    import torch
-
     if bits.dtype != torch.float8_e4m3fn or scales.dtype != torch.float32 or bits.dim() != 2:
         raise PlanError(f"{name} must be a matrix of float8_e4m3fn with scales of float32; convert them with .to")
     wanted = tuple(-(-size // part) for size, part in zip(bits.shape, block, strict=True))
@@ -206,8 +196,6 @@ def _checked(bits: Tensor, scales: Tensor, name: str, block: tuple[int, int]) ->
 
 
 def _padded(bits: Tensor, lines: int, length: int) -> Tensor:
-    import torch
-
     found = torch.zeros((lines, pitch_of(length)), dtype=torch.uint8, device=bits.device)
     found[:, :length] = bits.view(torch.uint8)
     return found.view(torch.float8_e4m3fn)
@@ -226,8 +214,6 @@ def missing_fp8(device: Any) -> str | None:
 @lru_cache(maxsize=16)
 def missing_block_scales(device: Any) -> str | None:
     """Return the reason why torch's `scaled_mm` has no block scales on a torch device, or None."""
-    import torch
-
     found = _capability(device)
     if found is None or (reason := missing_fp8(device)):
         return None if found is None else reason
@@ -238,19 +224,8 @@ def missing_block_scales(device: Any) -> str | None:
     return None
 
 
-def on_current_gpu(missing: Callable[[Any], str | None]) -> str | None:
-    """Return the reason of `missing` for the current GPU; None without a GPU: plans are for another machine."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    return missing(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None
-
-
 def _capability(device: Any) -> tuple[int, int] | None:
     """Return the compute capability of a GPU, (0, 0) where it is not NVIDIA's; None for other devices."""
-    import torch
-
     device = device_for(device)
     if device.type != "cuda":
         return None
@@ -258,20 +233,17 @@ def _capability(device: Any) -> tuple[int, int] | None:
     return major, minor
 
 
-def _by_blocks(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
-    multiply_quantised(quantised_rows(a), unpacked(packed, *b.shape), out)
+def _arithmetic(
+    multiply: Callable[[Quantised, Quantised, Tensor], object], missing: Callable[[Any], str | None]
+) -> PackedArithmetic:
+    def quantised(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+        multiply(quantised_rows(a), unpacked(packed, *b.shape), out)
 
-
-def _by_vendor(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
-    multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out)
-
-
-def _missing_blocks(device: Any) -> str | None:
-    return missing_fp8(device) or missing_accelerator(device)
+    return PackedArithmetic(quantised, packed_columns, packed_bytes, missing)
 
 
 METHODS = {
-    "fp8-blocked": PackedArithmetic(_by_blocks, packed_columns, packed_bytes, _missing_blocks),
-    "fp8-vendor": PackedArithmetic(_by_vendor, packed_columns, packed_bytes, missing_block_scales),
+    "fp8-blocked": _arithmetic(multiply_quantised, lambda device: missing_fp8(device) or missing_accelerator(device)),
+    "fp8-vendor": _arithmetic(multiply_by_vendor, missing_block_scales),
 }
 """The kernels by the names of their strategies. Both multiply the same packed B."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-Tensor = Any
+from ..arrays import Tensor, torch
 
 APART = 32
 """Distance of counters in int32: a cache line each."""
@@ -26,8 +26,6 @@ def barrier_memory(like: Tensor, size: int) -> tuple[Tensor, Tensor]:
     begins, and a launch captured by a CUDA graph has its own, since graphs may run concurrently. The barrier restores
     the low bits of the counter; after SLOTS counters a graph zeroes new ones itself, with one more launch.
     """
-    import torch
-
     device = like.device
     if device.type == "meta":
         return like.new_empty(size), torch.empty(1, dtype=torch.int32, device=device)
@@ -44,8 +42,6 @@ def barrier_memory(like: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 def _counter(device: Any, stream: int, capturing: bool) -> Tensor:
     """Return the counter of a stream, or a new one for a captured launch."""
-    import torch
-
     with _lock:
         if device not in _slabs:
             if capturing:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .int8_naive import stack_product
+from ..arrays import Tensor, torch
 from .launch import device_for
-from .naive import takes_triton
+from .naive import stack_product, takes_triton
 from .tiles import Tile, launch
-
-Tensor = Any
 
 TILE = Tile(128, 256, 128, 8, 3)
 """The tile of our kernel on Hopper: the fastest for products over GF(2), 1.30e15 operations per second on an H200."""
@@ -35,8 +33,6 @@ LEAST_ROWS, UNIT = 32, 8
 
 def tile_for(m: int, device: Any) -> Tile:
     """Return the tile of our kernel for so many rows of A on a torch device."""
-    import torch
-
     device = device_for(device)
     if m <= SMALL_TILE.m or (device.type == "cuda" and torch.cuda.get_device_capability(device) < CAPABILITY):
         return SMALL_TILE
@@ -70,8 +66,6 @@ def multiply_by_vendor(a: Tensor, right: Tensor, out: Tensor) -> None:
 
     `right` is the result of `int8_operands.vendor_operand` of B.
     """
-    import torch
-
     (m, k), n = a.shape, out.shape[1]
     rows, inner, cols = vendor_sizes(m, k, n)
     left = a if (m, k) == (rows, inner) else torch.nn.functional.pad(a, (0, inner - k, 0, rows - m))

@@ -1,4 +1,4 @@
-"""A Triton kernel of products of int8 into int32. Its reference is `int8_naive`.
+"""A Triton kernel of products of int8 into int32. Its reference is `naive.stack_product`.
 
 Imports triton: imported only to launch the kernel.
 """

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
+from ..arrays import Tensor
 from ..codegen.maps import LinearMap
 from ..codegen.triton_text import Direction
 from .combine import Combination
 from .int8 import SEGMENT, has_whole_rows, multiply_by_vendor, multiply_stack, vendor_sizes
 from .naive import combine
 from .packed_product import PackedArithmetic
-
-Tensor = Any
 
 COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True)
 """A copy of a matrix of any strides into a larger one, of zeros past its edges."""
@@ -61,19 +60,13 @@ def _copy(matrix: Tensor, into: Tensor) -> None:
     combine(COPY, matrix.unsqueeze(0), into[None, None])
 
 
-def _by_vendor(a: Tensor, b: Tensor, right: Tensor, out: Tensor) -> None:
-    multiply_by_vendor(a, right, out)
-
-
-def _by_kernel(a: Tensor, b: Tensor, columns: Tensor, out: Tensor) -> None:
-    multiply(a, columns, out)
-
-
-BY_VENDOR = PackedArithmetic(_by_vendor, partial(vendor_operand, copies=True))
+BY_VENDOR = PackedArithmetic(
+    lambda a, b, right, out: multiply_by_vendor(a, right, out), partial(vendor_operand, copies=True)
+)
 """torch's `_int_mm` of a B stored by columns: one stored by rows is copied first."""
 
-BY_VENDOR_IN_PLACE = PackedArithmetic(_by_vendor, partial(vendor_operand, copies=False))
+BY_VENDOR_IN_PLACE = replace(BY_VENDOR, pack=partial(vendor_operand, copies=False))
 """torch's `_int_mm` of B as it is stored, unless its rules need zeros: for products shorter than a copy."""
 
-BY_KERNEL = PackedArithmetic(_by_kernel, packed_columns)
+BY_KERNEL = PackedArithmetic(lambda a, b, columns, out: multiply(a, columns, out), packed_columns)
 """Our kernel, for any sizes."""

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-Tensor = Any
+from ..arrays import Tensor, torch
 
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel for pointers that are multiples of it, and another one for others."""
@@ -15,8 +15,6 @@ ALIGNMENT = 16
 
 def on_device(x: Tensor) -> Any:
     """Return a context in which the tensor's device is the current one: Triton launches on that."""
-    import torch
-
     return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
 
 
@@ -34,7 +32,6 @@ def relauncher(compiled: Any, grid: tuple[int, ...], index: int) -> Callable[[Se
 
     Triton's own call looks up the device, the stream and hooks through several objects, which takes microseconds.
     """
-    import torch
     from triton import knobs
 
     run, function, packed, sizes = compiled.run, compiled.function, compiled.packed_metadata, (*grid, 1, 1)[:3]
@@ -95,8 +92,15 @@ class Repeated:
 
 def device_for(device: Any) -> Any:
     """Return the torch device of the kernels: tensors without data represent those of the current GPU."""
-    import torch
-
     if device.type == "meta" and torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return device
+
+
+def on_current_gpu(missing: Callable[[Any], str | None]) -> str | None:
+    """Return the reason of `missing` for the current GPU; None without a GPU: plans are for another machine."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return missing(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None

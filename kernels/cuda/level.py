@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Product, ProductKind, Program
 from ...schemes_db.symmetry import triangle_of
+from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, kept
-from .naive import combine
+from .launch import ALIGNMENT
+from .naive import combine, takes_triton
 from .nesting import nests_of
 from .shape import BatchPiece, Shape
 from .stack import multiply_stack
-
-Tensor = Any
 
 
 class CudaMethod(StrEnum):
@@ -65,7 +65,7 @@ class CudaLevel:
 
         self.left, self.right = split(0, left, maps.left_blocks), split(1, right, maps.right_blocks)
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
-        self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed, nest=nests[2])
+        self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2])
         self.slabs = (len(left.results), len(right.results), self.flat.rank)
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 
@@ -122,6 +122,38 @@ class CudaLevel:
             some = out[piece.items, piece.rows]
             self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
 
+    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> Callable[[Tensor, Tensor], Tensor | None] | None:
+        """Return the function that multiplies operands such as those of a run, by the launches of that run.
+
+        A run makes views, keys and pieces for its launches, which takes more of the host's time than the launches do.
+        The run has computed out (m, n) = a (m, k) b (k, n); the function takes operands of its shapes, dtype and
+        device and returns C, or None for other strides, or addresses for which nothing is compiled. All memory is
+        allocated before the first launch. None for half products, and where there are no launches.
+        """
+        if self.has_halves or not takes_triton(a) or (a.data_ptr() | b.data_ptr()) % ALIGNMENT:
+            return None
+        (m, k), n, strides = a.shape, b.shape[1], (a.stride(), b.stride())
+        bm, bk, bn = self._blocks(m, k, n, a.element_size())
+        blocks = (bm, bk), (bk, bn), (bm, bn)
+        shapes = [(count, *block) for count, block in zip(self.slabs, blocks, strict=True)]
+        split_a, split_b, merge = (
+            one.launch(matrix.unsqueeze(0), matrix.new_empty((1, *shape)))
+            for one, matrix, shape in zip((self.left, self.right, self.merge), (a, b, out), shapes, strict=True)
+        )
+
+        def again(a: Tensor, b: Tensor) -> Tensor | None:
+            if (a.stride(), b.stride()) != strides or (a.data_ptr() | b.data_ptr()) % ALIGNMENT:
+                return None
+            out, products = a.new_empty((m, n)), a.new_empty(shapes[2])
+            lefts, rights = a.new_empty(shapes[0]), a.new_empty(shapes[1])
+            split_a(a, lefts)
+            split_b(b, rights)
+            self.multiply_batch(lefts, rights, products)
+            merge(out, products)
+            return out
+
+        return again
+
     def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
         """Run one piece; `right` is B, or B~ if `prepared`."""
         items, m, n = out.shape
@@ -155,8 +187,6 @@ class CudaLevel:
 
     def multiply_batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         """Compute products (slabs, m, n) of lefts (slabs, m, k) and rights (slabs, k, n), all full ones."""
-        import torch
-
         if self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
 

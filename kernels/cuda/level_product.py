@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import TensorCore, TensorExecutor, check_operands
 from .level import CudaLevel
 from .padded import PaddedProduct
-from .repeated_level import RepeatedLevel
 from .shape import MAX_PIECES, Shape
-
-Tensor = Any
 
 
 class LevelProduct(TensorCore):
@@ -38,7 +36,6 @@ class LevelProduct(TensorCore):
         return PreparedOperand(b, made.sums, made.nbytes)
 
     def fits(self, prepared: Tensor) -> bool:
-        """See `TensorCore.fits`."""
         request = self.request
         return tuple(prepared.shape) == self._level.prepared_shape(request.k, request.n, request.itemsize)
 
@@ -48,8 +45,6 @@ class LevelProduct(TensorCore):
         Raises:
             PlanError: the device has too little memory.
         """
-        import torch
-
         batch, pieces = self.request.batch, self.pieces
         left = _folded(a, batch)
         right = b if isinstance(b, PreparedOperand) else _folded(b, batch)
@@ -68,11 +63,11 @@ class LevelProduct(TensorCore):
         if folded.data_ptr() != out.data_ptr():  # a batch whose strides do not fold was copied
             out.copy_(folded.view(out.shape))
 
-    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> RepeatedLevel | None:
+    def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> Callable[[Tensor, Tensor], Tensor | None] | None:
         """See `TensorCore.repetition`: of single matrices in one piece."""
         if self.request.batch or self.pieces > 1 or isinstance(self._level, PaddedProduct):
             return None
-        return RepeatedLevel.of(self._level, a, b, out)
+        return self._level.repetition(a, b, out)
 
 
 def level_executor(request: Request, level: CudaLevel, pieces: int) -> TensorExecutor:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import torch
 from ..planning.machine import Machine
 from ..planning.profile import Profile
 from ..planning.profiles import stored_profile
@@ -47,7 +48,6 @@ def require_device(index: int | None = None) -> None:
 @lru_cache(maxsize=16)
 def versions() -> tuple[tuple[str, str], ...]:
     """Return the properties besides the GPU that rates depend on."""
-    import torch
     import triton
 
     return (("torch", torch.__version__), ("cuda", str(torch.version.cuda)), ("triton", triton.__version__))
@@ -56,8 +56,6 @@ def versions() -> tuple[tuple[str, str], ...]:
 @lru_cache(maxsize=16)
 def device_id(index: int) -> str:
     """Return the name of the profile of a GPU of this machine."""
-    import torch
-
     name = torch.cuda.get_device_name(index)
     digest = hashlib.sha256(repr((name, versions())).encode()).hexdigest()[:12]
     return f"cuda-{name.lower().replace(' ', '-')}-{digest}"
@@ -70,8 +68,6 @@ def device_profile(index: int) -> Profile:
 
 @lru_cache(maxsize=16)
 def _unmeasured(index: int) -> Profile:
-    import torch
-
     found = estimate.device_profile(torch.cuda.get_device_name(index), torch.cuda.get_device_properties(index))
     return replace(found, id=device_id(index))  # wisdom belongs to this GPU and these versions
 
@@ -82,21 +78,15 @@ def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Ma
     If no GPU is present, plans are based on the shipped profile of an NVIDIA H200. A GPU that was never measured has
     an estimated profile, by which the vendor's product is chosen until calls have shown a faster one.
     """
-    here = device_reason(index) is None
-    if profile is None:
-        if not here:
-            profile = h200()
-        else:
-            import torch
-
-            profile = device_profile(torch.cuda.current_device() if index is None else index)
-    else:
+    if profile is not None:
         profile = estimate.completed(profile)
+    elif device_reason(index) is None:
+        profile = device_profile(torch.cuda.current_device() if index is None else index)
+    else:
+        profile = h200()
     return Machine("cuda", profile, CudaCostModel(profile), index=index or 0, wisdom=stored_wisdom(profile.id))
 
 
 def index_of(device: Any) -> int:
     """Return the index of a torch device."""
-    import torch
-
     return torch.cuda.current_device() if device.index is None else int(device.index)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...schemes_db.shipped import shipped
 from ...schemes_db.straightline import program_of
+from ..arrays import torch
 from ..codegen.flatten import flatten
 from ..planning.profile import GemmRate, Profile
 from .clock import settled
@@ -35,8 +36,6 @@ def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Prof
     Raises:
         PlanError: there is no such GPU, or no Triton.
     """
-    import torch
-
     require_device(index)
     properties = torch.cuda.get_device_properties(index)
     with torch.cuda.device(index):
@@ -58,8 +57,6 @@ def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Prof
 
 
 def _copy_rate() -> float:
-    import torch
-
     source = torch.randn(COPIED // 4, device="cuda")
     target = torch.empty_like(source)
     return 2 * COPIED / settled(lambda: target.copy_(source))
@@ -67,8 +64,6 @@ def _copy_rate() -> float:
 
 def _combine_rate() -> tuple[float, float]:
     """Measure the bytes per second of two levels of Strassen, split and merge, and the seconds added by a launch."""
-    import torch
-
     one = program_of(shipped("strassen").scheme)
     core = CudaLevel(flatten(one, one), CudaMethod.BATCHED)
 
@@ -83,8 +78,6 @@ def _combine_rate() -> tuple[float, float]:
 
 
 def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
-    import torch
-
     before = torch.backends.cuda.matmul.allow_tf32
     fits = missing_accelerator(torch.device("cuda")) is None
     try:
@@ -109,8 +102,6 @@ def rate_of(point: Point, seconds: float) -> GemmRate:
 
 
 def _products(point: Point) -> Callable[[], Any]:
-    import torch
-
     dtype = torch.float32 if point.dtype == "tf32" else getattr(torch, point.dtype)
     m, k, n = point.sizes
     # Full-range random numbers: zeros or small integers would draw less power and run faster.

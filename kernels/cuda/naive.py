@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program, Terms
+from ..arrays import Tensor, torch
+from ..codegen import naive
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
 from ..codegen.triton_text import Direction
 from .combine import Combination
-
-Tensor = Any
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
@@ -21,14 +20,9 @@ def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
     Sums are computed in float32, in float64 for float64, and in int32 for integers, modulo 2^32. A result without
     terms is zero.
     """
-    import torch
-
     dtype = blocks[0].dtype
     real = torch.float64 if dtype == torch.float64 else torch.float32 if dtype.is_floating_point else torch.int32
-    values = [block.to(real) for block in blocks]
-    for terms in linear.lins:
-        values.append(_sum(terms, values))
-    return [_sum(terms, values).to(dtype) for terms in linear.results]
+    return [result.to(dtype) for result in naive.apply_map(linear, [block.to(real) for block in blocks])]
 
 
 def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
@@ -38,9 +32,9 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
         return
     height, width = stack.shape[2:]
     grid = max(i for i, _ in combination.blocks) + 1, max(j for _, j in combination.blocks) + 1
-    places = list(zip(combination.blocks, combination.kinds, strict=True))
+    places = list(zip(combination.blocks, combination.form.kinds, strict=True))
     for item, slabs in zip(matrix, stack, strict=True):
-        if combination.direction is Direction.TO_STACK:
+        if combination.form.direction is Direction.TO_STACK:
             cut = _blocks(_padded(item, height, width, grid), grid)
             results = apply_map(combination.map, [_part(cut[block], kind) for block, kind in places])
             for slab, result in zip(slabs, results, strict=True):
@@ -66,19 +60,19 @@ def _interpreted() -> bool:
     return bool(knobs.runtime.interpret)
 
 
+def stack_product(lefts: Tensor, rights: Tensor) -> Tensor:
+    """Return A_r B_r^T modulo 2^32 (count, m, n) for stacks of A_r (m, k) and B_r (n, k) of int8."""
+    return (lefts.to(torch.int64) @ rights.to(torch.int64).mT).to(torch.int32)
+
+
 def _part(block: Tensor, kind: Kind) -> Tensor:
     if kind is Kind.LOWER:
         return block.tril()
     return block.triu() if kind is Kind.UPPER else block
 
 
-def product(program: Program, a: Tensor, b: Tensor) -> Tensor:
-    """Compute a b by one flat program, with zero-padded copies of a and b."""
-    return multiplied(maps_of(program), program.target.shape, a, b)
-
-
 def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) -> Tensor:
-    """Compute `product` with precomputed maps of the program."""
+    """Compute a b by the maps of one flat program on this grid, with zero-padded copies of a and b."""
     m, n = a.shape[0], b.shape[1]
     bm, bk, bn = (-(-size // parts) for size, parts in zip((m, a.shape[1], n), grid, strict=True))
     left, right = _blocks(_padded(a, bm, bk, grid[:2]), grid[:2]), _blocks(_padded(b, bk, bn, grid[1:]), grid[1:])
@@ -93,19 +87,7 @@ def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tens
     return out[:m, :n]
 
 
-def _sum(terms: Terms, values: Sequence[Tensor]) -> Tensor:
-    if not terms:
-        return values[0].new_zeros(values[0].shape)
-    number = float if values[0].is_floating_point() else int
-    total = number(terms[0][0]) * values[terms[0][1]]
-    for coefficient, src in terms[1:]:
-        total = total + number(coefficient) * values[src]
-    return total
-
-
 def _padded(x: Tensor, height: int, width: int, grid: tuple[int, int]) -> Tensor:
-    import torch
-
     return torch.nn.functional.pad(x, (0, width * grid[1] - x.shape[1], 0, height * grid[0] - x.shape[0]))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..overflow import require_within
 from ..precision import TF32
 from ..prepared_operand import PreparedOperand
@@ -16,8 +17,6 @@ from ..request import BITS, Request
 from .dtypes import vendor_precision
 from .executor import TensorCore, TensorExecutor
 from .vendor import VendorExecutor
-
-Tensor = Any
 
 EVERY = 128
 """The magnitude that no int8 exceeds: it needs no check of the entries."""
@@ -61,17 +60,12 @@ class PackedProduct(TensorCore):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """See `TensorCore.shape`."""
         return self._shape
 
     def writes(self, out: Tensor) -> bool:
-        """See `TensorCore.writes`."""
         return not self._arithmetic.by_rows or out.stride(-1) == 1
 
     def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
-        """See `TensorCore.check`."""
-        import torch
-
         right, name, shapes = b.b if isinstance(b, PreparedOperand) else b, self._given, self._shapes
         if (tuple(a.shape), tuple(right.shape)) != shapes or {a.dtype, right.dtype} != {getattr(torch, name)}:
             raise PlanError(f"the plan is for {name} tensors of the shapes {shapes[0]} and {shapes[1]}; plan again")
@@ -79,7 +73,6 @@ class PackedProduct(TensorCore):
             raise PlanError(f"a is on {a.device} and b on {right.device}; move one with .to")
 
     def missing(self, device: Any) -> str | None:
-        """See `TensorCore.missing`."""
         return self._arithmetic.missing(device)
 
     def instead(self, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
@@ -102,9 +95,6 @@ class PackedProduct(TensorCore):
         return PreparedOperand(b, packed, packed.nbytes)
 
     def fits(self, prepared: Tensor) -> bool:
-        """See `TensorCore.fits`."""
-        import torch
-
         size = self._arithmetic.packed_bytes
         return size is not None and prepared.dtype == torch.uint8 and tuple(prepared.shape) == (size(*self._shapes[1]),)
 
@@ -126,8 +116,6 @@ class PackedProduct(TensorCore):
 
     def _largest(self, tensors: list[Tensor]) -> Tensor | None:
         """Return the least and the largest entries of all tensors, without waiting for them; None: all are allowed."""
-        import torch
-
         if not self._bounded or tensors[0].is_meta:
             return None
         # torch copies an operand that is not stored by rows first.

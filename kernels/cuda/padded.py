@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from ...schemes_db.algebra import naive
 from ...schemes_db.target import parse_target
+from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
 from .level import CudaLevel
 from .naive import combine
 from .shape import SEGMENT
-
-Tensor = Any
 
 
 class PaddedProduct(CudaLevel):
@@ -55,8 +53,6 @@ class PaddedProduct(CudaLevel):
 
 def _multiply(left: Tensor, right: Tensor, product: Tensor) -> None:
     """Compute product = left right for equally many matrices, or one operand shared by all."""
-    import torch
-
     if left.shape[0] == right.shape[0] > 1:
         torch.bmm(left, right, out=product)
         return

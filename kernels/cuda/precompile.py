@@ -25,8 +25,6 @@ from typing import Any
 from ...errors import LcmaError
 from ...schemes_db.display import line
 
-Tensor = Any
-
 Progress = Callable[[int, int], None]
 """Callback with the number of compiled kernels, and of those known so far."""
 
@@ -75,9 +73,7 @@ def kernels_of(calls: Iterable[Callable[[], object]]) -> list[Kernel]:
 
 
 def compile_ahead(
-    calls: Iterable[Callable[[], object]],
-    progress: Progress = lambda done, kernels: None,
-    processes: int | None = None,
+    calls: Iterable[Callable[[], object]], progress: Progress = lambda done, kernels: None, processes: int | None = None
 ) -> PrecompileReport:
     """Compile the kernels that calls on tensors without data launch, by one process per processor, or `processes`.
 
@@ -165,9 +161,7 @@ def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
 
 def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
     """Return whether Triton's cache has the kernel, looked up as `triton.compile` does."""
-    from triton._C.libtriton import (
-        get_cache_invalidating_env_vars,
-    )
+    from triton._C.libtriton import get_cache_invalidating_env_vars
     from triton.compiler import ASTSource, make_backend
     from triton.runtime.cache import get_cache_key, get_cache_manager
 

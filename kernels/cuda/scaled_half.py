@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..arrays import Tensor, torch
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import on_device, starter
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator, programs_of, rows_of
 from .tiles import Tile, launch
-
-Tensor = Any
 
 TILE = Tile(128, 256, 64, 8, 3)
 """Tile of the product: 1.54 ms on an H200 at 8192 and 12.7 to 12.9 at 16384, with C in float32. torch.mm of the same
@@ -72,8 +71,6 @@ def packed_bytes(k: int, n: int) -> int:
 
 def packed(b: Tensor) -> Tensor:
     """Return B (k, n) of any strides, scaled, as bytes; see `unpacked`."""
-    import torch
-
     made = torch.empty(packed_bytes(*b.shape), dtype=torch.uint8, device=b.device)
     with on_device(b):
         _scale(b, 1, unpacked(made, *b.shape))
@@ -82,8 +79,6 @@ def packed(b: Tensor) -> Tensor:
 
 def unpacked(made: Tensor, k: int, n: int) -> ScaledHalf:
     """Return the scaled B (k, n) as views of the result of `packed`."""
-    import torch
-
     size = 2 * k * pitch_of(n)
     values = made[:size].view(torch.float16).view(k, pitch_of(n))[:, :n]
     shifts, sums, weights = made[size:].view(torch.int32).split([n, n, k])
@@ -92,8 +87,6 @@ def unpacked(made: Tensor, k: int, n: int) -> ScaledHalf:
 
 def scaled_rows(a: Tensor) -> ScaledHalf:
     """Return A (m, k) of any strides, scaled by rows."""
-    import torch
-
     m, k = a.shape
     values = torch.empty((m, pitch_of(k)), dtype=torch.float16, device=a.device)[:, :k]
     shifts = torch.empty(m, dtype=torch.int32, device=a.device)
@@ -121,8 +114,6 @@ def scaled_half_product(
 
     The check is on the device, so that the host does not wait, and a CUDA graph can capture all of it.
     """
-    import torch
-
     with on_device(a):
         left = scaled_rows(a)
         right = unpacked(packed(b), *b.shape) if right is None else right

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from ..arrays import torch
 from ..planning.strategy import Executor
 from ..planning.trials.trial import BLOCK
 from ..request import Request
@@ -20,8 +21,6 @@ a graph."""
 
 def free_bytes(index: int) -> float:
     """Return the bytes that are free on a GPU, those that torch keeps for its own use included."""
-    import torch
-
     with beside_captures():
         kept = torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)
         return float(torch.cuda.mem_get_info(index)[0] + kept)
@@ -30,15 +29,11 @@ def free_bytes(index: int) -> float:
 @cache
 def _stream(index: int) -> Any:
     """Return the stream of all scratch calls on a GPU: torch keeps freed memory for the stream that had it."""
-    import torch
-
     return torch.cuda.Stream(index)
 
 
 def is_idle(index: int) -> bool:
     """Return whether a GPU has finished what was launched on its default stream."""
-    import torch
-
     with beside_captures():
         return torch.cuda.default_stream(index).query()
 
@@ -51,8 +46,6 @@ class ScratchCalls:
     """
 
     def __init__(self, request: Request, index: int, after: bool = False) -> None:
-        import torch
-
         self._stream = _stream(index)
         with contextlib.ExitStack() as stack:
             stack.enter_context(beside_captures())
@@ -65,8 +58,6 @@ class ScratchCalls:
 
     def run(self, executor: Executor) -> None:
         """Run an executor a few times, and wait for the GPU."""
-        import torch
-
         with self._within():
             torch.cuda._sleep(AHEAD)
             for _ in range(BLOCK):
@@ -80,7 +71,5 @@ class ScratchCalls:
 
     @contextlib.contextmanager
     def _within(self) -> Iterator[None]:
-        import torch
-
         with torch.no_grad(), torch.autocast("cuda", enabled=False), torch.cuda.stream(self._stream):
             yield

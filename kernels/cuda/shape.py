@@ -88,10 +88,7 @@ class Shape:
         rows = -(-self.m // (per_item * unit)) * unit if per_item > 1 and target.is_general else self.m
         for first in range(0, self.items, group):
             for top in range(0, self.m, rows):
-                yield BatchPiece(
-                    slice(first, min(first + group, self.items)),
-                    slice(top, min(top + rows, self.m)),
-                )
+                yield BatchPiece(slice(first, min(first + group, self.items)), slice(top, min(top + rows, self.m)))
 
     def stack_bytes(self, target: Target, slabs: tuple[int, int, int], pieces: int = 1) -> int:
         """Return the bytes of A~, B~ and H together, with so many slabs each (B~: 0 if it is precomputed)."""

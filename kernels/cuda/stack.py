@@ -10,10 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..arrays import Tensor, torch
 from .launch import device_for
 from .tiles import SIDES, Tile, launch
-
-Tensor = Any
 
 DTYPES = ("bfloat16", "float16")
 """Dtypes of two bytes that tensor cores multiply; others use the vendor's product."""
@@ -51,8 +50,6 @@ def _kernel() -> tuple[Any, Any] | None:
 @lru_cache(maxsize=16)
 def missing_accelerator(device: Any) -> str | None:
     """Return the reason why Triton cannot use TMA on a torch device, or None; a CPU uses the interpreter."""
-    import torch
-
     if _kernel() is None:
         return "the tensor memory accelerator needs Triton 3.4 or newer: pip install 'lcma[torch]' on Linux"
     device = device_for(device)
@@ -62,21 +59,9 @@ def missing_accelerator(device: Any) -> str | None:
     return f"its tiles come by the tensor memory accelerator, which compute capability {here} has not; {needed} has"
 
 
-@lru_cache(maxsize=1)
-def missing_here() -> str | None:
-    """Return the reason why the current GPU has no TMA, or None; None without a GPU: plans are for another machine."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    return missing_accelerator(torch.device("cuda")) if torch.cuda.is_available() else None
-
-
 @lru_cache(maxsize=16)
 def programs_of(device: Any) -> int:
     """Return the number of persistent programs: one per multiprocessor."""
-    import torch
-
     device = device_for(device)
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 3
 

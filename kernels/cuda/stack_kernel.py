@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..codegen.triton_products import tile_start
+from ..codegen.triton_products import keep_triangle, tile_start
 
 
 @triton.jit
@@ -75,21 +75,12 @@ def stack_gemm(
             for inner in range(near, past, K):
                 x = _tile(a, a_row, a_inner + inner, A_T)
                 y = _tile(b, b_inner + inner, b_col, B_T)
+                along = inner + tl.arange(0, K)
                 if SIDE == 2:
-                    one = row0 + tl.arange(0, M)[:, None]
-                    other = inner + tl.arange(0, K)[None, :]
-                    x = tl.where((other >= one) if UPPER else (other <= one), x, 0.0).to(a.dtype)
-                    if UNIT:
-                        x = tl.where(other == one, 1.0, x).to(a.dtype)
+                    x = keep_triangle(x, (row0 + tl.arange(0, M))[:, None], along[None, :], UPPER, UNIT)
                 else:
-                    one = col0 + tl.arange(0, N)[None, :]
-                    other = inner + tl.arange(0, K)[:, None]
-                    y = tl.where((other <= one) if UPPER else (other >= one), y, 0.0).to(b.dtype)
-                    if UNIT:
-                        y = tl.where(other == one, 1.0, y).to(b.dtype)
+                    y = keep_triangle(y, (col0 + tl.arange(0, N))[None, :], along[:, None], UPPER == 0, UNIT)
                 total = tl.dot(x, y, total)
         if SIDE == 1:
-            one = row0 + tl.arange(0, M)[:, None]
-            other = col0 + tl.arange(0, N)[None, :]
-            total = tl.where((other >= one) if UPPER else (other <= one), total, 0.0)
+            total = keep_triangle(total, row0 + tl.arange(0, M)[:, None], col0 + tl.arange(0, N)[None, :], UPPER, False)
         c.store([r * m + row0, col0], total.to(c.dtype))  # [M, N]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Tensor, torch
 from ..ranges import ranges
-
-Tensor = Any
 
 STRIP, MOST_STRIPS = 512, 16
 """Rows of a strip, and the maximum number of strips. Measured on an H200."""
@@ -20,8 +17,6 @@ def strips_of(rows: int) -> int:
 
 def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:
     """Compute the whole product, masked before (a triangular factor) or afterwards (a masked result)."""
-    import torch
-
     if triangle.side == "out":
         torch.mm(a, b, out=out)
         zero_outside_triangle(out, triangle.upper)
@@ -31,8 +26,6 @@ def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:
 
 def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) -> None:
     """Run one GEMM per strip of rows, written in place; the triangle is that of `a` (side "left") or of `out`."""
-    import torch
-
     upper = triangle.upper
     for start, stop in ranges(len(out), count):
         rows = slice(start, stop)

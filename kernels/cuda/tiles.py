@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Tensor, torch
 from .launch import on_device, starter
-
-Tensor = Any
 
 SIDES = ("", "out", "left", "right")
 """The position of the triangle, in the order of the kernels' numbers (SIDE); "": none."""
@@ -54,8 +53,6 @@ def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile) -> list[tu
 @lru_cache(maxsize=256)
 def tile_table(rows: int, cols: int, triangle: Triangle, tile: Tile, device: str, every: bool) -> Tensor:
     """Return `tile_places` as int32 pairs on a device; with `every`, followed by the tiles that are zero."""
-    import torch
-
     places = tile_places(rows, cols, triangle, tile)
     if every:
         whole = {(i, j) for i in range(-(-rows // tile.m)) for j in range(-(-cols // tile.n))}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Tensor, torch
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
 from .tiles import SIDES, Tile, launch, tile_table
-
-Tensor = Any
 
 MOST_ITEMS = 65535
 """Maximum number of matrices of one launch: the limit of the second axis of a grid."""
@@ -47,13 +44,7 @@ def on_tiles(
 
 
 def multiply(
-    a: Tensor,
-    b: Tensor,
-    triangle: Triangle,
-    out: Tensor | None = None,
-    *,
-    unit: bool = False,
-    tile: Tile | None = None,
+    a: Tensor, b: Tensor, triangle: Triangle, out: Tensor | None = None, *, unit: bool = False, tile: Tile | None = None
 ) -> Tensor:
     """Compute the triangular product of a (items, m, k) and b (items / heads, k, n), any strides; zero elsewhere.
 
@@ -63,8 +54,6 @@ def multiply(
     Raises:
         PlanError: Triton is not installed, or the dtype is not one of a GPU's floats.
     """
-    import torch
-
     try:
         from .triangular_kernel import triangular_gemm
     except ImportError:

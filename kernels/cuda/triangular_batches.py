@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..request import Request
 from .executor import TensorCore, TensorExecutor
-
-Tensor = Any
 
 One = Callable[[Tensor, Tensor, Tensor], object]
 """One product: a (m, k), b (k, n), out (m, n)."""
@@ -33,7 +31,6 @@ class TriangularProduct(TensorCore):
         self._turned = triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:
-        """See `TensorCore.writes`."""
         return bool(out.is_contiguous())
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
@@ -57,8 +54,6 @@ class TriangularProduct(TensorCore):
             self._within_memory(items_a[i], items_b[i // heads], items_out[i])
 
     def _within_memory(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        import torch
-
         assert self._one is not None
         try:
             self._one(a, b, out)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ..codegen.triton_products import keep_triangle
+
 
 @triton.jit
 def triangular_gemm(
@@ -55,29 +57,13 @@ def triangular_gemm(
         else:
             x = tl.load(a_place + inner[None, :] * a_col, (rows[:, None] < m) & (inner[None, :] < k), 0.0)  # [M, K]
             y = tl.load(b_place + inner[:, None] * b_row, (inner[:, None] < k) & (cols[None, :] < n), 0.0)  # [K, N]
-        # Elements outside the triangle may be anything, NaN included: they are replaced, not multiplied.
         if SIDE == 2:
-            if UPPER:
-                x = tl.where(inner[None, :] >= rows[:, None], x, 0.0)
-            else:
-                x = tl.where(inner[None, :] <= rows[:, None], x, 0.0)
-            if UNIT:
-                x = tl.where(inner[None, :] == rows[:, None], 1.0, x)
-            x = x.to(a.dtype.element_ty)
+            x = keep_triangle(x, rows[:, None], inner[None, :], UPPER, UNIT)
         if SIDE == 3:
-            if UPPER:
-                y = tl.where(inner[:, None] <= cols[None, :], y, 0.0)
-            else:
-                y = tl.where(inner[:, None] >= cols[None, :], y, 0.0)
-            if UNIT:
-                y = tl.where(inner[:, None] == cols[None, :], 1.0, y)
-            y = y.to(b.dtype.element_ty)
+            y = keep_triangle(y, cols[None, :], inner[:, None], UPPER == 0, UNIT)
         total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=total.dtype)
     if SIDE == 1:
-        if UPPER:
-            total = tl.where(cols[None, :] >= rows[:, None], total, 0.0)
-        else:
-            total = tl.where(cols[None, :] <= rows[:, None], total, 0.0)
+        total = keep_triangle(total, rows[:, None], cols[None, :], UPPER, False)
     where = c + item * c_item + rows[:, None] * c_row + cols[None, :] * c_col
     result = total.to(c.dtype.element_ty)
     if EXACT:

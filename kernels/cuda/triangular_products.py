@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...schemes_db.program import ProductKind
+from ..arrays import Tensor, torch
 from ..ranges import ranges
-
-Tensor = Any
 
 HALF_STRIPS = 8
 """Number of strips of a product with a triangular factor: measured on an H200, float32 and float64, blocks of 2048."""
@@ -47,8 +44,6 @@ def multiply(x: Tensor, y: Tensor, z: Tensor, kind: ProductKind, longest: int) -
 
 
 def _in_pieces(x: Tensor, y: Tensor, z: Tensor, longest: int) -> None:
-    import torch
-
     count = -(-x.shape[2] // longest)
     for i, (start, stop) in enumerate(ranges(x.shape[2], count)):
         some = slice(start, stop)
@@ -84,8 +79,6 @@ def _triangles(x: Tensor, y: Tensor, z: Tensor, upper: bool) -> None:
 
 def _along(x: Tensor, y: Tensor, z: Tensor, size: int, step: int, row: int, col: int) -> None:
     """Compute all square blocks of this size at block (row, col) of every `step` rows and columns."""
-    import torch
-
     count, inner = len(x) * z.shape[1] // step, x.shape[2]
 
     def blocks(stack: Tensor, shape: tuple[int, int], apart: int, skipped: int) -> Tensor:

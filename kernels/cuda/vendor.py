@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
 from ..precision import TF32
 from ..request import Request, matmul_shape
 from .dtypes import vendor_precision
-
-Tensor = Any
 
 
 class VendorExecutor:
@@ -31,8 +28,6 @@ class VendorExecutor:
         Raises:
             PlanError: `out` is refused by `check_out`.
         """
-        import torch
-
         if out is not None:
             check_out(out, matmul_shape(tuple(a.shape), tuple(b.shape)), a.dtype, a.device)
             # torch.matmul overwrites operands before it has read them, and refuses strides of batches that do not fold.
@@ -47,6 +42,4 @@ class VendorExecutor:
 
     def again(self, a: Tensor, b: Tensor) -> Tensor:
         """Compute C = A B in a new tensor, where torch's current setting of tf32 is that of the request."""
-        import torch
-
         return torch.matmul(a, b)

@@ -174,17 +174,10 @@ class ChainCosts:
 
     def at(self, chosen: Array) -> ChainCosts:
         """Return some of the chains, by index."""
-        return ChainCosts(
-            self.heads,
-            self.schemes,
-            self.pairs[chosen],
-            self.sizes[:, chosen],
-            self.outer[chosen],
-            self.count[chosen],
-            self.below[chosen],
-            {method: seconds[chosen] for method, seconds in self.spent.items()},
-            {method: nbytes[chosen] for method, nbytes in self.workspace.items()},
-        )
+        outer, count, below = (x[chosen] for x in (self.outer, self.count, self.below))
+        spent, workspace = ({name: x[chosen] for name, x in table.items()} for table in (self.spent, self.workspace))
+        pairs, sizes = self.pairs[chosen], self.sizes[:, chosen]
+        return ChainCosts(self.heads, self.schemes, pairs, sizes, outer, count, below, spent, workspace)
 
 
 @dataclass(frozen=True)
@@ -301,17 +294,10 @@ def extended(chains: ChainCosts, costs: LevelCosts, request: Request, model: Cpu
         threads = model.threads if method == TASKS and depth else 1
         own = total(np.full(3, costs.item)) if one_at_a_time(method, depth) else threads * total(costs.stored)
         workspace[method] = (nbytes[:, None] + own).ravel()
-    return ChainCosts(
-        chains.levels,
-        schemes,
-        np.arange(heads * schemes),
-        sizes.reshape(3, -1),
-        np.repeat(chains.outer, schemes) if depth else costs.rank,
-        (count * costs.rank).ravel(),
-        (chains.below[:, None] + combine if depth else 0 * combine).ravel(),
-        spent,
-        workspace,
-    )
+    outer = np.repeat(chains.outer, schemes) if depth else costs.rank
+    below = chains.below[:, None] + combine if depth else 0 * combine
+    columns = sizes.reshape(3, -1), outer, (count * costs.rank).ravel(), below.ravel()
+    return ChainCosts(chains.levels, schemes, np.arange(heads * schemes), *columns, spent, workspace)
 
 
 def one_at_a_time(method: str, depth: int) -> bool:

@@ -11,17 +11,15 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
-from ..cpu.blas import NUMPY, Backend, backend_of, backends
+from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.int8 import Int8Leaf, Int8Level
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
-from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
-from ..cpu.strategy import CpuStrategy
-from ..cpu.timing import priced
+from ..cpu.strategy import CpuStrategy, priced
 from ..dtypes import dtype_of
 from ..identity import IdentityKey
 from ..planning.machine import Machine

@@ -14,12 +14,13 @@ from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_of
 from ..cuda.flat_program import reason_against
 from ..cuda.int8_operands import BY_VENDOR, BY_VENDOR_IN_PLACE
+from ..cuda.launch import on_current_gpu
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
 from ..cuda.level_product import level_executor
 from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
-from ..cuda.stack import TILE, fits_stack, missing_here
+from ..cuda.stack import TILE, fits_stack, missing_accelerator
 from ..cuda.vendor import VendorExecutor
 from ..overflow import range_reason
 from ..planning.cost_model import seconds_or_none
@@ -76,8 +77,7 @@ class CudaVendor(BaseStrategy):
         if Shape.of(request).empty:
             return []
         if request.dtype == INT8:
-            assert isinstance(machine.costs, CudaCostModel)
-            return vendor_stages(request, machine.costs)
+            return vendor_stages(request, CudaCostModel.of(machine))
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * request.itemsize
         seconds = seconds_or_none(machine.costs.gemm(_vendors(request), m, k, n, request.items))
@@ -87,13 +87,11 @@ class CudaVendor(BaseStrategy):
         """See `Strategy.workspace`: for int8 the copies that torch needs."""
         if request.dtype != INT8 or Shape.of(request).empty:
             return 0
-        assert isinstance(machine.costs, CudaCostModel)
-        return vendor_workspace(request, machine.costs)
+        return vendor_workspace(request, CudaCostModel.of(machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         if request.dtype == INT8:
-            assert isinstance(machine.costs, CudaCostModel)
-            method = BY_VENDOR if copies_b(request, machine.costs) else BY_VENDOR_IN_PLACE
+            method = BY_VENDOR if copies_b(request, CudaCostModel.of(machine)) else BY_VENDOR_IN_PLACE
             return packed_executor(request, method, self.workspace(candidate, request, machine))
         return VendorExecutor.of(request)
 
@@ -118,8 +116,7 @@ class CudaScheme(BaseStrategy):
         """
         if not request.is_dense or Shape.of(request).empty or request.dtype == INT8 or request.precision == FP8:
             return []
-        costs = machine.costs
-        assert isinstance(costs, CudaCostModel)
+        costs = CudaCostModel.of(machine)
         if not costs.knows(request.arithmetic):
             return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
         vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
@@ -185,11 +182,10 @@ class CudaScheme(BaseStrategy):
         """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
         if Shape.of(request).empty:
             return []
-        assert isinstance(machine.costs, CudaCostModel)
         assert isinstance(candidate.source, FlatChain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
         pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
-        parts = _in_pieces(costs, request, machine.costs, candidate.method, pieces)
+        parts = _in_pieces(costs, request, CudaCostModel.of(machine), candidate.method, pieces)
         return [
             Stage(name, float(flops), float(moved), seconds_or_none(seconds), product)
             for name, flops, moved, seconds, product in parts
@@ -324,7 +320,7 @@ def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     m, k, _ = shape.blocks(core.target)
     if not shape.empty and not fits_stack(core.flat.rank * shape.items, m, k, request.dtype):
         return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
-    return missing_here()
+    return on_current_gpu(missing_accelerator)
 
 
 def _core(candidate: Candidate) -> CudaLevel:

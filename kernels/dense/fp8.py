@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.fp8 import METHODS, TILE, missing_fp8, on_current_gpu, packed_bytes, rows_bytes, vendor_reason
+from ..cuda.fp8 import METHODS, TILE, missing_fp8, packed_bytes, rows_bytes, vendor_reason
+from ..cuda.launch import on_current_gpu
 from ..cuda.packed_product import packed_executor
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
@@ -45,7 +46,6 @@ class CudaFp8(BaseStrategy):
         candidate = Candidate(FAMILY, self.name)
         if reason := self.can_run(candidate, request, machine):
             return reason
-        assert isinstance(machine.costs, CudaCostModel)
         if not machine.costs.knows("bfloat16"):
             return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
         return [self.proposal(candidate, request, machine)]
@@ -68,8 +68,7 @@ class CudaFp8(BaseStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is quantised once, which is not counted."""
         (m, k, n), item = request.shape, request.itemsize
-        costs = machine.costs
-        assert isinstance(costs, CudaCostModel)
+        costs = CudaCostModel.of(machine)
         of_a, of_b = float(rows_bytes(m, k)), float(packed_bytes(k, n))
         moved = m * k * item + of_a
         stages = [Stage("Quantise A", 0.0, moved, float(costs.combine(moved)))]

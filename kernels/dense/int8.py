@@ -31,7 +31,6 @@ class CudaInt8(BaseStrategy):
         candidate = Candidate(FAMILY, NAME)
         if reason := self.can_run(candidate, request, machine):
             return reason
-        assert isinstance(machine.costs, CudaCostModel)
         if not machine.costs.knows("bfloat16"):
             return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
         return [self.proposal(candidate, request, machine)]
@@ -44,8 +43,7 @@ class CudaInt8(BaseStrategy):
         return range_reason(None, request)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        assert isinstance(machine.costs, CudaCostModel)
-        return [] if Shape.of(request).empty else kernel_stages(request, machine.costs)
+        return [] if Shape.of(request).empty else kernel_stages(request, CudaCostModel.of(machine))
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound, as operands that can be read in place are not copied."""

@@ -5,23 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.evaluate import evaluate
 from ...schemes_db.program import Load, Program, Store
-from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..arrays import Matrix, Sizes
+from ..cpu.executor import is_empty
 from ..cpu.reasons import basic_reason
+from ..cpu.strategy import CpuStrategy
 from ..cpu.workspace import Arena, aligned
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Request
 from .given import GivenProgram
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 
 def whole_grid(program: Program) -> Sizes:
@@ -41,7 +38,7 @@ def whole_grid(program: Program) -> Sizes:
 
 @dataclass(frozen=True)
 class NaiveCore:
-    """`schemes_db.evaluate` on copies whose blocks are each padded with zeros; a `Core`."""
+    """`schemes_db.evaluate` on copies whose blocks are each padded with zeros; a `StagedCore`."""
 
     program: Program
     sizes: Sizes
@@ -84,6 +81,12 @@ class NaiveCore:
             part = out[theirs]
             part[...] = result[ours][: part.shape[0], : part.shape[1]]
 
+    def compile(self) -> None:
+        """See `StagedCore.compile`: there is no code to compile."""
+
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        return [Stage("evaluation", *_cost(self.program, self.padded, self.dtype.itemsize, times))]
+
 
 Place = tuple[slice, slice]
 
@@ -107,7 +110,7 @@ def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:
 
 
 @dataclass(frozen=True)
-class NaiveScheme(BaseStrategy):
+class NaiveScheme(CpuStrategy):
     """Slow and plain evaluation of a program; its products are numpy's. Never proposed, runs only if named.
 
     Its `workspace` is an upper bound: the evaluation does not allocate from the pool,
@@ -117,7 +120,6 @@ class NaiveScheme(BaseStrategy):
     name: str = "naive"
     family: str = "dense"
     version: int = 2
-    device: str = "cpu"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         return []
@@ -139,24 +141,12 @@ class NaiveScheme(BaseStrategy):
             return reason
         return "the plain evaluation adds in the dtype of C: convert with .astype(np.int32)"
 
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> NaiveCore:
+        return NaiveCore(candidate.own_program, request.shape, np.dtype(request.dtype))
+
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; its seconds are unknown."""
-        if is_empty(request):
-            return []
-        core = _core(candidate, request)
-        return [Stage("evaluation", *_cost(core.program, core.padded, request.itemsize, request.items))]
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; an upper bound."""
-        return 0 if is_empty(request) else _core(candidate, request).workspace() + sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        core = None if is_empty(request) else _core(candidate, request)
-        return MatrixExecutor(request, core, machine.pool)
-
-
-def _core(candidate: Candidate, request: Request) -> NaiveCore:
-    return NaiveCore(candidate.own_program, request.shape, np.dtype(request.dtype))
+        return [] if is_empty(request) else self.core(candidate, request, machine).stages(request.items)
 
 
 def _cost(program: Program, sizes: Sizes, itemsize: int, times: int) -> tuple[int, int]:

@@ -35,12 +35,12 @@ class CudaPadded(BaseStrategy):
         candidate = Candidate(FAMILY, NAME)
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
-        assert isinstance(machine.costs, CudaCostModel)
-        if float(machine.costs.gemm(request.arithmetic, *request.shape, request.items)) < (
+        costs = CudaCostModel.of(machine)
+        if float(costs.gemm(request.arithmetic, *request.shape, request.items)) < (
             instant := instant_of(request.arithmetic, request.k, request.n)
         ):
             return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
-        return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
+        return [Proposal(padded_seconds(request, costs) * (1 - 1e-9), candidate)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if not request.is_dense:
@@ -55,8 +55,7 @@ class CudaPadded(BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is padded once, which is not counted."""
-        assert isinstance(machine.costs, CudaCostModel)
-        return _stages(request, machine.costs)
+        return _stages(request, CudaCostModel.of(machine))
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound, the bytes of all three copies."""

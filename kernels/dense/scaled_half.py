@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel, instant_of
+from ..cuda.launch import on_current_gpu
 from ..cuda.packed_product import packed_executor
 from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
 from ..cuda.shape import Shape
-from ..cuda.stack import missing_here
+from ..cuda.stack import missing_accelerator
 from ..planning.error import error_bound
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
@@ -58,8 +59,7 @@ class CudaScaledHalf(BaseStrategy):
             return reason
         if request.k < SHORTEST:
             return f"K is below {SHORTEST}: storing C takes longer than multiplying"
-        costs = machine.costs
-        assert isinstance(costs, CudaCostModel)
+        costs = CudaCostModel.of(machine)
         if not (costs.knows("bfloat16") and costs.knows(TF32)):
             return f"the profile {machine.profile.id} has no rates of bfloat16 or tf32 products, or of sums"
         if float(costs.gemm(TF32, *request.shape)) < (instant := instant_of(TF32, request.k, request.n)):
@@ -69,7 +69,7 @@ class CudaScaledHalf(BaseStrategy):
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if request.precision != TF32:
             return f"scaled float16 is for products in {TF32}, not in {request.arithmetic}"
-        if reason := reason_against_single(request, "scaled float16 is") or missing_here():
+        if reason := reason_against_single(request, "scaled float16 is") or on_current_gpu(missing_accelerator):
             return reason
         bound = FACTOR * error_bound(None, request)
         if request.max_error is not None and request.max_error < bound:
@@ -79,8 +79,7 @@ class CudaScaledHalf(BaseStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is scaled once, which is not counted."""
         m, k, n = request.shape
-        costs = machine.costs
-        assert isinstance(costs, CudaCostModel)
+        costs = CudaCostModel.of(machine)
         static = request.static == "B"
         stages = []
         for name, size in (("Scale A", m * k), ("Scale B", 0 if static else k * n)):

@@ -68,16 +68,9 @@ class SchemeCosts:
         distinct = [x * y for x, y in zip(self.distinct, inner.distinct, strict=True)]
         made = [whole - mine * theirs for whole, mine, theirs in zip(distinct, outer_plain, inner_plain, strict=True)]
         nu, nv, nw = (x * y for x, y in zip(self.nnz, inner.nnz, strict=True))
-        return SchemeCosts(
-            self.m * inner.m,
-            self.k * inner.k,
-            self.n * inner.n,
-            self.rank * inner.rank,
-            (nu, nv, nw),
-            (made[0], made[1]),
-            (distinct[0], distinct[1]),
-            self.growth * inner.growth,
-        )
+        sizes = self.m * inner.m, self.k * inner.k, self.n * inner.n, self.rank * inner.rank
+        sums = (made[0], made[1]), (distinct[0], distinct[1])
+        return SchemeCosts(*sizes, (nu, nv, nw), *sums, self.growth * inner.growth)
 
     def combines(self, dtype: str, bm: Any, bk: Any, bn: Any) -> tuple[tuple[Any, Any], ...]:
         """Return (operations, bytes) of Combine A, Combine B and Combine H of one level with blocks of these sizes."""

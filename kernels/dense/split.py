@@ -68,11 +68,9 @@ class CudaSplit(BaseStrategy):
         price = sum(stage.seconds or 0.0 for stage in self.predict(plain, request, machine))
         found = [self.proposal(plain, request, machine)]
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
-        costs = pool.costs
-        assert isinstance(machine.costs, CudaCostModel)
-        prices = sum(
-            seconds for _, _, _, seconds in _stages((costs.m, costs.k, costs.n), costs.rank, request, machine.costs)
-        )
+        costs, model = pool.costs, CudaCostModel.of(machine)
+        grids = costs.m, costs.k, costs.n
+        prices = sum(seconds for _, _, _, seconds in _stages(grids, costs.rank, request, model))
         prices = np.where(np.maximum(np.maximum(costs.m, costs.k), costs.n) > MAX_GRID, np.inf, prices)
         seen: set[tuple[float, ...]] = set()
         for i in np.argsort(prices, kind="stable").tolist():
@@ -107,8 +105,7 @@ class CudaSplit(BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         m, k, n = request.shape
-        costs = machine.costs
-        assert isinstance(costs, CudaCostModel)
+        costs = CudaCostModel.of(machine)
         program = candidate.program
         if program is not None:
             flat = flat_program(program)

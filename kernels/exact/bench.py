@@ -63,7 +63,6 @@ class ExactBench:
         return differing
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
-        """See `Bench.interleaved`."""
         return in_turns(calls, rounds)
 
 

@@ -60,17 +60,6 @@ def xor_strip(table, terms, target, strides, shape, streaming):
 
 
 @njit(nogil=True)
-def pad_rows(matrix, padded, first, last):
-    """Copy rows first <= i < last of the matrix to padded, with zeros beyond its edges."""
-    rows, cols = matrix.shape
-    for i in range(first, last):
-        inside = cols if i < rows else 0
-        for j in range(inside):
-            padded[i, j] = matrix[i, j]
-        padded[i, inside:] = 0
-
-
-@njit(nogil=True)
 def past_caches(matrix, width):
     """Return whether blocks with rows of so many entries bypass the caches: they are large and of whole cache lines."""
     aligned = matrix.ctypes.data % LINE_BYTES == 0 and matrix.itemsize * width % LINE_BYTES == 0

@@ -78,19 +78,16 @@ class CpuExact(CpuStrategy):
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if isinstance(source, ExactChain) and not self.baseline:
             yield Candidate(FAMILY, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if self.baseline:
             return super().restore(key, parameters, request)
         chain = None if request.ring is None or not key else restored_chain(key, request.ring)
         return None if chain is None else Candidate(FAMILY, self.name, chain)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not is_exact(request):
             return "it is no exact product of plain matrices"
         try:
@@ -109,15 +106,12 @@ class CpuExact(CpuStrategy):
         return exact_core(request, None if self.baseline else _chain(candidate))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
         return [] if is_empty(request) else priced_exactly(self.core(candidate, request, machine), request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
         return 0 if is_empty(request) else self.core(candidate, request, machine).workspace(machine.threads)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
         if is_empty(request):
             return ExactExecutor(request, None, machine.pool, 1)
         core = self.core(candidate, request, machine)
@@ -148,12 +142,7 @@ def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
 
 @lru_cache(maxsize=512)
 def _core(
-    sizes: tuple[int, int, int],
-    dtype: str,
-    modulus: int,
-    most: int,
-    out_dtype: str | None,
-    chain: ExactChain | None,
+    sizes: tuple[int, int, int], dtype: str, modulus: int, most: int, out_dtype: str | None, chain: ExactChain | None
 ) -> StagedCore:
     """Predicting, sizing and building share one core."""
     from ..ring import ExactRing

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from ...errors import PlanError
+from ..arrays import Tensor, torch
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..planning.machine import Machine
@@ -20,7 +20,7 @@ from .cpu import FAMILY, is_exact, max_abs_of
 from .cuda_costs import bit_costs, integer_costs
 from .level import ExactLevel
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
-from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
+from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, digit_core
 from .tensor_sums import TensorMemory
 from .tensors import (
     FUSED,
@@ -32,8 +32,6 @@ from .tensors import (
     integer_bounds,
     require_int64,
 )
-
-Tensor = Any
 
 LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
@@ -66,7 +64,6 @@ class CudaExact:
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
         if not is_exact(request):
             return []
         if self.name == SCHEME:
@@ -85,20 +82,17 @@ class CudaExact:
         return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
         if self.name == SCHEME and isinstance(source, ExactChain):
             methods = (VENDOR, FUSED) if source.ring.modulus == 2 else (FLOAT, DIGITS)
             yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
         if self.name != SCHEME:
             return None if key else Candidate(self.family, self.name, None, parameters)
         chain = None if request.ring is None or not key else restored_chain(key, request.ring)
         return None if chain is None else Candidate(self.family, SCHEME, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
         if not is_exact(request):
             return "it is no exact product of plain matrices"
         bits = request.dtype == BITS
@@ -151,7 +145,6 @@ class CudaExact:
         return [Stage(name, items * flops, items * moved, items * price if measured else None, (m, k, n))]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
         return 0 if _is_empty(request) else self.core(candidate, request).workspace(1)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -159,8 +152,6 @@ class CudaExact:
         core = None if _is_empty(request) else self.core(candidate, request)
 
         def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
-            import torch
-
             assert core is not None  # an empty product is not computed
             core.run(a.to(torch.int64), b.to(torch.int64), out, TensorMemory(a.device))
 
@@ -184,12 +175,13 @@ def _integer_core(
     sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], chain: ExactChain | None, method: str
 ) -> IntegerTensorCore:
     levels = () if chain is None else chain.maps
-    if method == LEAF:
+    if method != DIGITS:
         try:
-            return integer_core(sizes, ring, bounds, levels, digits=False)
+            return FloatTensorCore(sizes, ring, bounds, levels)
         except PlanError:  # one product of two entries exceeds 2^53, or their sum over Z does
-            method = DIGITS
-    return integer_core(sizes, ring, bounds, levels, digits=method == DIGITS)
+            if method != LEAF:
+                raise
+    return digit_core(levels, sizes, ring, bounds)
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:

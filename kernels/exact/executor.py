@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix
 from ..cpu.executor import Core
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
 from ..out import check_out
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix
-
-Matrix = npt.NDArray[Any]
 
 
 class ExactExecutor:
@@ -29,7 +27,6 @@ class ExactExecutor:
 
     @property
     def workspace(self) -> int:
-        """See `Executor.workspace`."""
         return 0 if self._core is None else self._core.workspace(self.threads)
 
     def run(self, a: Any, b: Any, out: Any = None) -> Any:
@@ -49,10 +46,7 @@ class ExactExecutor:
             result = out
             self._check_out(out, shape)
         if self._core is None:
-            if bits:
-                result.words[...] = 0
-            else:
-                result[...] = 0
+            (result.words if bits else result)[...] = 0
             return result
         left, right, target = (x.words if bits else x for x in (a, b, result))
         overlapping = out is not None and any(np.may_share_memory(target, x) for x in (left, right))
@@ -62,22 +56,14 @@ class ExactExecutor:
         with self._pool.take(self.workspace) as arena:
             for index in np.ndindex(request.batch):
                 one, other, c = _rows(left[index]), _rows(right[index]), made[index]
-                if bits and c.strides[-1] != c.itemsize:
-                    c[...] = self._computed(one, other, c, arena)
-                else:
-                    self._core_run(one, other, c, arena)
+                strided = bits and c.strides[-1] != c.itemsize
+                found = np.empty(c.shape, c.dtype) if strided else c
+                self._core.run(one, other, found, arena.rest(), self.threads)
+                if strided:
+                    c[...] = found
         if made is not target:
             target[...] = made
         return result
-
-    def _core_run(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> None:
-        assert self._core is not None  # called only if there is one
-        self._core.run(a, b, c, arena.rest(), self.threads)
-
-    def _computed(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> Matrix:
-        made = np.empty(c.shape, c.dtype)
-        self._core_run(a, b, made, arena)
-        return made
 
     def _check(self, label: str, matrix: Any, shape: tuple[int, ...]) -> None:
         request = self.request

@@ -14,17 +14,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix, Sizes
 from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .level import Blocks, ExactLevel, LevelArithmetic, Pair, block_sizes
 from .schemes import ExactMap, RingMaps
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 LIMITS = {"float32": 1 << 24, "float64": 1 << 53}
 """The dtype represents every integer up to this magnitude."""
@@ -55,13 +52,11 @@ class FloatLeaf:
         self.bound: int = sizes[1] * each if self.pure else half(modulus)
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         m, k, n = self.sizes
         rows = min(m, self._height(threads))
         return aligned(rows * n * self.dtype.itemsize) if self.depth < k else 0
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         from .combine import add_reduced, reduce_rows
 
         one = np.zeros((1, 1), self.dtype)
@@ -69,7 +64,6 @@ class FloatLeaf:
         reduce_rows(one, 2.0, 0, 1)
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         from .combine import add_reduced, reduce_rows
 
         (m, k, n), modulus = self.sizes, float(self.modulus)
@@ -91,7 +85,6 @@ class FloatLeaf:
         return PANEL_ROWS * threads if self.depth < SHORT else self.sizes[0]
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         item, parts = self.dtype.itemsize, -(-k // self.depth)
         product = m, self.depth, n
@@ -126,7 +119,6 @@ class Floats(LevelArithmetic):
     reductions: Reductions
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `LevelArithmetic.combine`."""
         from .combine import float_blocks
 
         scale = sums.values.astype(self.dtype), float(self.reductions.of(role)), self.reductions.each[role]
@@ -134,7 +126,6 @@ class Floats(LevelArithmetic):
         parallel_rows(lambda i, j: float_blocks(*terms, i, j), block[0], threads)
 
     def products(self, workers: int) -> AbstractContextManager[object]:
-        """See `LevelArithmetic.products`."""
         return single_threaded_blas() if workers > 1 else nullcontext()
 
 

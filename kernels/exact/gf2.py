@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Sizes
 from ..codegen.host import has_features
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
@@ -18,7 +19,6 @@ from .level import Blocks, ExactLevel, LevelArithmetic, Pair
 from .schemes import ExactMap, RingMaps
 
 Words = npt.NDArray[np.uint64]
-Sizes = tuple[int, int, int]
 
 WORDS = np.dtype(np.uint64)
 
@@ -57,17 +57,14 @@ class BitLeaf:
         return (-(-m // BLOCK_ROWS), depth, 8, ROW_TILES), (-(-words_of(n) // PANEL), 8 * depth, PANEL, 8)
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         return sum(aligned(8 * math.prod(shape)) for shape in self._packed) if self.kernel == AFFINE else 0
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         one = np.zeros((1, 1), np.uint64)
         small = BitLeaf((1, 1, 1), self.kernel)
         small.run(one, one, one.copy(), Arena(np.zeros(small.workspace(1), np.uint8)), 1)
 
     def run(self, a: Words, b: Words, out: Words, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`."""
         threads = max(1, min(threads, 2 * math.prod(self.sizes) // OF_A_THREAD))
         if self.kernel == TABLES:
             from .tables import multiply_tables
@@ -95,7 +92,6 @@ class BitLeaf:
         parallel_rows(lambda i, j: multiply_packed(left, right, out, add, i, j), len(left), threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = times * (m * words_of(k) + k * words_of(n) + m * words_of(n)) * 8
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, moved, product=self.sizes)]
@@ -108,11 +104,9 @@ class Bits(LevelArithmetic):
     per_term = 64
 
     def width(self, cols: int) -> int:
-        """See `LevelArithmetic.width`."""
         return words_of(cols)
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `LevelArithmetic.combine`."""
         from .combine import xor_blocks
 
         terms = *source, *target, block, sums.starts, sums.places

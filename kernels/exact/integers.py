@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix, Sizes
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
@@ -18,9 +18,6 @@ from ..request import PYTHON, WIDE
 from ..ring import ExactRing
 from .floats import LIMITS, FloatCore, float_core
 from .schemes import RingMaps
-
-Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
 
 LEAST_DEPTH = 512
 """Inner size of one BLAS product below which a third limb is used instead of two."""
@@ -140,7 +137,6 @@ class IntegerCore:
         return [(self.slabs, m, self.depth), (self.slabs, self.depth, n), (self.slabs, m, n)]
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._shapes)
         tail = self._tail
         inner = max(self.product.workspace(threads), 0 if tail is None else tail.workspace(threads))
@@ -148,7 +144,6 @@ class IntegerCore:
         return own + inner + (aligned(8 * (2 * self.limbs - 1) * m * n) if self.out_dtype == PYTHON else 0)
 
     def compile(self) -> None:
-        """See `StagedCore.compile`."""
         self.product.compile()
         one = np.zeros((1, 1), np.int64)
         # Run the same code on the smallest product with as many limbs.
@@ -202,7 +197,6 @@ class IntegerCore:
             parallel_rows(lambda i, j: join_integers(products, limbs, width, add, out, i, j), m, threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         parts, item = -(-k // self.depth), self.dtype.itemsize
         split = Stage("limbs", times * self.slabs * (m * k + k * n), times * (8 + item * self.slabs) * (m * k + k * n))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Sizes
 from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import aligned
 from ..planning.strategy import Stage
@@ -26,8 +27,6 @@ Places = npt.NDArray[np.int64]
 
 Blocks = tuple[Array, Places]
 """A matrix, and the places of the first elements of its blocks."""
-
-Sizes = tuple[int, int, int]
 
 
 class LevelArithmetic(ABC):
@@ -119,7 +118,6 @@ class ExactLevel:
         return *found, None
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`."""
         item = self.dtype.itemsize
         own = sum(aligned(item * math.prod(shape)) for shape in self._shapes)
         padded = max(0 if shape is None else aligned(item * math.prod(shape)) for shape in self._whole)
@@ -130,7 +128,6 @@ class ExactLevel:
         self.inner.compile()
         index, matrix, place = np.zeros(2, np.int64), np.zeros((1, 1), self.dtype), corners(1, 1, 1, 1)
         empty = ExactMap(index, index, np.zeros(1, np.int64))
-        _padded(matrix, matrix.copy(), 1)
         self.arithmetic.combine(0, empty, (matrix, place), (matrix.copy(), place), (1, 1), 1)
 
     def run(self, a: Array, b: Array, out: Array, arena: Any, threads: int = 1) -> None:
@@ -161,7 +158,6 @@ class ExactLevel:
         self.arithmetic.combine(role, sums, source, target, block, threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`."""
         arithmetic, level, rank, found = self.arithmetic, self.level, self.level.rank, []
         label = f"{'x'.join(map(str, level.grid))}:{rank}"
         for role, sums in enumerate((level.left, level.right, level.merge)):
@@ -187,7 +183,12 @@ def corners(down: int, across: int, height: int, width: int) -> Places:
 
 def _padded(matrix: Array, target: Array, threads: int) -> Array:
     """Copy the matrix to the first rows and columns of target, with zeros elsewhere."""
-    from .combine import pad_rows
+    rows, cols = matrix.shape
 
-    parallel_rows(lambda i, j: pad_rows(matrix, target, i, j), len(target), threads)
+    def pad(first: int, last: int) -> None:
+        stop = max(first, min(last, rows))
+        target[first:stop, :cols], target[first:stop, cols:] = matrix[first:stop], 0
+        target[stop:last] = 0
+
+    parallel_rows(pad, len(target), threads)
     return target

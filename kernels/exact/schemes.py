@@ -100,17 +100,14 @@ class ExactChain:
 
     @property
     def key(self) -> str:
-        """See `Source`."""
         return "/".join(level.name for level in self.levels)
 
     @property
     def label(self) -> str:
-        """See `Source`."""
         return " ".join(level.label for level in self.levels)
 
     @cached_property
     def program(self) -> Program:
-        """See `Source`."""
         *outer, last = (_program(level.scheme) for level in self.levels)
         program = last
         for one in reversed(outer):

@@ -7,44 +7,34 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Tensor, torch
 from ..cuda.bench import CudaBench
-from ..planning.strategy import Plan
 from ..request import BITS, Request
 from .bench import ExactBench
 from .bits import BitMatrix
-
-Tensor = Any
 
 PINNED = 1 << 20
 """Arrays from this size are copied through pinned memory, which torch caches: copies are several times as fast."""
 
 
-class ExactTensorBench:
-    """A `planning.tune.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
+class ExactTensorBench(ExactBench):
+    """`ExactBench` on a GPU."""
 
     def operands(self, request: Request, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Bench.operands`: uniformly random entries."""
-        a, b, c = (to_tensor(x) for x in ExactBench().operands(request, seed))
+        a, b, c = (to_tensor(x) for x in super().operands(request, seed))
         return a, b, c
 
-    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """See `Bench.precompile`: the few kernels are compiled at their first run."""
-
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
-        """See `Bench.errors`: the fraction of wrong entries, in some rows of the first matrix."""
         left, right = (to_host(x, cols, request) for x, cols in ((a, request.k), (b, request.n)))
-        differing = ExactBench().errors(request, left, right)
+        differing = super().errors(request, left, right)
         return lambda c: differing(to_host(c, request.n, request))
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
-        """See `Bench.interleaved`."""
         return CudaBench().interleaved(calls, rounds)
 
 
 def to_tensor(matrix: Any, device: str = "cuda") -> Tensor:
     """Copy an array, or the words of a bit matrix, to a GPU."""
-    import torch
-
     held = matrix.words.view(np.int64) if isinstance(matrix, BitMatrix) else np.asarray(matrix)
     # torch cannot represent a read-only (memory-mapped) array: it is copied.
     given = torch.from_numpy(np.require(held, requirements=["C", "W"]))
@@ -56,8 +46,6 @@ def to_tensor(matrix: Any, device: str = "cuda") -> Tensor:
 
 def to_host(tensor: Tensor, cols: int, request: Request) -> Any:
     """Undo `to_tensor`, for a matrix of so many columns."""
-    import torch
-
     if tensor.is_cuda and tensor.nbytes >= PINNED:
         held = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)
     else:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import PlanError
+from ..arrays import Sizes, Tensor, torch
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .floats import FloatCore, FloatKind, FloatLeaf, Reductions, float_core
@@ -17,9 +18,6 @@ from .level import ExactLevel, block_sizes
 from .schemes import RingMaps
 from .tensor_sums import TensorSums
 from .tensors import INT64, DigitTensorLeaf, centred, require_int64
-
-Tensor = Any
-Sizes = tuple[int, int, int]
 
 FLOAT, DIGITS = "float64", "digits"
 """Products of integers: in float64, or by digits of 8 bits."""
@@ -62,8 +60,6 @@ class FloatTensorCore:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any, threads: int = 1) -> None:
         """See `Core.run`; all are int64."""
-        import torch
-
         modulus = self.ring.modulus
         left, right = (centred(x, modulus).to(torch.float64) for x in (a, b))
         total = left.new_empty(out.shape)
@@ -84,8 +80,6 @@ class FloatTensorLeaf(FloatLeaf):
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are float64."""
-        import torch
-
         modulus = self.modulus
         for start in range(0, self.sizes[1], self.depth):
             part = slice(start, start + self.depth)
@@ -142,16 +136,3 @@ def _bound(core: DigitTensorCore) -> int:
 def _require(most: int, what: str) -> None:
     if most >= 1 << 63:
         raise PlanError(f"sums of {what} can reach {most:.3g}, beyond int64; name another scheme or strategy")
-
-
-def integer_core(
-    sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], levels: tuple[RingMaps, ...], digits: bool
-) -> IntegerTensorCore:
-    """Return the core of a product of integers of these magnitudes, by digits or in float64.
-
-    Raises:
-        PlanError: a sum could exceed the exact range of its dtype.
-    """
-    if digits:
-        return digit_core(levels, sizes, ring, bounds)
-    return FloatTensorCore(sizes, ring, bounds, levels)

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Tensor, torch
 from .bits import words_of
 from .floats import Reductions
 from .level import Blocks, LevelArithmetic, Pair
 from .schemes import ExactMap
-
-Tensor = Any
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,6 @@ class TensorMemory:
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
         """Return an uninitialised tensor."""
-        import torch
-
         return torch.empty(shape, dtype=getattr(torch, dtype.name), device=self.device)
 
     def rest(self) -> TensorMemory:
@@ -48,13 +45,9 @@ class TensorSums(LevelArithmetic):
     pads = False
 
     def width(self, cols: int) -> int:
-        """See `LevelArithmetic.width`."""
         return words_of(cols) if self.reductions is None else cols
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        """See `LevelArithmetic.combine`."""
-        import torch
-
         from .triton_sums import sum_blocks
 
         (x, froms), (y, tos), (rows, cols), reductions = source, target, block, self.reductions

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
 from ..planning.strategy import Stage
 from ..ring import ExactRing
@@ -20,9 +21,6 @@ from .gf2 import word_blocks
 from .level import ExactLevel
 from .schemes import RingMaps
 from .tensor_sums import TensorSums
-
-Tensor = Any
-Sizes = tuple[int, int, int]
 
 INT64 = np.dtype(np.int64)
 
@@ -36,34 +34,29 @@ def _tiles(size: int, tile: int) -> int:
 
 def _words(x: Tensor) -> Tensor:
     """View the words as int32, two each."""
-    import torch
-
     return x.view(torch.int32)
 
 
 def pack(elements: Tensor) -> Tensor:
     """Return the words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
-    import torch
-
-    from .triton_bits import pack_parity
-
     elements = elements.view(torch.uint8) if elements.dtype == torch.bool else elements
     elements = elements if elements.stride(-1) == 1 else elements.contiguous()
     rows, cols = elements.shape
     made = elements.new_zeros((rows, words_of(cols)), dtype=torch.int64)
     if made.numel():
-        out = _words(made)
-        grid = _tiles(rows, 16), _tiles(out.shape[1], 4)
-        pack_parity[grid](
-            elements, out, rows, cols, elements.stride(0), out.shape[1], out.stride(0), R=16, W=4, num_warps=4
-        )
+        _pack(elements, _words(made), rows, cols)
     return made
+
+
+def _pack(elements: Tensor, out: Tensor, rows: int, cols: int) -> None:
+    from .triton_bits import pack_parity
+
+    grid, width = (_tiles(rows, 16), _tiles(out.shape[1], 4)), out.shape[1]
+    pack_parity[grid](elements, out, rows, cols, elements.stride(0), width, out.stride(0), R=16, W=4, num_warps=4)
 
 
 def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> Tensor:
     """Return the elements of words (rows, words) as int8 (rows, cols), zero-padded to `padded` rows, or transposed."""
-    import torch
-
     from .triton_bits import unpack_bits
 
     source = _words(words if words.stride(-1) == 1 else words.contiguous())
@@ -97,19 +90,13 @@ class BitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are of words."""
-        import torch
-
-        from .triton_bits import multiply_parity, pack_parity
+        from .triton_bits import multiply_parity
 
         (m, _, _), (rows, k, n) = self.sizes, self._padded
         left, right = unpack(a, k, rows), unpack(b, n, k, turned=True)
         target = _words(out)
         if self.method == VENDOR:
-            sums = torch._int_mm(left, right.t())
-            grid = _tiles(m, 16), _tiles(target.shape[1], 4)
-            pack_parity[grid](
-                sums, target, m, n, sums.stride(0), target.shape[1], target.stride(0), R=16, W=4, num_warps=4
-            )
+            _pack(torch._int_mm(left, right.t()), target, m, n)
             return
         programs = (_tiles(m, TILE.m) * _tiles(n, TILE.n),)
         multiply_parity[programs](
@@ -164,8 +151,6 @@ class DigitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are int64."""
-        import torch
-
         from .triton_digits import join_digits, split_digits
 
         (m, k, n), (rows, cols), count, modulus = self.sizes, self._padded, self.digits, self.ring.modulus
@@ -206,8 +191,6 @@ class DigitTensorLeaf:
 
 def centred(x: Tensor, modulus: int) -> Tensor:
     """Return residues of least magnitude, or x itself without a modulus."""
-    import torch
-
     if not modulus:
         return x
     x = x.remainder(modulus)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
+from ..arrays import Matrix
 from ..cpu.threads import blas_limit
 from ..learning import allowed
 from ..out import check_out
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..codegen.certified import SchemeLike
     from ..planning.strategy import Plan
 
-Matrix = npt.NDArray[Any]
 
 FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
@@ -171,8 +170,7 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
 
 def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
     """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
-    from ..cpu.blas import NUMPY
-    from ..cpu.library import library_for
+    from ..cpu.blas import NUMPY, library_for
 
     plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
     return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
+from ..arrays import Tensor, torch
 from ..codegen.certified import SchemeLike
 from ..exact.bits import BitMatrix
 from ..exact.executor import largest_magnitude
@@ -19,8 +20,6 @@ from ..out import check_out
 from ..plans.decisions import AUTO, PREDICT, executor_for
 from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape, product_sizes
 from ..ring import ExactRing, exact_ring
-
-Tensor = Any
 
 
 def exact_matmul(
@@ -149,8 +148,6 @@ def _of_tensors(
     a: Tensor, b: Tensor, ring: ExactRing, out: Tensor, limits: dict[str, Any], choice: dict[str, Any]
 ) -> Tensor:
     """Multiply GPU tensors; `limits` are of the request, `choice` of the executor."""
-    import torch
-
     if not (torch.is_tensor(a) and torch.is_tensor(b)) or a.device != b.device:
         raise PlanError("a and b must be tensors of one device; convert or move one")
     if ring.modulus == 2:
@@ -166,8 +163,6 @@ def multiply_elements(
     a: Tensor, b: Tensor, ring: ExactRing, out: Tensor = None, max_workspace: int | None = None, **choice: Any
 ) -> Tensor:
     """Return the product over GF(2) of tensors of bool or integers modulo 2: bool if both operands are, else int64."""
-    import torch
-
     from ..exact.tensors import pack, unpack
 
     if out is not None:
@@ -188,8 +183,6 @@ def multiply_elements(
 
 def _alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Convert both operands to the narrowest dtype that represents either."""
-    import torch
-
     from ..exact.cuda import INTEGER_DTYPES
 
     dtype = torch.promote_types(a.dtype, b.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,12 @@ import numpy.typing as npt
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
+from ..arrays import Matrix
 from ..factored import BATCH_FIRST, check_order, factored_request, layout_of_order, product_dtype
 from ..out import check_out
 from ..plans.decisions import PREDICT, executor_for
 from ..request import Layout, layout_of
 from ..structured.matrix import FactoredMatrix
-
-Matrix = npt.NDArray[Any]
 
 
 def matmul(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +12,11 @@ from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
+from ..arrays import Matrix
 from ..factored import BATCH_FIRST
 from ..structured.matrix import FactoredMatrix
 from ..structured.pattern import Pattern
 from .factored import matmul
-
-Matrix = npt.NDArray[Any]
 
 RADIX = 16
 """Maximum radix of the factorization of sizes: larger blocks need fewer passes over memory."""

@@ -13,10 +13,11 @@ from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.display import line
 from ...schemes_db.operands import array_of
+from ..arrays import Matrix
 from ..codegen.certified import SchemeLike
+from ..cpu.blas import library_for
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
-from ..cpu.library import library_for
 from ..cpu.partition import CpuMethod
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
@@ -26,8 +27,6 @@ from ..plans.decisions import AUTO, plan_for
 from ..plans.families import strategies
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-
-Matrix = npt.NDArray[Any]
 
 KEPT_LEVELS = 64
 """Maximum number of cached executors, by rows of A."""

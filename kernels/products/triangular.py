@@ -10,13 +10,13 @@ import numpy.typing as npt
 from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..arrays import Matrix
 from ..codegen.certified import SchemeLike
 from ..plans.decisions import AUTO, executor_for
 from ..plans.removed import removal_of
 from ..request import Request, structures_of
 from ..structure import DENSE, BlockMask
 
-Matrix = npt.NDArray[Any]
 Array = Any
 """A numpy array or a torch tensor."""
 

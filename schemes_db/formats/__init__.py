@@ -33,6 +33,7 @@ from . import (
     written,
 )
 from .archive import NPY_MAGIC, array_of
+from .characters import in_ascii
 from .dense import bini, fast_matmul, fmm_text, sms
 from .fmm_database import fmm_json, fmm_reduced
 from .layouts import named_target
@@ -96,6 +97,9 @@ _TEXT: tuple[TextFormat, ...] = (
     exp,
     literals.arrays,
 )
+_JSON: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json)
+"""Formats whose texts are kept as they are written."""
+
 _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
 
@@ -217,7 +221,11 @@ def parse_bytes(
         raise SchemeFormatError("is empty")
     if "\0" in text:
         raise SchemeFormatError(_what_binary(raw))
-    texts = [(one.NAME, partial(one.parse, text, target, ring)) for one in _matching(_TEXT, text, format)]
+    plain = in_ascii(text)
+    texts = [
+        (one.NAME, partial(one.parse, text if one in _JSON else plain, target, ring))
+        for one in _matching(_TEXT, plain, format)
+    ]
     if not texts:
         raise UnknownFormatError(
             f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
@@ -225,7 +233,7 @@ def parse_bytes(
     try:
         return _declared(_first_reading(texts), ring)
     except SchemeFormatError as error:
-        raise naming_sections(error, text) from None
+        raise naming_sections(error, plain) from None
 
 
 def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:

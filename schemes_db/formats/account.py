@@ -9,8 +9,9 @@ import re
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
+from .lines import cut
 from .naming import NAME, WORD, family, letters_of, placed
-from .patterns import CHANGES, OPERATOR, SHOWN, pattern
+from .patterns import CHANGES, OPERATOR, SHOWN, changes_all, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -45,6 +46,7 @@ _PROGRAM = pattern(
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
+_SAID = pattern(r"[\[({\])}]|(?<![<>:=])=(?!=)")
 _GARBAGE = pattern(r"(?=.*\d)[-+*/^][-+*/^().\d\s]*")
 
 
@@ -99,7 +101,7 @@ def split_equation(line: int, text: str) -> Equation | None:
         if (place := placed(name[2:-1])) is None:
             raise SchemeFormatError(f"{name[:30]} is not understood as a block", line=line)
         name = f"{name[0]}[{place[0] + 1},{place[1] + 1}]"
-    first, *others = re.split(r"(?<![<>:=])=(?!=)", right) if "=" in right else (right,)
+    first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
     if letters_of(name) and not all(map(WORD.search, others)):
@@ -135,11 +137,15 @@ class Account:
         """
         if SHOWN.match(text) or _DECLARED.fullmatch(text) or (equation and equation.is_split):
             return
-        if _GARBAGE.fullmatch(text):
+        if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if equation is not None and (item := equation.item):
             self.cuts_block(equation, *item)
             return
+        if text.startswith("return") and "," in text and "(" not in text:
+            places = [family(name)[1] for name in WORD.findall(text)[1:]]
+            if all(len(place) == 2 for place in places) and places != sorted(places):
+                raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
         unknown = f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
         fault = (equation and equation.fault) or SchemeFormatError(unknown, line=line)
         if self.changes_a_matrix(text):

@@ -20,7 +20,7 @@ from ..inexact import Inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
-from .candidates import approximate, exact, is_exact, shape_of, target_of
+from .candidates import approximate, doubt_of, exact, is_exact, shape_of, target_of
 from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
 
 Array = npt.NDArray[Any]
@@ -101,11 +101,12 @@ def reading_of_unlabelled(
     ring: Ring | None = None,
     notes: tuple[str, ...] = (),
     documented: tuple[str, str] | None = None,
+    others: bool = False,
 ) -> Reading:
     """The reading of three arrays of numbers, by every way that their shapes allow.
 
     A format that says how they lie has a `documented` convention and, if they are not rows, what products are; the
-    other convention becomes a candidate, too.
+    other convention becomes a candidate, too, and with `others` every way that is not documented.
 
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
@@ -113,8 +114,10 @@ def reading_of_unlabelled(
     ways = list(_ways(arrays))
     if documented is not None:
         known, lies = documented
-        ways = [way for way in ways if way.label == (f"{way.convention}, {lies}" if lies else way.convention)]
-        ways = [replace(way, label=way.convention) for way in sorted(ways, key=lambda way: way.convention != known)]
+        meant = [way for way in ways if way.label == (f"{way.convention}, {lies}" if lies else way.convention)]
+        rest = [way for way in ways if way not in meant] if others else []
+        ways = [replace(way, label=way.convention) for way in sorted(meant, key=lambda way: way.convention != known)]
+        ways += rest
     shapes = ", ".join(" x ".join(map(str, array.shape)) for array in arrays)
     if target is not None:
         ways = [way for way in ways if way.shape == target.shape]
@@ -124,6 +127,8 @@ def reading_of_unlabelled(
             f"arrays of {shapes} fit together in no way{wanted}; wanted are U (R, m k), V (R, k n) and W (R, m n), "
             "or their transposes"
         )
+    if documented is None and ways[0].shape == (1, 1, 1) and len(ways[0].arrays[0]) > 1:
+        raise SchemeFormatError(f"arrays of {shapes} are several products of two numbers: this is no scheme")
     candidates: list[tuple[str, Scheme]] = []
     approximations = []
     failure: SchemeFormatError | None = None
@@ -143,7 +148,8 @@ def reading_of_unlabelled(
             failure = failure or error
     if failure and not (candidates or approximations):
         raise failure
-    return Reading(format, tuple(candidates), None, notes, approximations=tuple(approximations))
+    doubt = "" if documented else doubt_of(len(ways[0].arrays[0]), [way.shape for way in ways])
+    return Reading(format, tuple(candidates), None, notes, approximations=tuple(approximations), doubt=doubt)
 
 
 def _ways(arrays: Sequence[Array]) -> Iterable[_Way]:

@@ -10,23 +10,31 @@ import contextlib
 import re
 from collections.abc import Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ...errors import SchemeFormatError
 from ..gaussian import parse_number
 from ..inexact import Coefficient
-from .arithmetic import IMAGINARY_UNIT, inverse, plus, times
+from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import controlled_lines, plain_code, statements
-from .patterns import SHOWN, changes_something, pattern
-from .syntax import Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
+from .patterns import SHOWN, changes_something, pattern, says_change
+from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
+
+_CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
+_TYPED = pattern(
+    r"^(?:new\s+)?(?:(?:\[\d*\])+\w+(?=\{)|\w+(?:\[,*\])+\s*(?=\{)|(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[))"
+    r"|\bvec!(?=\[)"
+)
+"""The type of an array before its values: [][]int{..}, new int[][] {..}, Int[..], vec![..]."""
 
 _STATEMENT = pattern(
-    r"[ \t>,;.]*(?:[*-][ \t]+)?(?P<words>(?:[A-Za-z_][\w:<>]*(?:\[\])*[ \t*&]+){0,5})"
+    r"[ \t>,;.]*(?:[*-][ \t]+)?"
+    rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:<>]*[\w>])?(?:\[,*\])*[ \t*&]+){{0,5}})"
     r"(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
-    r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.\[\], ]{1,80})?(?:=(?!=)|:=|<-)\s*(?=\S)"
+    r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.\[\], ;]{1,80})?(?:=(?!=)|:=|<-|:(?=\s*\[\[))\s*(?=\S)"
 )
 _WORD = pattern(r"[A-Za-z_]\w*")
 _FUNCTION = pattern(r"\s*(?:async\s+)?def\s")
@@ -39,15 +47,29 @@ _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|
 _PURE = pattern(
     r"einsum|len|shape|sum|max|min|abs|allclose|array_equal|zeros|dot|matmul|outer|kron|tensordot|range|print|str|dict|list"
     r"|tuple|array|asarray|size|reshape|norm|ones|eye|mod|permute|isequal|matrix_rank|ravel|numel|float|int|round|sqrt|all"
-    r"|any|zip|enumerate"
+    r"|any|zip|enumerate|n?nz|count_nonzero|copy|save[z\w]*|dumps?|open|write|format|assert|disp|display|[sf]?printf"
+    r"|check\w*|verify\w*|test\w*|tolist|mean|if|and|or|not|in"
 )
 """Functions that do not change their arguments."""
 
+_FRESH = pattern(
+    r"\s*(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size|numel)\("
+    r"|\s*\w+\.(?:shape|ndim|size|copy)\b"
+)
+"""Values that are no view of an array."""
+
+_OPENED = pattern(r"\bopen\([^()]*\)")
+_LOOP = pattern(
+    r"\s*for\s*\(?\s*([\w\s,()]+?)\s+in\b[^:]*:?\s*|\s*(?:if|elif|else|while|with|match|case|try|except|finally)\b[^:=]*:\s*"
+    r"|\s*for\s*\(?\s*(?:\w+\s+)?(\w+)\s*=\s*[\w.,():+\s-]*?(?:$|:\d+\s+|,\s*|\bdo\b\s*)"
+)
+_CALL = pattern(r"\s*(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\(.*\)\s*;?\s*", re.DOTALL)
 _IDENTITIES = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "sparse", "full", "Array")
 _CASTS = (*_IDENTITIES, ".tolist", ".copy", ".astype", ".numpy", ".clone")
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
 
+_FIELDS = ("Rationals", "Integers", "RationalField", "IntegerRing")
 _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 
 
@@ -55,10 +77,13 @@ _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 class Bindings(Meaning):
     """The values of names, in order; the statements that were not understood, and those of functions, by line."""
 
+    functions = frozenset("c")
+
     values: dict[str, Value] = field(default_factory=dict)
     unknown: list[tuple[int, str]] = field(default_factory=list)
     inner: list[tuple[int, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
     @property
     def arrays(self) -> dict[str, Value]:
@@ -66,7 +91,8 @@ class Bindings(Meaning):
 
     def named(self, name: str) -> Value:
         if name in ("None", "null", "True", "true", "False", "false"):
-            return "None"
+            return "None" if name in ("None", "null") else name.capitalize()
+        self.used.add(name)
         return self.values[name] if name in self.values else super().named(name)
 
     def text(self, text: str) -> Value:
@@ -78,7 +104,17 @@ class Bindings(Meaning):
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """The value of a call that makes an array or a number, or turns or casts an array."""
         dtype = keywords.pop("dtype", "")
+        if name in _FIELDS and not arguments:
+            return LinearForm({"QQ": 1})
         arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        if name == "c":
+            return arguments
+        if name in ("rbind", "cbind") and not keywords:
+            return arguments if name == "rbind" else transposed(arguments)
+        if name == "matrix" and {"nrow", "ncol"} & keywords.keys() and isinstance(arguments[0], list):
+            rows, columns = (keywords.get(key, "-1") for key in ("nrow", "ncol"))
+            by_rows = keywords.get("byrow", "F")[:1] == "T"
+            return _reshaped(arguments[0], [int(rows), int(columns)], "C" if by_rows else "F")
         if keywords or not arguments:
             raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
         if name in _NUMBERS:
@@ -89,8 +125,9 @@ class Bindings(Meaning):
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         if name.endswith("transpose") and len(arguments) == 1:
             return transposed(arguments[0])
-        if name.endswith("reshape") and lists:
-            return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []))
+        if "reshape" in name and lists:
+            order: Any = "F" if name == BY_COLUMNS else "C"
+            return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
         if len(lists) == 1 and name in _CASTS and (sizes or len(arguments) == 1):
             return _cast(lists[0], sizes, dtype)
         raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
@@ -98,7 +135,7 @@ class Bindings(Meaning):
     def bind(self, names: list[str], text: str, line: int, controlled: bool) -> None:
         """Bind names to the values of a text."""
         try:
-            parser = Parser(text, self)
+            parser = Parser(_TYPED.sub("", text), self)
             values = [parser.value()]
             while parser.accept(",") and parser.kind != "end":
                 values.append(parser.value())
@@ -116,7 +153,7 @@ class Bindings(Meaning):
             self.faults.update(dict.fromkeys(names, SchemeFormatError(error.message, line=line)))
             return
         for name, value in zip(names, values, strict=True):
-            again = _is_array(self.values.get(name)) and name not in _WORD.findall(text)
+            again = _is_array(self.values.get(name)) and (len(names) > 1 or name not in _WORD.findall(text))
             if again or (controlled and _is_array(value)):
                 how = "set in a loop or under a condition" if controlled else "set twice"
                 raise SchemeFormatError(f"{name} is {how}", line=line)
@@ -134,20 +171,30 @@ class Bindings(Meaning):
             if changed and changed[1] in arrays and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
         for line, text in self.unknown:
-            named = arrays.intersection(_WORD.findall(text))
-            if not named or SHOWN.match(text) or _HARMLESS.match(text):
+            if arrays and says_change(text):
+                raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
+            loop = _LOOP.match(text)
+            rest = text[loop.end() :] if loop else text
+            named = arrays.intersection(_WORD.findall(_OPENED.sub("", text)))
+            if not named:
                 continue
-            loop = re.match(r"\s*for\s+([\w\s,()]+?)\s+in\b[^:]*:?\s*$", text)
-            if loop is not None:
-                arrays.update(_WORD.findall(loop[1]))  # whose changes are changes of what they stand for
-                continue
-            match = _SET.match(text)
+            targets = set(_WORD.findall(loop[1] or loop[2] or "")) if loop else set()
+            match = _SET.match(rest)
             left, right = match.groups() if match else ("", "")
             bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
-            if bound and not arrays & bound and _is_pure(right, arrays):
-                if re.fullmatch(r"\s*\w+(?:\[[^\]]*\])*\s*;?", right):
-                    arrays.update(bound)  # another name of an array, or of a part of it
-            elif changes_something(text) or re.match(r"\s*(?:del|global|nonlocal)\b", text):
+            looks = _is_pure(rest if match is None else right, arrays)
+            targets |= set(re.findall(r"\b(?:import|as|class|def)\s+(\w+)", text))
+            if targets & arrays or re.match(r"\s*(?:del|global|nonlocal)\b", text):
+                looks = False
+            elif loop or (bound and not arrays & bound):
+                arrays |= targets
+                if not _FRESH.match(right):
+                    arrays |= bound  # other names of arrays, or of parts of them
+            elif match is not None or not (SHOWN.match(text) or _HARMLESS.match(text) or _CALL.fullmatch(text)):
+                looks = looks and not changes_something(text)
+            if loop and match is None and rest.strip():
+                looks = looks and (_CALL.fullmatch(rest) is not None or not changes_something(rest))
+            if not looks or (loop and arrays & bound):
                 name = sorted(named)[0]
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)
 
@@ -159,7 +206,7 @@ def _is_array(value: Value) -> bool:
 def _is_pure(right: str, arrays: set[str]) -> bool:
     """Return whether the right side of a statement only looks at arrays."""
     called = set(re.findall(r"(\w+)\(", right)) - arrays
-    return all(map(_PURE.fullmatch, called)) and not re.search(r"\bout\s*=", right)
+    return all(map(_PURE.fullmatch, called)) and not re.search(r"\bout\s*=|:=", right)
 
 
 def read_bindings(text: str) -> Bindings:
@@ -184,6 +231,7 @@ def _read(text: str, within: bool) -> Bindings:
         if function >= 0:
             found.inner.append((line, statement, parameters))
         elif _FUNCTION.match(statement):
+            found.unknown.append((line, statement.partition("(")[0]))
             function, parameters = -1 if within else indent, statement.partition("(")[2]
         elif match and (match["words"] or not match["sizes"]):
             names = re.findall(r"\w+", match["names"])
@@ -200,12 +248,12 @@ def _number(name: str, numbers: list[Coefficient]) -> Coefficient:
     return plus(first, times(second, IMAGINARY_UNIT)) if name == "complex" else times(first, inverse(second))
 
 
-def _reshaped(value: Value, sizes: list[Any]) -> Array:
-    """The entries, in their order, as an array of these sizes."""
+def _reshaped(value: Value, sizes: list[Any], order: Literal["C", "F"] = "C") -> Array:
+    """The entries, in their order, as an array of these sizes, by rows or (F) by columns."""
     array = as_array(plain(value))
     try:
         if array is not None and sizes:
-            return array.reshape(sizes)
+            return array.reshape(sizes, order=order)
     except (ValueError, TypeError, OverflowError):
         pass
     raise NotUnderstoodError("an array that is given another number of entries")

@@ -40,6 +40,13 @@ def shape_of(a: int, b: int, c: int) -> Shape:
     raise SchemeFormatError(f"factors of {a}, {b} and {c} entries belong to no matrix product")
 
 
+def doubt_of(rank: int, shapes: Iterable[Shape]) -> str:
+    """Why so many products for matrices of any of these sizes may be no scheme; nothing where they may be one."""
+    if any(rank <= math.prod(shape) > 1 for shape in shapes):
+        return ""
+    return f"{rank} products that belong to no product of matrices in sight: this may be no scheme"
+
+
 def target_of(shape: Shape, target: Target | None) -> Target:
     """The target that the user names, if it has the sizes of the file; else the general one of these sizes.
 

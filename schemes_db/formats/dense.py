@@ -19,7 +19,7 @@ from ..scheme import MAX_RANK
 from ..target import Target
 from .arrays import Array, as_array, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
-from .patterns import pattern
+from .patterns import pattern, says_change
 from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
 from .syntax import number
 
@@ -28,7 +28,8 @@ Line = tuple[int, list[str]]
 
 _COUNT = pattern(r"(?a)\d{1,7}")
 _INTEGER = pattern(r"(?a)-?\d{1,20}")
-_BINI = r"(?m)^[^\w\n]*Bini[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,7})[ \t\r]*$"
+_BINI = r"(?m)^[\s#%/*]*Bini[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,3})[ \t]+(\d{1,7})[ \t\r]*$"
+_BINI_LINE = pattern(r"\d{1,7}\s*;[^;]*;[^;]*;[^;]*|[A-Za-z;\s]*")
 _MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
 _NUMBERS = pattern(r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b|#[^\n]*)*+")
 _SIZES = pattern(r"(?a)(?:\d{1,9}[ \t]*\r?\n\s*)?\d{1,18}([ \t]+\d{1,18}){3}[ \t]*\r?\n[\s\d-]+")
@@ -87,7 +88,8 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
         raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
     rank = len(blocks[0][0][1])
     arrays = [_array([_row(words, rank, line) for line, words in block]) for block in blocks]
-    return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), (C, "products as columns"))]
+    columns = C, "products as columns"
+    return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
 
 
 def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -103,7 +105,12 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     if ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
         ring = Z2
+    before = text.count("\n", 0, header.end())
     lines = [(at, line.split("#", 1)[0].strip().rstrip(";")) for at, line in enumerate(text.splitlines(), start=1)]
+    for at, line in (*lines[:before], *lines[before + 1 :]):
+        table = at > before
+        if (table and not _BINI_LINE.fullmatch(line)) or (line.count(";") != 3 and (says_change(line) or "=" in line)):
+            raise SchemeFormatError("expected a line of product ; Gamma ; Alpha ; Beta", line=at)
     rows = [
         [
             _row(column.split(), size, at)
@@ -188,7 +195,7 @@ def _matrix(line: int, head: list[str], lines: Iterator[Line]) -> tuple[int, int
     entries: list[tuple[int, int, Number]] = []
     for at, words in lines:
         row, col = _places(at, words, "an entry such as 1 2 -1/2")
-        if row == col == 0:
+        if words == ["0", "0", "0"]:
             return rows, cols, entries
         if not (1 <= row <= rows and 1 <= col <= cols):
             raise SchemeFormatError(f"entry {row} {col} is outside the {rows} x {cols} matrix", line=at)

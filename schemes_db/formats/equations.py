@@ -22,7 +22,7 @@ from ..gaussian import Gaussian
 from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import Target
-from .candidates import Shape, approximate
+from .candidates import Shape, approximate, doubt_of
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts, triangular_targets
@@ -48,7 +48,7 @@ _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 def sniff(text: str) -> bool:
     """Return whether some line sets a name to what has a block of a matrix in it."""
-    if re.search(r"[{\[]\s*\"", text[:2000]) and text.lstrip()[:1] in "{[":
+    if re.match(r"\s*[{\[]\s*[{\[\"]", text):
         return False
     written = parse_header(text[:2000]).target is not None
     return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
@@ -135,6 +135,10 @@ def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: st
     if found.skipped and any(scheme.target.shape == (1, 1, 1) for _, scheme in candidates):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
     held = {scheme.target for _, scheme in candidates}
+    if not target:
+        doubt = doubt or doubt_of(
+            factors[0].rank, [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
+        )
     alternatives = [(label, scheme) for label, scheme in alternatives if scheme.target not in held]
     return Reading(NAME, tuple(candidates), None, notes, alternatives=tuple(alternatives), doubt=doubt)
 

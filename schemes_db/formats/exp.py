@@ -43,6 +43,8 @@ _MARK = 40
 
 def sniff(text: str) -> bool:
     """Return whether some line is a product with blocks of three matrices in it."""
+    if re.match(r"\s*[{\[]\s*\"", text):
+        return False
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 

@@ -19,9 +19,9 @@ from . import equations
 from .candidates import reading_of_rows
 from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Rows, Statement, expanded_rows
+from .patterns import check_setting
 from .reading import C_TRANSPOSED, Reading, parse_coefficient
 from .strict_json import loads, need
-from .tables import check_setting
 
 _FIELDS = {"n", "m", "z2", "multiplications", "elements", "complexity", *"uvw"}
 

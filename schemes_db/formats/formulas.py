@@ -20,7 +20,7 @@ from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of
 from .patterns import pattern
 from .reading import Entries
-from .syntax import Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
+from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
 from .syntax import joined as matrix_of
 
 _CALLED = pattern(
@@ -31,6 +31,9 @@ _CALLED = pattern(
 """Names of calls that add, subtract and multiply."""
 
 _NO_PRODUCT = "a product must have two factors, a sum of blocks of A and one of B"
+_GROUPS = (list, Braces)
+"""Brackets around one sum: [a11 + a22](b11 + b22)."""
+
 MAX_CHAIN = 60
 """So many names may need the next one before it is set."""
 
@@ -121,6 +124,9 @@ class Formulas(Meaning):
                 if self.depth > MAX_CHAIN:
                     raise SchemeFormatError(f"{each.name} needs too many names one after the other")
                 value = Parser(text, self).whole()
+                same = [one for one in each.texts if one != text and self.set_by.keys() >= set(words(one)) > set()]
+                if any(Parser(one, self).whole() != value for one in same):
+                    raise SchemeFormatError(f"{each.name} is said to be two unlike things")
                 each.fault = None
                 if not is_number(value) and not isinstance(value, LinearForm):
                     each.value = [row for row in rows_of(value) if all(isinstance(cell, LinearForm) for cell in row)]
@@ -165,10 +171,14 @@ class Formulas(Meaning):
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
-        if len(arguments) == 1 and not keywords and isinstance(value := arguments[0], list):
-            if name in ("block", "vstack", "bmat"):
-                return matrix_of([row if isinstance(row, list) and name != "vstack" else [row] for row in value])
-            if name in ("hstack", "array", "Matrix", "matrix", "list"):
+        axis = "".join(keywords.values()) if keywords.keys() <= {"axis", "dim"} else "?"
+        if len(arguments) == 1 and isinstance(value := arguments[0], list):
+            joins = {"vstack": "0", "hstack": "1"}.get(name, axis or "0" if name in ("concatenate", "cat") else "")
+            if joins == "0" or (name in ("block", "bmat") and not axis):
+                return matrix_of([row if isinstance(row, list) and not joins else [row] for row in value])
+            if joins and not all(isinstance(one, LinearForm) for one in value):
+                return matrix_of([value])
+            if joins or name in ("array", "Matrix", "matrix", "list"):
                 return value
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not (match or name in self.multiplies):
@@ -179,6 +189,7 @@ class Formulas(Meaning):
 
     def multiplied(self, left: Value, right: Value) -> Value:
         """A new product of two sums of blocks, or one with a third factor."""
+        left, right = (form[0] if type(form) in _GROUPS and len(form) == 1 else form for form in (left, right))
         for scalar, value in ((left, right), (right, left)):
             if is_number(scalar):
                 return scaled(value, scalar)
@@ -228,7 +239,11 @@ class Formulas(Meaning):
         operands = self.operands(*({letters for letters, _ in part} for part in found))
         for each in self.equations:
             own = letters_of(each.name)
-            if own in operands and (letters_of(each.texts[0]) != own or each.texts[0] in self.set_by):
+            offsets = set(map(int.__sub__, family(each.name)[1], family(each.texts[0])[1]))
+            renamed = offsets in ({0}, {1})  # a11 = a[0][0]
+            if own in operands and (
+                letters_of(each.texts[0]) != own or each.texts[0] in self.set_by or each.sign or not renamed
+            ):
                 raise SchemeFormatError(f"{each.name} is a block of an operand and can't be set", line=each.line)
         for side, keys in enumerate(sides):
             for key in keys:
@@ -255,7 +270,7 @@ class Formulas(Meaning):
 
     def index(self, name: str) -> Index:
         """An index of one number or two, as all blocks of the file have it."""
-        return joined(family(name)[1]) if self.flat else place_of(name)
+        return (self.flat and joined(family(name)[1])) or place_of(name)
 
     def take_outputs(self, live: list[Equation]) -> None:
         """The outputs: names of the letter c, else a matrix, else names of the only letters that no equation uses."""

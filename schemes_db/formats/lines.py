@@ -24,7 +24,7 @@ Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
 _MARKUP = pattern(
-    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
+    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|[A-Z] \d|Eq\("
 )
 _ARGUMENT = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
@@ -46,11 +46,11 @@ _COMMANDS = tuple(
             "",
         ),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
+        (r"(_\{[\d, ]+\})(?=[A-Za-z])", r"\1 "),
     )
 )
 _SIGNS = str.maketrans(
     {
-        **dict.fromkeys("\u2212\u2013", "-"),
         **dict.fromkeys("\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297@", "*"),
         **dict.fromkeys("\u2190\u2254", "="),
         **dict.fromkeys("$`", " "),
@@ -78,7 +78,7 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
-_COUNTED = pattern(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
+_COUNTED = pattern(r"^(?:\d{1,4}[.):]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
     r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
@@ -91,21 +91,30 @@ _REMARK = pattern(
     r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
 )
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
-_SEPARATOR = r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;"
-_PARTS = {False: pattern(rf"[\[{{\]}}]|{_SEPARATOR}"), True: pattern(rf"{_BRACKETS}|{_SEPARATOR}")}
+_SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
+_PARTS = {
+    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+|(?<=\w|\))\s{{2,}}){_SET}|;"),
+    True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
+}
 """What parts statements of prose, and of code."""
 
 _COMMAS = pattern(rf"{_BRACKETS}|,")
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
-_COMMENT = pattern(r"#|//|%|\s!\s")
+_COMMENT = pattern(r"#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
+_IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
+_MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
+_CALLED = pattern(r"(?m)^[ \t]*[A-Za-z]+\(\d+\)\s*:?=")
+_CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
+"""Marks of MATLAB, Python and Fortran that a statement goes on."""
+
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _FACTORS_ROW = pattern(
-    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
+    r"^\s*+\|?\s*+([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
 )
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>[pbvB]?matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
@@ -121,9 +130,9 @@ _PLAIN = pattern(
 )
 """A line that is in plain spelling already, as almost all lines of large files are."""
 
-_WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
+_WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.(?!\s+[A-Za-z][\w\[\],]*\s*:?=)\s*(?![a-z]{2,}\())(?=[(A-Za-z])")
 _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
-_LINE = pattern(r"([^\r\n]*)(?:\r\n?|\n|$)")
+_LINE = pattern(r"([^\n]*)(?:\n|$)")
 _CONTROLS = pattern(r"\b(?:for|while|if|elif|elseif|repeat|switch)\b")
 _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
@@ -191,7 +200,7 @@ def plain_code(text: str) -> str:
     """The text without comments, with LaTeX's matrices as rows."""
     text = without_block_comments(text)
     if "\\begin{" in text or "\\frac" in text:
-        lines = matrices_as_lists(text).splitlines()
+        lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
         return "\n".join(_AND.sub(";", line) for line in plain)
     return "\n".join(map(without_comment, text.splitlines()))
@@ -219,26 +228,29 @@ def without_comment(line: str) -> str:
         before, rest = line[: match.start()].rstrip(), line[match.end() :]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
         mark = match.group()
+        if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(rest):
+            continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
         if before[-1:] == "\\" and not opens:
             continue
         inside = line[match.start() - 1].isalnum() and rest[:1].isalnum()
-        if mark == "//" and not opens and (inside or _DIVISOR.fullmatch(rest)):
+        if mark == "//" and (rest[:1] == "=" or (not opens and (inside or _DIVISOR.fullmatch(rest)))):
             continue
-        if mark == "%" and not opens and not _WORDS.match(rest):
+        if mark == "%" and (re.match(r"\s*\d", rest) if before[-1:] in "{}" else not opens and not _WORDS.match(rest)):
             continue
         return before
     return line
 
 
-def matrices_as_lists(text: str) -> str:
-    """The text with the matrices of LaTeX as rows in braces; line ends stay."""
+def matrices_as_lists(text: str, inside: bool = False) -> str:
+    """The text with the matrices of LaTeX as rows in brackets; line ends stay, behind the brackets or inside."""
     if "\\begin{" not in text:
         return text
 
     def rows(match: re.Match[str]) -> str:
         body = _BREAK.sub(";", match["rows"].strip()).strip().rstrip(";").replace("&", ",")
         tight = _SPACES.sub(lambda space: f"{space[1]} " if space[1] else "", body)
-        return "[" + tight + "]" + "\n" * match.group().count("\n")
+        ends = "\n" * match.group().count("\n")
+        return f"[{tight}{ends}]" if inside else f"[{tight}]{ends}"
 
     return _MATRIX.sub(rows, text)
 
@@ -270,7 +282,7 @@ def controlled_lines(text: str) -> set[int]:
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text or "\\begin" in text
-    text = matrices_as_lists(without_block_comments(text))
+    text = _unnumbered(matrices_as_lists(without_block_comments(text)))
     bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
     for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
@@ -285,13 +297,28 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
             yield number, part, False
 
 
+def _unnumbered(text: str) -> str:
+    """A text without what counts its lines and is no coefficient: (1), (2), ... or a bullet at all products.
+
+    Where names have an index in parentheses on the left of a sign, as `m(1) =`, all such are written as m[1].
+    """
+    counted = _IN_PARENTHESES.findall(text[:MAX_SPLIT])
+    if len(counted) > 2 and counted == list(map(str, range(1, len(counted) + 1))):
+        text = _IN_PARENTHESES.sub("", text)
+    marks = {line.lstrip()[:2] for line in text[:MAX_SPLIT].splitlines()[:-1] if _MANY_BLOCKS.search(line)}
+    if len(marks) == 1 and marks <= {"- ", "* "}:
+        text = re.sub(rf"(?m)^[ \t]*{re.escape(min(marks))}", "", text)
+    return re.sub(r"\b([A-Za-z]+)\((\d+)\)", r"\1[\2]", text) if _CALLED.search(text) else text
+
+
 @lru_cache(maxsize=512)
 def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
     plain = without_comment(
         re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
     ).rstrip()  # R has %*%
-    plain = plain.removesuffix("...")  # MATLAB continues lines so
+    if not latex:
+        plain = _CONTINUED.sub("", plain).rstrip()
     if "\\" in plain and (echo := _ECHO.match(plain)):
         plain = _without_echo(echo)
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
@@ -360,7 +387,7 @@ def spelled(text: str) -> str:
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
         text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
-    if "\\" in text or "^" in text:
+    if "\\" in text or "^" in text or "_{" in text:
         for command, replacement in _COMMANDS:
             text = command.sub(replacement, text)
     if "$" in text and _DOLLAR.search(text):

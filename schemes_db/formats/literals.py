@@ -14,21 +14,21 @@ from typing import Any
 from ...errors import SchemeFormatError
 from ..ring import Z2, Ring
 from ..target import Target
-from . import equations
+from . import equations, exp
 from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
 from .candidates import reading_of_rows
 from .dense import TextReader
 from .lines import plain_code
 from .parts import HOW
-from .patterns import pattern
+from .patterns import check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .strict_json import loads
 from .syntax import Parser, plain
-from .tables import check_setting, has_tables, masks_of, table_count, three_tables
+from .tables import has_tables, masks_of, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?:=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
+    r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*(?:[A-Za-z]\w*|(?:\[\d*\])+\w+|vec!)?\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
@@ -71,9 +71,9 @@ def _parse(text: str, target: Target | None = None, ring: Ring | None = None) ->
         if readings:
             return [equations.agreeing(one, written) for one in readings]
         if written:
-            readings = equations.parse(written, target, ring)
+            readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    if not bare and (tables := three_tables(body)):
+    if not bare and not (found and found.faults) and (tables := three_tables(body)):
         return [reading_of_unlabelled("arrays", tables, target, ring)]
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
@@ -120,7 +120,8 @@ def _equations(value: Any) -> str:
             for inner in item:
                 collect(inner)
         elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
-            lines.append(item if "=" in item else f"{name} = {item}" if re.search(r"\d", name) else "")
+            whole = "=" in item or exp.sniff(item)
+            lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
 
     collect(value)
     return "\n".join(lines) if len([line for line in lines if line]) > 1 else ""
@@ -176,9 +177,12 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
         roles = [names for names in zip(*ROLES, strict=True) if name.lower() in names]
         if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
+    rank = next((one for name, one in (found.values if found else value).items() if name.lower() == "rank"), None)
+    if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
+        raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
-        if found is None:
-            _check_settings(value, set(arrays))
+        known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
+        _check_settings(found.values if found else value, known)
         yield named[0], "; ".join(named[1])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
+from ...errors import SchemeFormatError
+
 _METHODS = ("search", "match", "fullmatch", "findall", "finditer", "sub", "split")
 
 
@@ -26,6 +28,9 @@ def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", _Lazy(text, flags))
 
 
+MAX_SENTENCE = 10_000
+"""Characters of the longest line that is looked at as a sentence."""
+
 OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
 """What a line of prose does not have."""
 
@@ -35,10 +40,61 @@ CHANGES = pattern(
 )
 """Words that say that something is done to numbers."""
 
-SHOWN = pattern(r"\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b")
-"""Statements that show values and change none."""
+_CHANGES_ALL = pattern(
+    r"(?i)(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
+    r".*\b(?:negat(?:e|ed)|swap(?:ped)?|exchanged?|halved?|doubled?|reversed?|inverted|scaled?|rescaled?|taken twice"
+    r"|(?:times|by|with) (?:two|three|2|3|-1|minus one)|counts? (?:twice|double)|(?:is|are) subtracted"
+    r"|(?:results?|outputs?) (?:must|has|have|is|are)\b.*\btransposed|then transpose)\b"
+)
+"""A sentence that says that all results, or all numbers, are changed."""
+
+SCALING = pattern(
+    r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
+    r"|negat|conj|power|quant|expon|(?:^|_)den(?:$|_)"
+)
+"""Names of settings that would change the numbers."""
+
+_TIMES = pattern(r"\s*[x\u00d7]\s*\d+\s*")
+_FACTOR = pattern(r"(?i)\bfactors?\s+(?:of\s+)?[\d(]|\bunits of\b")
+_ADDED = pattern(r"(?i)offset|shift|bias")
+_REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
+"""What a remark in a table says of the numbers beside it."""
+
+SHOWN = pattern(
+    r"\s*(?:(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
+    r"|(?:(?:static|inline|const|extern|public|private|protected|void|int|float|double|auto|fn|fun|func|pub|sub|subroutine"
+    r"|procedure|proc|template|__\w+__)\b(?:\s*<[^=]*>)?[\s*&]+)+\w+\s*[(<][^=]*$)"
+)
+"""Statements that show values and change none, and the heads of functions."""
+
+
+def changes_all(text: str) -> bool:
+    """Return whether a sentence says that all numbers, or all results, are changed."""
+    return len(text) < MAX_SENTENCE and _CHANGES_ALL.match(text) is not None
 
 
 def changes_something(text: str) -> bool:
     """Return whether a statement may do more than say something."""
     return OPERATOR.search(text) is not None or CHANGES.search(text) is not None
+
+
+def says_change(text: str) -> bool:
+    """Return whether a line is numbers and signs that belong to no value, or says that numbers are changed."""
+    letters, digits = re.search(r"[A-Za-z]", text), re.search(r"[\d\u00bd]", text)
+    if (digits and not letters) or _TIMES.fullmatch(text) or changes_all(text):
+        return True
+    words = not re.search(r"[(=]", text)
+    return words and any(one.search(text) for one in (CHANGES, SCALING, _FACTOR))
+
+
+def check_setting(name: str, value: object) -> None:
+    """Refuse a setting that would change the numbers, such as `denominator: 2`.
+
+    Raises:
+        SchemeFormatError: it is one, and its value is not 1 (0 where it is added).
+    """
+    neutral = str(value).strip() in ("0" if _ADDED.search(name) else "1", "", "False", "None")
+    texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
+    said = isinstance(value, str) and (changes_all(value) or _REMARKS.search(value))
+    if said or (SCALING.search(name) and not (neutral or texts)):
+        raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")

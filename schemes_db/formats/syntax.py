@@ -40,14 +40,14 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
-    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?P<unit>[jJ](?!\w))?"
+    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
     r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
 _TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
 _TERMS = pattern(rf"([-+]?)\s*{_TERM}")
-_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\],;]|$)")
+_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\];]|,(?!\d)|$)")
 """Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
 
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
@@ -57,6 +57,9 @@ _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 
 _METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
 _PART = pattern(r"\[[^\[\]\n]{0,200}\]")
+BY_COLUMNS = "reshape by columns"
+"""The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
+
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
 _BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
 _INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
@@ -102,6 +105,9 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
+    functions: frozenset[str] = frozenset()
+    """Names of one letter that are called."""
+
     keys: Mapping[str, Any] = {}
     """The keys of names that stand for one thing, which may be looked up here instead."""
 
@@ -223,7 +229,7 @@ class Parser:
                 scalar = times(scalar, value)
             else:
                 result, beside = value if result is None else self.meaning.multiplied(result, value), False
-            while self.accept("/"):
+            while self.accept("/") or (in_row and is_number(value) and self.accept("//")):
                 scalar = times(scalar, inverse(number_in(self.factor(in_row), "a divisor")))
             dot = self.at(".") and _OPERAND.match(self.text, self.position) is not None
             if dot or self.at("*", "@", "**"):
@@ -287,9 +293,11 @@ class Parser:
 
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
-        if self.text[self.position : self.position + 1] == "(" and _FUNCTION.fullmatch(token):
+        called = _FUNCTION.fullmatch(token) or token in self.meaning.functions
+        if called and self.text[self.position : self.position + 1] == "(":
+            bare = self.text.startswith(token, self.start)
             self.take()
-            return self.call(token, [])
+            return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
         if part := _PART.match(self.text, self.position):
             raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
         self.take()
@@ -390,9 +398,10 @@ def scaled(value: Value, factor: Coefficient) -> Value:
 def grid(value: Value) -> Array:
     """A list of numbers or forms, or of such lists of one length, as an array; an empty one for other things."""
     try:
-        return value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
+        array = value if isinstance(value, np.ndarray) else np.array(value, dtype=object)
     except ValueError:  # ragged lists
         return np.array(())
+    return np.array(()) if array.size and isinstance(array.flat[0], list) else array
 
 
 def rows_of(value: Value) -> list[list[Value]]:

@@ -13,7 +13,7 @@ from .arrays import ROLES, Array, as_array
 from .candidates import shape_of
 from .dense import on_line
 from .lines import numbered
-from .patterns import CHANGES, pattern
+from .patterns import changes_all, changes_something, check_setting, pattern
 from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
@@ -21,30 +21,16 @@ _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s
 _NUMBER = pattern(_CELL)
 _INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
-    r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
+    r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
-_SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-SCALING = pattern(r"(?i)scal|denom|divis|multiplier|norm|transp|sign|factor$")
-"""Names of settings that would change the numbers."""
+_RULE = pattern(r"\s*\|[\s|:-]*")
+"""The empty head of a table of Markdown, and the line below it."""
 
+_SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
-
-
-def check_setting(name: str, value: object) -> None:
-    """Refuse a setting that would change the numbers, such as `denominator: 2`.
-
-    Raises:
-        SchemeFormatError: it is one, and its value is not 1.
-    """
-    if (
-        SCALING.search(name)
-        and not isinstance(value, list | dict)
-        and str(value).strip() not in ("1", "", "False", "None")
-    ):
-        raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")
 
 
 def has_tables(text: str) -> bool:
@@ -64,11 +50,8 @@ def has_tables(text: str) -> bool:
 def _role(line: str) -> int | None:
     """Return the factor that a heading line names."""
     match = _HEADING.fullmatch(line.strip()) if len(line) < 80 else None
-    return (
-        None
-        if match is None
-        else next((slot for slot, names in enumerate(ROLES) if match.group(1).lower() in names), None)
-    )
+    name = re.sub(r"\W|_", "", match[1].lower()) if match else ""
+    return next((slot for slot, names in enumerate(ROLES) if name in names), None)
 
 
 def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
@@ -87,9 +70,11 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             role, fresh = named, True
         elif not plain.strip() or set(plain.strip()) <= set("-=#*"):
             fresh = True
-        elif setting := _SETTING.fullmatch(plain):
+        elif _RULE.fullmatch(plain):
+            pass
+        elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
-        elif re.search(r"\d|[-+*/^']", plain) or CHANGES.search(plain):
+        elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or changes_all(plain):
             return []  # a row that is none: this is no table of numbers
     return found
 

@@ -26,6 +26,9 @@ from .syntax import Meaning, Parser, Value, plain, values
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _START = pattern(r"\bTriad(?:Set)?\s*\(")
+_STATEMENT = pattern(
+    r"[\s,]*(?:$|[A-Za-z_]\w*(?::-\w+)*\s*(?:\[[^\]]*\]\s*)?(?:\(|:=)|(?:for|if|end|od|fi|else|restart|quit|done|return)\b)"
+)
 _BEFORE = pattern(r"(?:^|[:;,\n])\s*(?:(\w+)\s*:=\s*)?$")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 
@@ -55,7 +58,7 @@ def _maple(text: str, target: Target | None = None, ring: Ring | None = None) ->
     plain = re.sub(r"#[^\n]*", "", text)
     groups: list[list[Value]] = []
     loose: list[Value] = []
-    position = 0
+    position = rest = first = 0
     while match := _START.search(plain, position):
         line = plain.count("\n", 0, match.start()) + 1
         before = _BEFORE.search(plain[max(position - 1, match.start() - 80, 0) : match.start()])
@@ -65,8 +68,11 @@ def _maple(text: str, target: Target | None = None, ring: Ring | None = None) ->
             raise SchemeFormatError("expected TriadSet([...]) or Triad([...]) and nothing around it", line=line)
         if (name := before[1]) and len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)?:=", plain)) > 1:
             raise SchemeFormatError(f"{name} is set twice", line=line)
-        position = parser.position
+        position, rest, first = parser.position, parser.start, first or match.start()
         (groups if "Set" in match.group() else loose).append(triads)
+    for statement in re.split(r";|:(?![-=])", f"{plain[:first]}triads();{plain[rest:]}"):
+        if not _STATEMENT.match(statement):
+            raise SchemeFormatError(f"{statement.strip()[:30]!r} beside the triads is no statement of Maple")
     groups += [loose] if loose else []
     if not groups:
         raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")
@@ -88,7 +94,7 @@ def _mathematica(text: str, target: Target | None = None, ring: Ring | None = No
 
 
 def _depth(node: Value) -> int:
-    return 1 + (_depth(node[0]) if node else 0) if isinstance(node, list) else 0
+    return 1 + (_depth(node[0]) if len(node) else 0) if isinstance(node, list) else 0
 
 
 def _reading(format: str, triads: Sequence[Value], target: Target | None, ring: Ring | None) -> Reading:

@@ -100,14 +100,31 @@ def shear_table(target: Target) -> Words:
     return table
 
 
+def masks_of_halves(target: Target) -> Words:
+    """Return (2, 3): masks of the lower and the upper half blocks of A, B and C."""
+    masks = np.zeros((2, 3), dtype=np.uint64)
+    for f, kinds in enumerate(target.kind_arrays):
+        for row, kind in enumerate((Kind.LOWER, Kind.UPPER)):
+            masks[row, f] = sum(1 << int(block) for block in np.flatnonzero(kinds.ravel() == kind))
+    return masks
+
+
 @lru_cache(maxsize=64)
 def half_masks(target: Target) -> Words:
     """Return (N, 2) uint64, read-only: (factor, mask); a product is half if its blocks of a factor are in the mask."""
-    masks = [
-        (f, sum(1 << int(block) for block in np.flatnonzero(kinds.ravel() == kind)))
-        for f, kinds in enumerate(target.kind_arrays)
-        for kind in (Kind.LOWER, Kind.UPPER)
-    ]
-    table = np.array([pair for pair in masks if pair[1]], dtype=np.uint64).reshape(-1, 2)
+    pairs = [(f, mask) for f, masks in enumerate(masks_of_halves(target).T) for mask in masks if mask]
+    table = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
     table.setflags(write=False)
     return table
+
+
+def inverse_modulo_2(matrix: IntArray) -> IntArray:
+    """Return the inverse of an invertible matrix over GF(2), by elimination."""
+    size = len(matrix)
+    rows = np.concatenate([matrix & 1, np.eye(size, dtype=np.int64)], axis=1)
+    for column in range(size):
+        pivot = column + int(rows[column:, column].argmax())
+        rows[[column, pivot]] = rows[[pivot, column]]
+        others = (rows[:, column] == 1) & (np.arange(size) != column)
+        rows[others] ^= rows[column]
+    return rows[:, size:]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import PlanError
 from ...schemes_db import Target
-from ..flipgraph.policy import Policy
-from ..flipgraph.walkers import WalkTerms
-from ..runs.engine import Engine, engine_of
+from ..runs.engine import Engine, Walks, engine_of
 from ..runs.plan import Setting
 from .connection import Cluster
 from .session import ClusterSession
@@ -56,33 +53,14 @@ class Ray:
     def setting(self, target: Target, walk: str) -> Setting:
         return replace(self.inner.setting(target, walk), walkers=0)
 
-    def start(
-        self,
-        walk: str,
-        starts: Sequence[WalkTerms],
-        policy: Policy,
-        *,
-        seed: int,
-        first: int,
-        walkers: int,
-        places: str,
-    ) -> ClusterSession:
+    def start(self, of: Walks, places: str = "") -> ClusterSession:
         """Start walks on all workers.
 
         Raises:
             PlanError: see `Engine.start`; or Ray is not installed, no cluster answers, or it is of another version.
         """
         pool = pool_of(self.cluster, gpus=self.device == "cuda")
-        if not walkers and not self.by_format:
-            walkers = self.inner.setting(starts[0].target, walk).walkers * len(pool.workers)
-        return ClusterSession(
-            pool,
-            self.device,
-            walk,
-            starts,
-            policy,
-            seed=seed,
-            first=first,
-            walkers=walkers,
-            splits=not self.by_format,
-        )
+        if not of.walkers and not self.by_format:
+            own = self.inner.setting(of.starts[0].target, of.walk).walkers
+            of = replace(of, walkers=own * len(pool.workers))
+        return ClusterSession(pool, self.device, of, splits=not self.by_format)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import PlanError
-from ..flipgraph.policy import Policy
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import WalkTerms
 from ..runs.distinct import DistinctPool
+from ..runs.engine import Walks
 from ..runs.snapshot import Arrays
-from .session_worker import Standing
+from ..terms.packed import Vector
+from .actor import Standing
 from .workers import Worker, WorkerPool, replies
 
 SNAPSHOT_SECONDS = 5.0
@@ -30,31 +31,19 @@ class ClusterSession:
 
     Args:
         device: of each worker, a name that `engine_of` accepts.
-        walkers: total number; 0 for the default of each worker's device.
+        of: all walks; 0 walkers for the default of each worker's device.
         splits: whether checkpoints store each walk separately, so that any number of workers can resume them.
     """
 
-    def __init__(
-        self,
-        pool: WorkerPool,
-        device: str,
-        walk: str,
-        starts: Sequence[WalkTerms],
-        policy: Policy,
-        *,
-        seed: int,
-        first: int,
-        walkers: int,
-        splits: bool,
-    ) -> None:
+    def __init__(self, pool: WorkerPool, device: str, of: Walks, *, splits: bool) -> None:
         pool.owner = self
         self._pool, self._splits = pool, splits
-        used = min(len(pool.workers), walkers or len(pool.workers))
+        used = min(len(pool.workers), of.walkers or len(pool.workers))
         self._workers: list[Worker] = pool.workers[:used]
-        shares = [len(part) for part in np.array_split(np.arange(walkers), used)]
-        begins = np.cumsum([0, *shares]) if walkers else np.arange(used)
+        shares = [len(part) for part in np.array_split(np.arange(of.walkers), used)]
+        begins = np.cumsum([0, *shares]) if of.walkers else np.arange(used)
         for worker, begin, share in zip(self._workers, begins.tolist(), shares, strict=False):
-            worker.begin(device, walk, list(starts), policy, seed, first + begin, share)
+            worker.begin(device, replace(of, starts=list(of.starts), first=of.first + begin, walkers=share))
         standings: list[Standing] = replies(self._workers)
         self._bounds = np.cumsum([0, *(len(standing.ranks) for standing in standings)])
         self.walkers = int(self._bounds[-1])
@@ -88,7 +77,7 @@ class ClusterSession:
             WorkerLostError: a worker died and can't be replaced.
         """
         everywhere = range(len(self._workers))
-        self._changed(everywhere, lambda number: ("advance", goals[self._part(number)], steps))
+        self._changed(everywhere, lambda number: ("advance", goals[self._part(number)], steps, None))
         if steps and time.perf_counter() - self._saved >= self._pause:
             self._snapshots()
 
@@ -182,7 +171,7 @@ class ClusterSession:
     def _ask(self, number: int, method: str, walks: Vector) -> tuple[int, Any]:
         """Call a method of a worker on some of its walks; return the worker's number and its reply."""
         self._own()
-        self._workers[number].call(method, walks - self._bounds[number])
+        self._workers[number].call("ask", method, walks - self._bounds[number])
         return number, self._workers[number].reply()
 
     def _changed(self, numbers: Any, call: Callable[[int], tuple[Any, ...]]) -> None:
@@ -190,7 +179,7 @@ class ClusterSession:
         self._own()
         numbers = list(numbers)
         for number in numbers:
-            self._workers[number].call(*call(number))
+            self._workers[number].call("change", *call(number))
         for number in numbers:
             self._note(number, self._workers[number].reply())
 
@@ -203,7 +192,7 @@ class ClusterSession:
         self._own()
         begin = time.perf_counter()
         for worker in self._workers:
-            worker.call("to_arrays")
+            worker.call("ask", "to_arrays")
         parts: list[Arrays] = replies(self._workers)
         for worker, part in zip(self._workers, parts, strict=True):
             worker.remember(part)

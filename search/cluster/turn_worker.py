@@ -1,9 +1,8 @@
-"""Actor of an improvement worker: runs turns and streams reports of their finds."""
+"""A turn of an improvement on a worker, which streams reports of its finds."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from queue import SimpleQueue
@@ -14,9 +13,9 @@ from ...schemes_db import Certificate, Ring, Scheme, parse_ring
 from ...schemes_db.composition import ranks_up_to
 from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
+from ..improve.folder import ImproveConfig
 from ..improve.gaps import Gap
 from ..improve.history import History
-from ..runs.code import code_hash
 from ..runs.record import Record
 from ..runs.result import Find
 
@@ -55,61 +54,46 @@ class KnownSchemes:
         self._on_find(scheme, certificate)
 
 
-class TurnWorker:
-    """Actor that runs turns of an improvement on a processor or a GPU; its islands persist between turns."""
+def new_islands() -> Any:
+    """Return islands for the turns of a worker."""
+    from ..improve.islands import Islands
 
-    def __init__(self) -> None:
-        self._islands: Any = None
+    return Islands()
 
-    def code(self) -> str:
-        """Return the hash of the code that runs here."""
-        return code_hash()
 
-    def process(self) -> int:
-        """Return the process id on its node."""
-        return os.getpid()
+def reports(
+    islands: Any,
+    gap: Gap,
+    tried: int,
+    seconds: float,
+    config: ImproveConfig,
+    ranks: dict[str, dict[Shape, int]],
+    pools: Mapping[Shape, list[Scheme]],
+    turns: list[RunRecord],
+) -> Iterator[Report]:
+    """Run a turn in this process and yield finds during the turn; see `Descents.turn`."""
+    from ..improve.descents import Descents  # imports a compiler
 
-    def descend(
-        self,
-        gap: Gap,
-        tried: int,
-        seconds: float,
-        ring: str,
-        seed: int,
-        device: str,
-        command: str,
-        ranks: dict[str, dict[Shape, int]],
-        pools: Mapping[Shape, list[Scheme]],
-        turns: list[RunRecord],
-    ) -> Iterator[Report]:
-        """Run a turn on this worker and yield finds during the turn; see `Descents.turn`."""
-        from ..improve.descents import Descents  # imports a compiler
-        from ..improve.islands import Islands
+    queue: SimpleQueue[Report | BaseException | None] = SimpleQueue()
 
-        self._islands = self._islands or Islands()
+    def found(scheme: Scheme, certificate: Certificate) -> None:
+        queue.put(("find", Record(0, 0, Find(scheme, certificate, scheme, certificate)).to_line()))
 
-        reports: SimpleQueue[Report | BaseException | None] = SimpleQueue()
+    def turn() -> None:
+        try:
+            over = parse_ring("Z" if config.ring == "ZT" else config.ring)
+            known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
+            descents = Descents(known, config, islands=islands)
+            done = descents.turn(gap, tried, seconds, lambda text: queue.put(("stands", text)), history=History(turns))
+            queue.put(("turn", json.dumps(done and asdict(done))))
+            queue.put(None)
+        except BaseException as error:  # raised again where the reports are read
+            queue.put(error)
 
-        def found(scheme: Scheme, certificate: Certificate) -> None:
-            reports.put(("find", Record(0, 0, Find(scheme, certificate, scheme, certificate)).to_line()))
-
-        def turn() -> None:
-            try:
-                over = parse_ring("Z" if ring == "ZT" else ring)
-                known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
-                descents = Descents(known, ring, seed, device, command, islands=self._islands)
-                done = descents.turn(
-                    gap, tried, seconds, lambda text: reports.put(("stands", text)), history=History(turns)
-                )
-                reports.put(("turn", json.dumps(done and asdict(done))))
-                reports.put(None)
-            except BaseException as error:  # raised again where the reports are read
-                reports.put(error)
-
-        thread = Thread(target=turn, daemon=True)
-        thread.start()
-        while (report := reports.get()) is not None:
-            if isinstance(report, BaseException):
-                raise report
-            yield report
-        thread.join()
+    thread = Thread(target=turn, daemon=True)
+    thread.start()
+    while (report := queue.get()) is not None:
+        if isinstance(report, BaseException):
+            raise report
+        yield report
+    thread.join()

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...errors import LcmaError, PlanError
 from ..runs.code import code_hash
 from ..runs.snapshot import Arrays
+from .actor import WorkerActor
 from .connection import Cluster, connection_number
-from .session_worker import SessionWorker
 
-CHANGES = ("start", "advance", "rewind", "send", "take_arrays", "widen")
+CHANGES = ("start", "change", "widen")
 """The calls that change a session: all since the last snapshot are repeated in a new worker."""
 
 Call = tuple[str, tuple[Any, ...]]
-"""A method of a `SessionWorker`, and its arguments."""
+"""A method of a `WorkerActor`, and its arguments."""
 
 DEATHS = 5
 """Number of deaths of a worker in one call after which the call is not repeated."""
 
 PLACE_SECONDS = 120.0
 """Timeout in seconds for the placement of all workers, and of a replacement on a GPU."""
+
+
+OVERTIME = 120.0
+"""Seconds that a turn may exceed its time, for compiling and certifying; then its worker is replaced."""
+
+LOOK = 0.5
+"""Seconds between two checks of the stop condition of turns."""
 
 
 class WorkerLostError(LcmaError):
@@ -46,7 +54,7 @@ class Worker:
         self.reply_to = self._actor.code.remote()
 
     def begin(self, *start: Any) -> None:
-        """Start a session, replacing an earlier one; see `SessionWorker.start`."""
+        """Start a session, replacing an earlier one; see `WorkerActor.start`."""
         self._journal = []
         self.call("start", *start)
 
@@ -73,16 +81,30 @@ class Worker:
                 self.deaths += 1
                 self._repeat()
         raise WorkerLostError(
-            f"a worker died {DEATHS} times in one call ({self._pending[0]}): its node may be out of memory; "
+            f"a worker died {DEATHS} times in one call ({self._name}): its node may be out of memory; "
             "the run is kept up to its last checkpoint"
         )
 
     def remember(self, arrays: Arrays) -> None:
         """Store a snapshot as the state that a replacement starts from."""
-        self._journal = [self._journal[0], ("take_arrays", (arrays,))]
+        self._journal = [self._journal[0], ("change", ("take_arrays", arrays))]
+
+    @property
+    def _name(self) -> str:
+        method, args = self._pending
+        return str(args[0]) if method in ("change", "ask") else method
+
+    def turn(self, args: tuple[Any, ...]) -> Any:
+        """Start a turn of an improvement; return the stream of its reports."""
+        return self._actor.descend.options(num_returns="streaming").remote(*args)
 
     def kill(self) -> None:
         self._ray.kill(self._actor)
+
+    def replace(self) -> None:
+        """Start a new actor, which knows nothing of the old one."""
+        self.kill()
+        self._actor = self._make(again=True)
 
     @property
     def process(self) -> int:
@@ -91,7 +113,7 @@ class Worker:
 
     def _make(self, *, again: bool) -> Any:
         place = self._cluster.place(gpus=self._gpu, again=again)
-        return self._ray.remote(SessionWorker).options(**place).remote()
+        return self._ray.remote(WorkerActor).options(**place).remote()
 
     def _repeat(self) -> None:
         """Create an actor in the state of the old one before the failed call, and repeat that call."""
@@ -141,7 +163,7 @@ class WorkerPool:
     """
 
     def __init__(self, cluster: Cluster, *, gpus: bool) -> None:
-        ray = cluster.connect()
+        self._ray = ray = cluster.connect()
         count = cluster.count(ray, gpus=gpus)
         self.owner: object = None
         self.workers = [Worker(ray, cluster, gpu=gpus) for _ in range(count)]
@@ -157,6 +179,41 @@ class WorkerPool:
         self.owner = None
         for worker in self.workers:
             worker.kill()
+
+    def run_turns(
+        self,
+        turns: Sequence[tuple[Any, ...]],
+        seconds: float,
+        on_report: Callable[[int, tuple[str, str]], None],
+        stop: Callable[[], bool],
+    ) -> None:
+        """Run a turn of an improvement on each worker, given its arguments; pass its reports to `on_report`.
+
+        Returns when all are done, when `stop` returns True, or OVERTIME after `seconds`; in the last two cases the
+        workers of unfinished turns are replaced. A worker that dies loses its turn and is replaced.
+
+        Raises:
+            LcmaError: the error of a turn.
+        """
+        ray, deadline = self._ray, time.monotonic() + seconds + OVERTIME
+        open_turns = {self.workers[place].turn(args): place for place, args in enumerate(turns)}
+        while open_turns:
+            if stop() or time.monotonic() > deadline:
+                for place in open_turns.values():
+                    self.workers[place].replace()
+                return
+            ready, _ = ray.wait(list(open_turns), num_returns=1, timeout=LOOK)
+            for turn in ready:
+                try:
+                    on_report(open_turns[turn], ray.get(next(turn)))
+                except StopIteration:
+                    del open_turns[turn]
+                except ray.exceptions.RayTaskError as error:
+                    raise (error.cause if isinstance(error.cause, Exception) else error) from None
+                except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError):
+                    worker = self.workers[open_turns.pop(turn)]
+                    worker.deaths += 1
+                    worker.replace()
 
 
 _pools: dict[tuple[int, Cluster, bool], WorkerPool] = {}

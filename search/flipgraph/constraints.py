@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Target
-from ...schemes_db.grids import Kind as Block
+from ..basis.shears import masks_of_halves
 from ..terms.bits import compiled, popcount
 from ..terms.packed import SchemeTerms, Words
 from ..terms.rings import ZERO
@@ -39,21 +38,11 @@ def make_guard(start: SchemeTerms, policy: Policy) -> Words:
     if most > policy.nonzeros:
         raise PlanError(f"a factor of the start has {most} nonzeros: a walk with at most {policy.nonzeros} can't start")
     guard = np.zeros(11, dtype=np.uint64)
-    guard[:6] = half_masks(start.target).ravel()
+    guard[:6] = masks_of_halves(start.target).ravel()
     chance = min(max(policy.chance, 0.0), 1.0)
     guard[ONE_MORE], guard[TWO_MORE] = round(chance * _SCALE), round(chance**2 * _SCALE)
     guard[NONZEROS] = policy.nonzeros
     return guard
-
-
-def half_masks(target: Target) -> Words:
-    """Return (2, 3): masks of the lower and the upper half blocks of A, B and C."""
-    masks = np.zeros((2, 3), dtype=np.uint64)
-    for f, kinds in enumerate(target.kind_arrays):
-        for row, kind in enumerate((Block.LOWER, Block.UPPER)):
-            for place in np.flatnonzero(kinds.ravel() == kind):
-                masks[row, f] |= np.uint64(1) << np.uint64(place)
-    return masks
 
 
 @compiled(forceinline=True)

@@ -12,7 +12,7 @@ import numpy as np
 from ..terms.bits import overload
 from ..terms.packed import Words
 from ..terms.rings import GF2
-from . import dependence, moves, orbit_moves, pair_moves
+from . import dependence, moves, orbit_moves
 from .slots import SlotKind, WordArena
 
 
@@ -22,11 +22,8 @@ def _lengths(kind: Any) -> dict[str, int]:
     return {name: len(part) for name, part in parts.items()}
 
 
-_BY_TURNS = {1: moves, 2: pair_moves, 3: orbit_moves, 6: orbit_moves}
-
-
 def _moves(kind: Any) -> Any:
-    return _BY_TURNS[_lengths(kind)["turns"]]
+    return moves if _lengths(kind)["turns"] == 1 else orbit_moves
 
 
 def _depends(kind: Any) -> bool:

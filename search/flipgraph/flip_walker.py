@@ -1,4 +1,4 @@
-"""Walker of the compiled flip walk over any ring."""
+"""Walkers of the compiled flip walk over any ring, and what they have in common with symmetric ones."""
 
 from __future__ import annotations
 
@@ -9,34 +9,23 @@ from ..terms.packed import WORD_BITS, SchemeTerms
 from .arena import best_terms, make_arena, rows_of
 from .constraints import make_guard
 from .policy import Policy
-from .slots import BEST, FLIPS, STATE, STEPS
+from .slots import BEST, FLIPS, STATE, STEPS, WordArena
 from .walk import advance, begin
 
 
-class FlipWalker:
-    """A walker over the ring of its start; see `walk.advance`.
-
-    The first `policy.keep` terms of a start are not part of the walk: they are prepended to its terms. A
-    start that is no naive scheme gets slots for plus transitions; a naive one only for its own terms, as
-    its rank falls before a plus is useful.
-
-    Raises:
-        PlanError: no terms are left to change, or the start does not fit the policy.
-    """
+class ArenaWalker:
+    """A walker in an arena, without `terms`, beside `kept` terms that are not part of the walk."""
 
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
     """Mutable state, for `snapshot`."""
 
-    def __init__(self, start: SchemeTerms, seed: int, index: int, policy: Policy) -> None:
-        self._policy, self._numbers = policy, policy.numbers
-        self._kept, free = split(start, policy.keep)
-        naive = start.rank == len(start.target.terms)
-        self._arena = make_arena(free, seed, index, 0 if naive else policy.margin, policy)
+    def __init__(self, arena: WordArena, policy: Policy, kept: int = 0) -> None:
+        self._arena, self._policy, self._numbers, self._beside = arena, policy, policy.numbers, kept
         self.lowest = self.rank
 
     @property
     def rank(self) -> int:
-        return int(self._arena.counters[BEST]) + self._kept.rank
+        return int(self._arena.counters[BEST]) + self._beside
 
     @property
     def flips(self) -> int:
@@ -47,15 +36,32 @@ class FlipWalker:
         return int(self._arena.counters[STEPS])
 
     def advance(self, goal: int, steps: int) -> None:
-        advance(self._arena, self._numbers, goal - self._kept.rank, steps)
+        advance(self._arena, self._numbers, goal - self._beside, steps)
         self.lowest = min(self.lowest, self.rank)
+
+    def rewind(self) -> None:
+        begin(self._arena, self._numbers)
+
+
+class FlipWalker(ArenaWalker):
+    """A walker over the ring of its start; see `walk.advance`.
+
+    The first `policy.keep` terms of a start are not part of the walk: they are prepended to its terms. A
+    start that is no naive scheme gets slots for plus transitions; a naive one only for its own terms, as
+    its rank falls before a plus is useful.
+
+    Raises:
+        PlanError: no terms are left to change, or the start does not fit the policy.
+    """
+
+    def __init__(self, start: SchemeTerms, seed: int, index: int, policy: Policy) -> None:
+        self._kept, free = split(start, policy.keep)
+        naive = start.rank == len(start.target.terms)
+        super().__init__(make_arena(free, seed, index, 0 if naive else policy.margin, policy), policy, self._kept.rank)
 
     def terms(self) -> SchemeTerms:
         words = np.concatenate([self._kept.words, best_terms(self._arena, self._kept).words], axis=1)
         return type(self._kept)(self._kept.target, words)
-
-    def rewind(self) -> None:
-        begin(self._arena, self._numbers)
 
     def start_from(self, terms: SchemeTerms) -> None:
         """Restart from other terms, the new start.

@@ -3,7 +3,7 @@
 A move whose result leaves the ring (over the integers, has a coefficient outside {-1, 0, 1}) is rejected.
 Sources: Kauers and Moosbauer, "Flip graphs for matrix multiplication" (arXiv 2212.01175) for flips
 and reductions; Arai, Ichikawa and Hukushima, "Adaptive flip graph algorithm" (arXiv 2312.16960) for
-the plus transition. `reference.py` is the equivalent in plain Python.
+the plus transition. `tests/search/flip_reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations

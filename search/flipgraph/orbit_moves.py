@@ -1,15 +1,21 @@
-"""Moves of the symmetric flip graph over GF(2), compiled: flip, reduce, plus, on whole orbits.
+"""Moves of the symmetric flip graph over GF(2), compiled: flip, reduce, plus, on whole orbits of a small group.
 
-The three matrices of an orbit are nodes p slots + s, p = 0, 1, 2, with common buckets: equal matrices
-flip at any positions p, since an orbit can be shifted cyclically. The bit of slot s at position p is in
-word p L + s // 64 of a set, L words a position, so an arena with 3 L lanes and one factor represents them.
-Cubes follow the nodes in `x` and never flip. `orbit_reference.py` is the equivalent in plain Python.
+A slot is an orbit, represented by the three matrices of one of its terms, one a position. The group is the length of
+`SlotKind.turns`:
 
-With reversal too (`SlotKind.turns` of length 6) a slot represents an orbit of three and its reversal, six
-terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix by
-matrix, has three terms; a flip with one of six terms adds both images to it, so that this remains true. With
-`SlotKind.whole` of length 2 no orbit of six terms becomes one of three or two cubes, as in the walks of Moosbauer and
-Poole (arXiv 2502.04514).
+2: an involution, in the layout of `involution.mirrored_layout`, where it reverses the bits: "reversal" below. A slot is
+   a term and its image, or a term that is its own image. Matrices of the same position flip if they are equal or
+   reversals of each other, as every position has its own buckets.
+3: the cyclic shift. Equal matrices flip at any positions, since an orbit can be shifted: the positions have common
+   buckets, and are nodes p slots + s of a set. So an arena has 3 L lanes, L words a position, and one factor. Cubes
+   follow the nodes in `x` and never flip.
+6: both; a slot is six terms, or three that are their own reversals.
+
+A flip with an orbit that is not its own reversal adds both images to one that is, so that this remains true. Terms of
+an orbit that become equal in pairs cancel. If only one matrix of an orbit is not its own reversal, an orbit with the
+sum of both images replaces it, and one of three equal matrices becomes cubes; with `SlotKind.whole` of length 2 neither
+happens, as in the walks of Moosbauer and Poole (arXiv 2502.04514). `tests/search/orbit_reference.py` is the equivalent
+in plain Python.
 """
 
 from __future__ import annotations
@@ -26,12 +32,14 @@ from .slots import (
     REDUCTIONS,
     SlotKind,
     WordArena,
+    bit_in,
     bucket_at,
     clear,
     free_slot,
     is_live,
     pick,
     place,
+    place_of,
     set_live,
     set_out,
 )
@@ -40,6 +48,7 @@ MAX_CUBES = 64
 """Maximum number of cubes of a walk."""
 
 _TWO, _THREE, _SIX, _HALF, _LOW = (np.uint64(n) for n in (2, 3, 6, 32, 0xFFFFFFFF))
+_NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
 
 
 @compiled(forceinline=True)
@@ -66,60 +75,77 @@ def taken(kind: SlotKind, value: np.uint64, mine: bool, other: bool) -> np.uint6
 
 
 @compiled(forceinline=True)
-def following(kind: SlotKind, node: np.uint64) -> np.uint64:
-    """Return the node of the next position in the same orbit."""
+def following(kind: SlotKind, f: np.uint64, i: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the factor and the index in its set of the matrix one position after that of index i, factor f."""
+    if len(kind.turns) == 2:
+        return (_NEXT >> (f + f)) & _THREE, i
     nodes = np.uint64(64 * len(kind.lanes))
-    after = node + nodes // _THREE
-    return after - nodes if after >= nodes else after
+    after = i + nodes // _THREE
+    return ZERO, after - nodes if after >= nodes else after
+
+
+@compiled(forceinline=True)
+def last_of(kind: SlotKind, f: np.uint64, after: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return those two positions after factor f, given the index of the matrix between."""
+    return ((_LAST >> (f + f)) & _THREE, after) if len(kind.turns) == 2 else following(kind, f, after)
 
 
 @compiled(forceinline=True)
 def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
-    """Try a flip of two orbits, shifted so that the equal matrices come first, by one draw."""
+    """Try a flip of two orbits, shifted and reversed so that the equal matrices come first, by one draw."""
     scalar_code()
     event = NONE
     total = count_active(kind, active)
     if total != ZERO:
-        _, i, j, _, coin = choose(kind, x, buckets, active, draw, total)
+        f, i, j, _, coin = choose(kind, x, buckets, active, draw, total)
+        f = f if len(kind.turns) == 2 else ZERO
         event = NO_PARTNER
         slots = np.uint64(64 * len(kind.lanes)) // _THREE
-        equal, reverse = x[i] == x[j], False
-        if len(kind.turns) == 6 and x[i] == reverse_bits(x[j]):
+        a, aj = x[place_of(kind, f, i)], x[place_of(kind, f, j)]
+        equal, reverse = a == aj, False
+        if len(kind.turns) != 3 and a == reverse_bits(aj):
             reverse = not equal or coin & ONE != ZERO
             equal = True
-        if equal and i % slots != j % slots:
-            gi, gj = following(kind, i), following(kind, j)
-            ei, ej = following(kind, gi), following(kind, gj)
-            one, two = alike(kind, x[i], x[gi], x[ei]), alike(kind, x[j], x[gj], x[ej])
-            b = mirrored(kind, x[gj]) if reverse else x[gj]
-            c = mirrored(kind, x[ei]) if reverse else x[ei]
-            left, right = x[gi] ^ taken(kind, b, one, two), x[ej] ^ taken(kind, c, two, one)
-            # Six terms that are three equal pairs cancel: the orbit is zero.
-            if not one and alike(kind, x[i], left, x[ei]):
+        if equal and (len(kind.turns) == 2 or i % slots != j % slots):
+            (g, gi), (_, gj) = following(kind, f, i), following(kind, f, j)
+            (e, ei), (_, ej) = last_of(kind, f, gi), last_of(kind, f, gj)
+            bi, bj = x[place_of(kind, g, gi)], x[place_of(kind, g, gj)]
+            ci, cj = x[place_of(kind, e, ei)], x[place_of(kind, e, ej)]
+            one, two = alike(kind, a, bi, ci), alike(kind, aj, bj, cj)
+            b = mirrored(kind, bj) if reverse else bj
+            c = mirrored(kind, ci) if reverse else ci
+            left, right = bi ^ taken(kind, b, one, two), cj ^ taken(kind, c, two, one)
+            # Terms of an orbit that are equal in pairs cancel: the orbit is zero.
+            if not one and alike(kind, a, left, ci):
                 left = ZERO
-            if not two and alike(kind, x[j], x[gj], right):
+            if not two and alike(kind, aj, bj, right):
                 right = ZERO
-            place(kind, x, buckets, active, ZERO, gi, (left, ZERO))
-            place(kind, x, buckets, active, ZERO, ej, (right, ZERO))
+            place(kind, x, buckets, active, g, gi, (left, ZERO))
+            place(kind, x, buckets, active, e, ej, (right, ZERO))
             event = FLIP
-            if left == ZERO or right == ZERO or meets(kind, x, buckets, gi) or meets(kind, x, buckets, ej):
+            if left == ZERO or right == ZERO or meets(kind, x, buckets, g, gi) or meets(kind, x, buckets, e, ej):
                 event = REDUCIBLE
     return event
 
 
 @compiled(forceinline=True)
-def meets(kind: SlotKind, x: Words, buckets: Words, node: np.uint64) -> bool:
-    """Return whether an orbit may equal another in the changed node and a second one, or can become a smaller one.
+def meets(kind: SlotKind, x: Words, buckets: Words, f: np.uint64, node: np.uint64) -> bool:
+    """Return whether an orbit may equal another in the changed matrix and a second one, or can become a smaller one.
 
     Buckets are compared, not values, so True may be wrong.
     """
-    width = len(kind.lanes) // 3
-    after = following(kind, node)
-    last = following(kind, after)
-    a, b, c = x[node], x[after], x[last]
-    h, ha, hl = bucket_at(kind, ZERO, (a, ZERO)), bucket_at(kind, ZERO, (b, ZERO)), bucket_at(kind, ZERO, (c, ZERO))
-    own = node % np.uint64(64 * width)
+    g, after = following(kind, f, node)
+    e, last = last_of(kind, f, after)
+    a, b, c = x[place_of(kind, f, node)], x[place_of(kind, g, after)], x[place_of(kind, e, last)]
+    h, ha, hl = bucket_at(kind, f, (a, ZERO)), bucket_at(kind, g, (b, ZERO)), bucket_at(kind, e, (c, ZERO))
     near = ZERO
+    if len(kind.turns) == 2:
+        for n in range(len(kind.lanes)):
+            lane = np.uint64(n)
+            near |= buckets[h + lane] & (buckets[ha + lane] | buckets[hl + lane]) & ~bit_in(kind, lane, node)
+        return near != ZERO or (len(kind.whole) == 1 and odd_one(kind, a, b, c) < 3)
+    width = len(kind.lanes) // 3
+    own = node % np.uint64(64 * width)
     for p in range(3):
         for q in range(width):
             here, then, before = (
@@ -144,27 +170,28 @@ def odd_one(kind: SlotKind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
 
 
 @compiled
-def put_node(s: WordArena, node: int, value: np.uint64) -> None:
-    """Set a node, and update buckets and active sets."""
-    place(s.kind, s.x, s.buckets, s.active, ZERO, np.uint64(node), (value, ZERO))
+def put(s: WordArena, p: int, slot: int, value: np.uint64) -> None:
+    """Set the matrix of a position, and update buckets and active sets."""
+    if len(s.kind.turns) == 2:
+        place(s.kind, s.x, s.buckets, s.active, np.uint64(p), np.uint64(slot), (value, ZERO))
+    else:
+        place(s.kind, s.x, s.buckets, s.active, ZERO, np.uint64(p * 64 * len(s.live) + slot), (value, ZERO))
 
 
 @compiled
-def drop_orbit(s: WordArena, slot: int) -> None:
+def drop(s: WordArena, slot: int) -> None:
     """Free a slot."""
-    slots = 64 * len(s.live)
     for p in range(3):
-        put_node(s, p * slots + slot, ZERO)
+        put(s, p, slot, ZERO)
     set_live(s.live, np.uint64(slot), False)
 
 
 @compiled
-def add_orbit(s: WordArena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> None:
+def add(s: WordArena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> None:
     """Store an orbit in a free slot."""
-    slots = 64 * len(s.live)
-    put_node(s, slot, a)
-    put_node(s, slots + slot, b)
-    put_node(s, 2 * slots + slot, c)
+    put(s, 0, slot, a)
+    put(s, 1, slot, b)
+    put(s, 2, slot, c)
     set_live(s.live, np.uint64(slot), True)
 
 
@@ -178,12 +205,12 @@ def is_alike(s: WordArena, slot: int) -> bool:
 @compiled
 def count_rank(s: WordArena) -> None:
     """Recount the terms."""
-    total = 0
+    total, few = 0, 1 if len(s.kind.turns) == 2 else 3
     for slot in range(64 * len(s.live)):
         if is_live(s.live, np.uint64(slot)):
-            total += 3 if len(s.kind.turns) == 3 or is_alike(s, slot) else 6
-    for q in range(MAX_CUBES):
-        total += s.x[192 * len(s.live) + q] != ZERO
+            total += few if len(s.kind.turns) == 3 or is_alike(s, slot) else 2 * few
+    for q in range(192 * len(s.live), len(s.x)):
+        total += s.x[q] != ZERO
     s.counters[RANK] = total
 
 
@@ -205,8 +232,8 @@ def toggle_cube(s: WordArena, value: np.uint64) -> None:
 def has_room(s: WordArena) -> bool:
     """Return whether there is room for two more cubes."""
     free = 0
-    for q in range(MAX_CUBES):
-        free += s.x[192 * len(s.live) + q] == ZERO
+    for q in range(192 * len(s.live), len(s.x)):
+        free += s.x[q] == ZERO
     return free >= 2
 
 
@@ -217,9 +244,9 @@ def load(s: WordArena, terms: Words) -> None:
     slots = 64 * len(s.live)
     for slot in range(slots):
         if terms[slot] != ZERO:
-            add_orbit(s, slot, terms[slot], terms[slots + slot], terms[2 * slots + slot])
-    for q in range(MAX_CUBES):
-        s.x[3 * slots + q] = terms[3 * slots + q]
+            add(s, slot, terms[slot], terms[slots + slot], terms[2 * slots + slot])
+    for q in range(3 * slots, len(s.x)):
+        s.x[q] = terms[q]
     count_rank(s)
     set_out(s)
 
@@ -228,34 +255,64 @@ def load(s: WordArena, terms: Words) -> None:
 def shrink(s: WordArena, t: int) -> bool:
     """Drop an orbit with a zero matrix, or replace it by cubes or a smaller orbit.
 
-    Returns whether it had exactly one matrix that is not its own reversal, so that another pass is needed.
+    Returns whether another pass is needed: it had exactly one matrix that is not its own reversal, and becomes cubes
+    perhaps.
     """
     slots = 64 * len(s.live)
     a, b, c = s.x[t], s.x[slots + t], s.x[2 * slots + t]
     odd = 3 if len(s.kind.whole) == 2 else odd_one(s.kind, a, b, c)
     if a == ZERO or b == ZERO or c == ZERO:
-        drop_orbit(s, t)
+        drop(s, t)
     elif len(s.kind.whole) == 2:
         return False
-    elif a == b and a == c and has_room(s):
-        drop_orbit(s, t)
+    elif len(s.kind.turns) != 2 and a == b and a == c and has_room(s):
+        drop(s, t)
         toggle_cube(s, a)
         if mirrored(s.kind, a) != a:
             toggle_cube(s, mirrored(s.kind, a))
     elif odd < 3:
         value = s.x[odd * slots + t]
-        put_node(s, odd * slots + t, value ^ mirrored(s.kind, value))
+        put(s, odd, t, value ^ mirrored(s.kind, value))
     else:
         return False
     s.counters[REDUCTIONS] += 1
-    return odd < 3
+    return odd < 3 and len(s.kind.turns) != 2
+
+
+@compiled(forceinline=True)
+def image(s: WordArena, turn: int, p: int, slot: int) -> np.uint64:
+    """Return the matrix of a position of an orbit after the group's element of number `turn`."""
+    shift = 0 if len(s.kind.turns) == 2 else turn
+    value = s.x[(p + shift) % 3 * 64 * len(s.live) + slot]
+    return mirrored(s.kind, value) if turn >= (1 if len(s.kind.turns) == 2 else 3) else value
+
+
+@compiled(forceinline=True)
+def merge(s: WordArena, t: int, u: int) -> bool:
+    """Merge two orbits that share two matrices, the second shifted and reversed; return whether they do."""
+    slots = 64 * len(s.live)
+    for turn in range(len(s.kind.turns)):
+        equal, odd = 0, 2
+        for p in range(3):
+            if s.x[p * slots + t] == image(s, turn, p, u):
+                equal += 1
+            else:
+                odd = p
+        if equal >= 2:
+            paired = len(s.kind.turns) != 3 and not is_alike(s, t)
+            put(s, odd, t, s.x[odd * slots + t] ^ image(s, turn, odd, u))
+            if paired and is_alike(s, t):
+                put(s, 0, t, ZERO)
+            drop(s, u)
+            s.counters[REDUCTIONS] += 1
+            return True
+    return False
 
 
 @compiled
 def reduce(s: WordArena) -> None:
     """Replace orbits by smaller ones where possible, and merge those that share two matrices."""
     slots = 64 * len(s.live)
-    x = s.x
     again = True
     while again:
         again = False
@@ -264,28 +321,8 @@ def reduce(s: WordArena) -> None:
                 again |= shrink(s, t)
         for t in range(slots):
             for u in range(t + 1, slots if is_live(s.live, np.uint64(t)) else 0):
-                if not is_live(s.live, np.uint64(u)) or is_alike(s, t) != is_alike(s, u):
-                    continue
-                for turn in range(len(s.kind.turns)):
-                    equal, odd, value = 0, 2, ZERO
-                    for p in range(3):
-                        other = x[(p + turn) % 3 * slots + u]
-                        other = mirrored(s.kind, other) if turn >= 3 else other
-                        if x[p * slots + t] == other:
-                            equal += 1
-                        else:
-                            odd, value = p, other
-                        if p == 2 and equal == 3:
-                            value = other
-                    if equal >= 2:
-                        paired = len(s.kind.turns) == 6 and not is_alike(s, t)
-                        put_node(s, odd * slots + t, x[odd * slots + t] ^ value)
-                        if paired and is_alike(s, t):
-                            put_node(s, t, ZERO)
-                        drop_orbit(s, u)
-                        s.counters[REDUCTIONS] += 1
-                        again = True
-                        break
+                if is_live(s.live, np.uint64(u)) and is_alike(s, t) == is_alike(s, u):
+                    again |= merge(s, t, u)
     count_rank(s)
 
 
@@ -301,7 +338,7 @@ def plus(s: WordArena) -> bool:
     orbits = ZERO
     for q in range(len(s.live)):
         orbits += popcount(s.live[q])
-    if slot == slots or orbits < _TWO:
+    if slot == slots or (len(s.kind.turns) != 2 and orbits < _TWO):
         return False
     x = s.x
     for _ in range(PLUS_TRIES):
@@ -314,27 +351,26 @@ def plus(s: WordArena) -> bool:
         turn, f = choice // 6, choice % 6 // 2
         g = (f + 1 + choice % 2) % 3
         e = 3 - f - g
-        fj, gj, ej = (f + turn) % 3 * slots + j, (g + turn) % 3 * slots + j, (e + turn) % 3 * slots + j
-        a, b, c = x[fj], x[gj], x[ej]
-        if turn >= 3:
-            a, b, c = mirrored(s.kind, a), mirrored(s.kind, b), mirrored(s.kind, c)
-        paired = len(s.kind.turns) == 6 and not is_alike(s, i)
+        a, b, c = image(s, turn, f, j), image(s, turn, g, j), image(s, turn, e, j)
+        paired = len(s.kind.turns) != 3 and not is_alike(s, i)
         equal = i == j or is_alike(s, i) != is_alike(s, j)
         equal |= a == x[f * slots + i] or b == x[g * slots + i] or c == x[e * slots + i]
         if equal:
             continue
-        third = s.scratch[0]
-        third[f], third[g], third[e] = x[f * slots + i] ^ a, b, c
-        put_node(s, g * slots + i, x[g * slots + i] ^ b)
+        first, last = x[f * slots + i], x[e * slots + i]
+        put(s, g, i, x[g * slots + i] ^ b)
         # The second orbit is stored as it was drawn: shifted and reversed.
-        put_node(s, f * slots + j, x[f * slots + i])
-        put_node(s, g * slots + j, b)
-        put_node(s, e * slots + j, x[e * slots + i] ^ c)
-        add_orbit(s, slot, third[0], third[1], third[2])
+        put(s, f, j, first)
+        put(s, g, j, b)
+        put(s, e, j, last ^ c)
+        put(s, f, slot, first ^ a)
+        put(s, g, slot, b)
+        put(s, e, slot, c)
+        set_live(s.live, np.uint64(slot), True)
         if paired:
             for changed in (i, j, slot):
                 if is_alike(s, changed):
-                    put_node(s, changed, ZERO)
+                    put(s, 0, changed, ZERO)
         count_rank(s)
         return True
     return False

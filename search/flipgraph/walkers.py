@@ -73,29 +73,9 @@ PAIRS = "flip-z2"
 """The walk on schemes that are invariant under an involution; with the numbers of its swaps after a colon."""
 
 
-def pack_modulo_2(target: Target, scheme: Scheme | None) -> PackedTerms:
-    """Return the start of a walk over GF(2)."""
-    return PackedTerms.naive(target) if scheme is None else PackedTerms.from_scheme(scheme)
-
-
-def pack_ternary(target: Target, scheme: Scheme | None) -> TernaryTerms:
-    """Return the start of a walk over {-1, 0, 1}."""
-    return TernaryTerms.naive(target) if scheme is None else TernaryTerms.from_scheme(scheme)
-
-
-def pack_modulo_3(target: Target, scheme: Scheme | None) -> TermsModulo3:
-    """Return the start of a walk over GF(3)."""
-    return TermsModulo3.naive(target) if scheme is None else TermsModulo3.from_scheme(scheme)
-
-
-def pack_orbits(target: Target, scheme: Scheme | None) -> OrbitTerms:
-    """Return the start of a symmetric walk over GF(2)."""
-    return OrbitTerms.naive(target) if scheme is None else OrbitTerms.from_scheme(scheme)
-
-
-def pack_reversible(target: Target, scheme: Scheme | None) -> OrbitTerms:
-    """Return the start of a walk over GF(2) that is symmetric under reversal too."""
-    return OrbitTerms.naive_reversible(target) if scheme is None else OrbitTerms.from_scheme(scheme)
+def packs(kind: Any, naive: Callable[[Target], WalkTerms] | None = None) -> Pack:
+    """Return the function that converts a scheme to terms of a kind, or a target to naive ones."""
+    return lambda target, scheme: (naive or kind.naive)(target) if scheme is None else kind.from_scheme(scheme)
 
 
 def pack_pairs(target: Target, scheme: Scheme | None, swaps: Swaps | None = None) -> PairTerms:
@@ -103,18 +83,18 @@ def pack_pairs(target: Target, scheme: Scheme | None, swaps: Swaps | None = None
     return PairTerms.naive(target, swaps) if scheme is None else PairTerms.from_scheme(scheme, swaps)
 
 
-def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
+def register_walk(name: str, make: MakeWalker, pack: Pack | None = None, policy: Policy | None = None) -> None:
     """Register a kind of walk: `make(start, seed, index, policy)` creates walk `index` of a run.
 
-    `pack(target, scheme or None for the naive one)` converts a start to the terms that `make` accepts;
-    `policy` is the default policy.
+    `pack(target, scheme or None for the naive one)` converts a start to the terms that `make` accepts, by default
+    those modulo 2; `policy` is the default policy.
 
     Raises:
         PlanError: the name is registered already.
     """
     if name in _WALKS:
         raise PlanError(f"a walk named {name!r} is registered already")
-    _WALKS[name] = _Walk(make, pack, policy or Policy())
+    _WALKS[name] = _Walk(make, pack or packs(PackedTerms), policy or Policy())
 
 
 def walk_names() -> tuple[str, ...]:
@@ -186,35 +166,28 @@ def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
     return _flip_walk(start, seed, index, policy)
 
 
-def _orbit_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+def _orbit_walk(start: Any, seed: int, index: int, policy: Policy, reverse: bool = False) -> Walker:
     from .orbit_walker import OrbitWalker
 
     if isinstance(start, PackedTerms):
-        naive = start.rank == len(start.target.terms)
+        naive = start.rank == len(start.target.terms) and not reverse
         start = OrbitTerms.naive(start.target) if naive else OrbitTerms.from_packed(start)
-    return OrbitWalker(start, seed, index, policy)
-
-
-def _reversible_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    from .orbit_walker import OrbitWalker
-
-    start = OrbitTerms.from_packed(start) if isinstance(start, PackedTerms) else start
-    return OrbitWalker(start, seed, index, policy, reverse=True)
+    return OrbitWalker(start, seed, index, policy, reverse)
 
 
 def _pair_walk(start: Any, seed: int, index: int, policy: Policy, swaps: Swaps | None = None) -> Walker:
-    from .pair_walker import PairWalker
+    from .orbit_walker import OrbitWalker
 
     start = PairTerms.from_packed(start, swaps) if isinstance(start, PackedTerms) else start
-    return PairWalker(start, seed, index, policy)
+    return OrbitWalker(start, seed, index, policy)
 
+
+_SHIFTED = Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 
 register_walk("flip", _flip_walk)
-register_walk("flip-c3", _orbit_walk, pack_orbits, Policy(plus_after=2_000, margin=7, restart_after=20_000_000))
-register_walk(
-    "flip-c3z2", _reversible_walk, pack_reversible, Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
-)
+register_walk("flip-c3", _orbit_walk, packs(OrbitTerms), _SHIFTED)
+register_walk("flip-c3z2", partial(_orbit_walk, reverse=True), packs(OrbitTerms, OrbitTerms.naive_reversible), _SHIFTED)
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
 register_walk(PAIRS, _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
-register_walk("flip-z3", _flip_walk, pack_modulo_3, Policy(plus_after=20_000))
-register_walk("flip-zt", _flip_walk, pack_ternary, Policy(plus_after=30_000))
+register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))
+register_walk("flip-zt", _flip_walk, packs(TernaryTerms), Policy(plus_after=30_000))

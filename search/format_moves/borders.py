@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme
+from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
-from .meta_moves import AXES
+from ..basis.shears import inverse_modulo_2
 
 IntArray = npt.NDArray[np.int64]
 
@@ -41,7 +42,9 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
         raise PlanError(
             f"a border meets full products over Z2 with sides up to {MAX_SIDE}, not {scheme.target} over {scheme.ring}"
         )
-    shared = _shared(axis)
+    if axis not in tuple(AXES):
+        raise unknown_name("axis", axis, "mkn")
+    shared = _MET[axis]
     factors = [factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors]
     left, right = _rank_one(factors[shared])
     shape = factors[shared].shape[1:]
@@ -51,30 +54,14 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
     # Q^T p (R^-1 q)^T and P^-1 p (R^T q)^T: both sides must map the bases to the unit vectors.
     bases = [np.eye(size, dtype=np.int64) for size in scheme.target.shape]
     first, second = {0: (0, 1), 1: (1, 2), 2: (0, 2)}[shared]
-    bases[first] = rows if shared == 2 else _inverse(rows).T
-    bases[second] = _inverse(cols).T if shared == 2 else cols
+    bases[first] = rows if shared == 2 else inverse_modulo_2(rows).T
+    bases[second] = inverse_modulo_2(cols).T if shared == 2 else cols
     p, q, r = bases
     u, v, w = factors
-    p_, q_, r_ = (_inverse(basis) for basis in bases)
+    p_, q_, r_ = (inverse_modulo_2(basis) for basis in bases)
     origin = Provenance(kind="search", parents=(scheme.digest,), relation="change of basis")
     moved = ((p.T @ u @ q_.T) & 1, (q.T @ v @ r_.T) & 1, (p_ @ w @ r) & 1)
     return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=origin)
-
-
-def products_at_border(scheme: Scheme, axis: str) -> int:
-    """Return the number of products that share a factor with the naive border along an axis.
-
-    Raises:
-        PlanError: the axis is unknown.
-    """
-    factor = scheme.factors[_shared(axis)]
-    return int((np.bincount(factor.product, minlength=scheme.rank) == 1).sum())
-
-
-def _shared(axis: str) -> int:
-    if axis not in AXES:
-        raise unknown_name("axis", axis, "mkn")
-    return _MET[axis]
 
 
 def _rank_one(matrices: IntArray) -> tuple[IntArray, IntArray]:
@@ -131,15 +118,3 @@ def _heaviest(wanted: IntArray, others: IntArray, size: int, rng: np.random.Gene
 def _columns(words: IntArray, size: int) -> IntArray:
     columns: IntArray = (words[None, :] >> np.arange(size)[:, None]) & 1
     return columns
-
-
-def _inverse(matrix: IntArray) -> IntArray:
-    """Invert a matrix over GF(2) by elimination."""
-    size = len(matrix)
-    rows = np.concatenate([matrix & 1, np.eye(size, dtype=np.int64)], axis=1)
-    for column in range(size):
-        pivot = column + int(rows[column:, column].argmax())
-        rows[[column, pivot]] = rows[[pivot, column]]
-        others = (rows[:, column] == 1) & (np.arange(size) != column)
-        rows[others] ^= rows[column]
-    return rows[:, size:]

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
+from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
 from .borders import align_basis_with_border
-from .meta_moves import AXES
 from .projections import MAX_LENGTH, projections
 
 MEMBERS = 128
@@ -34,11 +34,7 @@ def bordered(scheme: Scheme, target: Target) -> Scheme:
         PlanError: the scheme's target is no corner of the larger one.
     """
     small = scheme.target
-    fits = all(a <= b for a, b in zip(small.shape, target.shape, strict=True))
-    if not fits or any(
-        (part != whole[: part.shape[0], : part.shape[1]]).any()
-        for part, whole in zip(small.kind_arrays, target.kind_arrays, strict=True)
-    ):
+    if not _is_corner(small, target):
         raise PlanError(f"{small} is no corner of {target}: the border between them is not defined")
     (m, k, n), (rows, inner, cols) = small.shape, target.shape
     a, b, c = target.terms.T
@@ -62,19 +58,9 @@ def cut(scheme: Scheme, target: Target) -> Scheme:
     Raises:
         PlanError: the smaller target is no corner of the scheme's.
     """
-    fits = all(a <= b for a, b in zip(target.shape, scheme.target.shape, strict=True))
-    if not fits or any(
-        (part != whole[: part.shape[0], : part.shape[1]]).any()
-        for part, whole in zip(target.kind_arrays, scheme.target.kind_arrays, strict=True)
-    ):
+    if not _is_corner(target, scheme.target):
         raise PlanError(f"{target} is no corner of {scheme.target}: there is nothing to cut it from")
-    parts = [
-        factor.dense.reshape(-1, factor.rows, factor.cols)[:, : kinds.shape[0], : kinds.shape[1]]
-        for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)
-    ]
-    parts = [np.where(kinds == Kind.ABSENT, 0, part) for part, kinds in zip(parts, target.kind_arrays, strict=True)]
-    left = np.logical_and.reduce([part.any(axis=(1, 2)) for part in parts])
-    u, v, w = (part[left] for part in parts)
+    u, v, w = _on_grid(scheme, target)
     provenance = Provenance(kind="search", parents=(scheme.digest,), relation="projection")
     return Scheme.from_arrays(target, u, v, w, scheme.ring, provenance=provenance)
 
@@ -93,16 +79,31 @@ def restricted(scheme: Scheme, target: Target) -> Scheme:
         raise PlanError(f"{scheme.target} can't be restricted to {target}")
     if any((kinds == Kind.ABSENT).all() for kinds in target.kind_arrays):
         raise PlanError(f"{target} has no block that is wanted: there is nothing to search for")
-    parts = [
-        np.where(kinds == Kind.ABSENT, 0, factor.dense.reshape(-1, *kinds.shape)).reshape(scheme.rank, -1)
-        for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)
-    ]
-    parts = [part[np.logical_and.reduce([one.any(axis=1) for one in parts])] for part in parts]
+    parts = [part.reshape(len(part), -1) for part in _on_grid(scheme, target)]
     if not scheme.ring.gaussian and set(scheme.denominators) == {1}:
         parts = _joined(parts, scheme.ring.characteristic)
     u, v, w = (part.reshape(-1, *kinds.shape) for part, kinds in zip(parts, target.kind_arrays, strict=True))
     provenance = Provenance("composition", parents=(scheme.digest,), relation="restriction to the blocks wanted")
     return Scheme.from_arrays(target, u, v, w, scheme.ring, denominators=scheme.denominators, provenance=provenance)
+
+
+def _is_corner(small: Target, large: Target) -> bool:
+    """Return whether a target is the first corner of another."""
+    return all(a <= b for a, b in zip(small.shape, large.shape, strict=True)) and all(
+        np.array_equal(part, whole[: part.shape[0], : part.shape[1]])
+        for part, whole in zip(small.kind_arrays, large.kind_arrays, strict=True)
+    )
+
+
+def _on_grid(scheme: Scheme, target: Target) -> list[npt.NDArray[np.int64]]:
+    """Return the factors (R, rows, columns) in the blocks of a target, without products that have a zero factor."""
+    parts = [
+        np.where(kinds == Kind.ABSENT, 0, factor.dense.reshape(-1, factor.rows, factor.cols)[:, :rows, :cols])
+        for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)
+        for rows, cols in [kinds.shape]
+    ]
+    left = np.logical_and.reduce([part.any(axis=(1, 2)) for part in parts])
+    return [part[left] for part in parts]
 
 
 def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt.NDArray[np.int64]]:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
-from .meta_moves import AXES
 
 IntArray = npt.NDArray[np.int64]
 
@@ -33,9 +33,9 @@ def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, 
     Raises:
         PlanError: the scheme is not a full product over Z2 with 2 to 8 blocks along the axis, or the axis is unknown.
     """
-    if axis not in AXES:
+    if axis not in tuple(AXES):
         raise unknown_name("axis", axis, "mkn")
-    length = scheme.target.shape[AXES[axis]]
+    length = scheme.target.shape[AXES.index(axis)]
     if not scheme.target.is_general or scheme.ring != Z2 or not 2 <= length <= MAX_LENGTH:
         raise PlanError(
             f"a projection in any direction needs a full product over Z2 with 2 to {MAX_LENGTH} blocks along {axis}, "
@@ -52,7 +52,7 @@ def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]
 
     All three are (pairs,).
     """
-    length = scheme.target.shape[AXES[axis]]
+    length = scheme.target.shape[AXES.index(axis)]
     (first, rows), (second, others) = _SIDES[axis]
     words = np.arange(1, 1 << length)
     dead = _direction(_along(scheme, first, rows)), _direction(_along(scheme, second, others))
@@ -82,7 +82,7 @@ def _direction(stack: IntArray) -> IntArray:
 
 def _projected(scheme: Scheme, axis: str, functional: int, vector: int) -> Scheme:
     """Return the scheme with A = E A' and C' = F C (for m; k and n likewise), where l E = 0, F v = 0 and F E = 1."""
-    length = scheme.target.shape[AXES[axis]]
+    length = scheme.target.shape[AXES.index(axis)]
     bits = np.arange(length)
     l, v = (functional >> bits) & 1, (vector >> bits) & 1
     pivot = int(l.argmax())

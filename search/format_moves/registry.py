@@ -11,18 +11,18 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from ...errors import PlanError, unknown_name
-from ...schemes_db import Target
+from ...schemes_db import Scheme, Target
 from ...schemes_db.algebra import tensor
-from ..terms.packed import PackedTerms
+from ...schemes_db.constructions import AXES, direct_sum, extend, project
+from ..terms.packed import PackedTerms, Same
 from .borders import MAX_SIDE, align_basis_with_border
-from .meta_moves import AXES, Packed, extend, merge, project
 from .projections import MAX_LENGTH, projections
 
 
-class MoveResult(NamedTuple, Generic[Packed]):
+class MoveResult(NamedTuple, Generic[Same]):
     """Terms of another format, the moves that led to them, and the indices of the given terms that were used."""
 
-    terms: Packed
+    terms: Same
     relation: str
     sources: tuple[int, ...]
 
@@ -53,31 +53,34 @@ def _product(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Tar
 def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """Merge with the next scheme of the pool, if the target's axis is twice as long."""
     other = (place + 1) % len(pool)
-    size, wanted = terms.target.shape[AXES[axis]], target.shape[AXES[axis]]
+    size, wanted = terms.target.shape[AXES.index(axis)], target.shape[AXES.index(axis)]
     if wanted != 2 * size or size < 2 or pool[other].target.shape != terms.target.shape:
         return None
-    return MoveStep(merge(terms, pool[other], axis), f"merge along {axis}", other)
+    whole = direct_sum(terms.to_scheme(), pool[other].to_scheme(), axis)
+    return MoveStep(type(terms).from_scheme(whole), f"merge along {axis}", other)
 
 
 def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """Extend by one naive block; over Z2 in a basis aligned with the border."""
-    if target.shape[AXES[axis]] <= terms.target.shape[AXES[axis]]:
+    if target.shape[AXES.index(axis)] <= terms.target.shape[AXES.index(axis)]:
         return None
+    scheme = terms.to_scheme()
     if isinstance(terms, PackedTerms) and max(terms.target.shape) <= MAX_SIDE:
-        terms = PackedTerms.from_scheme(align_basis_with_border(terms.to_scheme(), axis, np.random.default_rng(place)))
-    return MoveStep(extend(terms, axis), f"extension along {axis}")
+        scheme = align_basis_with_border(scheme, axis, np.random.default_rng(place))
+    return MoveStep(type(terms).from_scheme(extend(scheme, axis)), f"extension along {axis}")
 
 
 def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """Project out the block whose removal leaves the fewest products; over Z2 in the direction that does."""
-    size = terms.target.shape[AXES[axis]]
-    if target.shape[AXES[axis]] >= size:
+    size = terms.target.shape[AXES.index(axis)]
+    if target.shape[AXES.index(axis)] >= size:
         return None
+    scheme = terms.to_scheme()
     if isinstance(terms, PackedTerms) and size <= MAX_LENGTH:
-        (best,) = projections(terms.to_scheme(), axis, 1, np.random.default_rng(place))
-        return MoveStep(PackedTerms.from_scheme(best), f"projection along {axis}")
-    shorter = min((project(terms, axis, index) for index in range(size)), key=lambda one: one.rank)
-    return MoveStep(shorter, f"projection along {axis}")
+        (shorter,) = projections(scheme, axis, 1, np.random.default_rng(place))
+    else:
+        shorter = min((project(scheme, axis, index) for index in range(size)), key=lambda one: one.rank)
+    return MoveStep(type(terms).from_scheme(shorter), f"projection along {axis}")
 
 
 _FORMAT_MOVES: dict[str, FormatMove] = {"merge": _merge, "extend": _extend, "project": _project, "product": _product}
@@ -109,13 +112,14 @@ def refuse_moves(moves: Sequence[str]) -> None:
             raise unknown_name("move", name, _FORMAT_MOVES)
 
 
-def change_format(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES) -> list[MoveResult[Packed]]:
+def change_format(pool: Sequence[Same], target: Target, moves: Sequence[str] = MOVES) -> list[MoveResult[Same]]:
     """Convert every scheme of a pool to another format, axis by axis, each time by the first move that applies.
 
     `MoveResult.sources` begins with the index of the scheme itself.
 
     Raises:
-        PlanError: a target is no full product, or does not fit, a move is not known, or no move applies.
+        TargetError: a target is no full product.
+        PlanError: a target does not fit, a move is not known, or no move applies.
     """
     refuse_moves(moves)
     found = [MoveResult(terms, "", (place,)) for place, terms in enumerate(pool)]
@@ -128,13 +132,13 @@ def change_format(pool: Sequence[Packed], target: Target, moves: Sequence[str] =
 
 
 def _along(
-    pool: Sequence[MoveResult[Packed]], place: int, axis: str, target: Target, moves: Sequence[str]
-) -> MoveResult[Packed]:
+    pool: Sequence[MoveResult[Same]], place: int, axis: str, target: Target, moves: Sequence[str]
+) -> MoveResult[Same]:
     """Return a member of a pool after the moves along one axis."""
     terms, sources = pool[place].terms, list(pool[place].sources)
     here = [one.terms for one in pool]
     relations = [pool[place].relation] if pool[place].relation else []
-    while terms.target.shape[AXES[axis]] != target.shape[AXES[axis]]:
+    while terms.target.shape[AXES.index(axis)] != target.shape[AXES.index(axis)]:
         tried = (_FORMAT_MOVES[name](here, place, terms, axis, target) for name in moves)
         passed: MoveStep | None = next((one for one in tried if one is not None), None)
         if passed is None:
@@ -144,3 +148,31 @@ def _along(
         if passed.other is not None:
             sources += pool[passed.other].sources
     return MoveResult(terms, ", ".join(dict.fromkeys(relations)), tuple(dict.fromkeys(sources)))
+
+
+def starts_from(
+    pool: Sequence[Any], target: Target, moves: Sequence[str], rng: np.random.Generator | None
+) -> list[MoveResult[Any]]:
+    """Convert every scheme of a pool to another format.
+
+    With `rng`, for the many walkers of a GPU, each scheme is converted in several bases aligned with the
+    border, if `moves` are the default.
+
+    Raises:
+        PlanError: a scheme can't be converted.
+    """
+    if rng is None or tuple(moves) != MOVES:
+        return change_format(pool, target, moves)
+    from .corners import starts_for
+
+    kind, schemes = type(pool[0]), [terms.to_scheme() for terms in pool]
+    places = {scheme.digest: place for place, scheme in enumerate(schemes)}
+    return [
+        MoveResult(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
+        for start in starts_for(schemes, target, rng)
+    ]
+
+
+def _origin(start: Scheme, places: dict[str, int]) -> int:
+    """Return the index of the scheme that a start was made from; 0 if it was made through intermediate schemes."""
+    return next((places[digest] for digest in start.provenance.parents if digest in places), 0)

@@ -12,10 +12,9 @@ from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme, Target
 from ...schemes_db.algebra import tensor
 from ...schemes_db.composition import oriented
-from ...schemes_db.constructions import direct_sum
+from ...schemes_db.constructions import AXES, direct_sum
 from ...schemes_db.ring import Z2
 from ..terms.pairs import PairTerms
-from .meta_moves import AXES
 
 Shape = tuple[int, int, int]
 
@@ -60,11 +59,11 @@ def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
         PlanError: an axis that does not exist, an odd number of outer blocks along it, or schemes not over Z2.
         TargetError: formats that differ in another axis, or products that are not full.
     """
-    if axis not in AXES:
+    if axis not in tuple(AXES):
         raise unknown_name("axis", axis, "mkn")
     if outer.ring != Z2 or inner.ring != Z2:
         raise PlanError("a nested sum is of schemes over Z2: take them modulo 2")
-    length, between = (scheme.target.shape[AXES[axis]] for scheme in (outer, inner))
+    length, between = (scheme.target.shape[AXES.index(axis)] for scheme in (outer, inner))
     if length % 2:
         raise PlanError(f"{outer.target} can't enclose {inner.target}: it has an odd number of blocks along {axis}")
     half = length // 2
@@ -130,7 +129,7 @@ def _compositions(shape: Shape, known: Callable[[Shape], Sequence[Start]]) -> It
         m, k, n = sorted(wanted)
         return known((m, k, n))
 
-    for axis, place in AXES.items():
+    for place, axis in enumerate(AXES):
         for length in range(2, shape[place], 2):
             first, second = _resized(shape, place, length), _resized(shape, place, shape[place] - length)
             for outer, inner in _paired(parts(first), parts(second)):

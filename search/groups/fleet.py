@@ -14,11 +14,11 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.composition import best_composition, build, oriented
 from ...schemes_db.recipes import shape_text
 from ...schemes_db.uneven import Shape, inner_products, uneven_product
+from ..elite_pool import ElitePool
 from ..found_fleet import FoundFleet
 from ..terms.ternary import TernaryTerms
 from ..terms.ternary_words import HALF_BITS
-from .pool import GroupPool
-from .product_rank import PREFIX, InnerFormat, inner_format
+from .product_rank import POOL, PREFIX, InnerFormat, inner_format
 from .walk import walk
 
 STEPS = 300_000
@@ -65,9 +65,9 @@ class GroupFleet(FoundFleet):
     def __init__(self, target: Target, starts: Sequence[Scheme], inner: Shape, *, seed: int, jobs: int) -> None:
         super().__init__(target, jobs)
         self._inner, self._seed, self._walks = inner_of(inner), seed, 0
-        self._pool = GroupPool(self._inner)
+        self._pool = ElitePool(POOL)
         for start in starts:
-            self._pool.offer(TernaryTerms.from_scheme(start))
+            self._offer(TernaryTerms.from_scheme(start))
         self._rank = min(start.rank for start in starts)
         walk(next(iter(self._pool)), self._inner, self._rank, 0, seed, 0)  # compiles
 
@@ -81,7 +81,10 @@ class GroupFleet(FoundFleet):
 
         with ThreadPoolExecutor(self.walkers) as threads:
             found = list(threads.map(one, numbers))
-        return [[self._product(terms)] if self._pool.offer(terms) else [] for terms in found]
+        return [[self._product(terms)] if self._offer(terms) else [] for terms in found]
+
+    def _offer(self, terms: TernaryTerms) -> bool:
+        return self._pool.offer(self._inner.cost(terms), terms)
 
     def _product(self, terms: TernaryTerms) -> Scheme:
         """Return the product of a scheme and the best schemes of the catalogue for the inner products."""

@@ -17,6 +17,10 @@ from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
 from ...schemes_db.shared_factors import COMMON, Group, best_groups, classes
 from ...schemes_db.uneven import Shape
+from ..terms.ternary import TernaryTerms
+
+POOL = 16
+"""Number of best schemes that walks for groups start from."""
 
 PREFIX = "groups:"
 """Objectives of this search are groups:MxKxN, with the format of the inner products."""
@@ -51,6 +55,10 @@ class InnerFormat:
     def groups(self, scheme: Scheme) -> tuple[Group, ...]:
         """Return the groups of products of a scheme that save the most."""
         return best_groups(classes(scheme), self.gain)
+
+    def cost(self, terms: TernaryTerms) -> tuple[int, int]:
+        """Return the rank of the product of terms and this format, and their own."""
+        return self.product_rank(terms.to_scheme()), terms.rank
 
     def product_rank(self, scheme: Scheme) -> int:
         """Return the rank of the product of a scheme and this format, with the best groups."""

@@ -7,16 +7,12 @@ from concurrent.futures import Executor
 import numpy as np
 
 from ...errors import PlanError
-from ...verify import certify
-from ..runs.certify_find import Ancestry, provenance_of
+from ..elite_pool import ElitePool
 from ..runs.folder import Checkpoint
-from ..runs.record import Record
-from ..runs.result import Find
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
 from ..terms.ternary import TernaryTerms
-from .pool import GroupPool
-from .product_rank import inner_format
+from .product_rank import POOL, inner_format
 from .walk import walk
 
 
@@ -30,15 +26,15 @@ class GroupRun(SearchRun):
         PlanError: the start is not ternary or has a factor of more than 32 blocks, or no group saves anything.
     """
 
-    _pool: GroupPool
+    _pool: ElitePool
 
     def _enter(self, stage: int) -> None:
         config, start = self.config, self.config.terms
         if not isinstance(start, TernaryTerms):
             raise PlanError("walks for groups start from ternary schemes over Z")
         self._inner = inner_format(config.objective)
-        self._pool = GroupPool(self._inner)
-        self._pool.offer(start)
+        self._pool = ElitePool(POOL)
+        self._pool.offer(self._inner.cost(start), start)
         walk(start, self._inner, start.rank, 0, config.seed, 0)  # compiles, so that the time limit covers walks only
 
     def advance(self, executor: Executor | None) -> None:
@@ -57,30 +53,16 @@ class GroupRun(SearchRun):
         self._round += 1
         for index, terms in zip(places, found, strict=True):
             self._lowest = min(self._lowest, terms.rank)
-            if self._pool.offer(terms):
+            if self._pool.offer(self._inner.cost(terms), terms):
                 self._gained = self.seconds
-                self._take(index, terms)
+                self._found(terms.to_scheme(), index, f", walk {index}")
         self.save(due=True)
-
-    def _take(self, index: int, terms: TernaryTerms) -> None:
-        """Certify and record a scheme."""
-        config = self.config
-        ancestry = Ancestry((config.start.digest,) if config.start else ())
-        scheme = terms.to_scheme(provenance_of(config, ancestry, f"round {self._round}, walk {index}", self.seconds))
-        certificate = certify(scheme)
-        record = Record(self._round, index, Find(scheme, certificate, scheme, certificate), self._stage)
-        self._keep(record)
-        self._record([record])
 
     def _arrays(self) -> Arrays:
         return {f"words {place}": terms.words for place, terms in enumerate(self._pool)}
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        self._pool = GroupPool(self._inner)
+        self._pool = ElitePool(POOL)
         for name in sorted(checkpoint.arrays):
-            self._pool.offer(TernaryTerms(self.config.final_target, checkpoint.arrays[name]))
-
-    @property
-    def _flips(self) -> int:
-        """Always 0: walks do not count their flips."""
-        return 0
+            terms = TernaryTerms(self.config.final_target, checkpoint.arrays[name])
+            self._pool.offer(self._inner.cost(terms), terms)

@@ -35,6 +35,7 @@ from ..triples.fleet import STEPS as TRIPLE_STEPS
 from ..triples.fleet import TripleFleet
 from .collect import TurnFleet, collect_below
 from .cpu_fleet import CpuFleet
+from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, is_walkable
 from .history import (
     GROUPS,
@@ -104,9 +105,8 @@ class Descents:
     """Turns on formats, each by the route and the policy with the highest expected gain.
 
     Args:
-        ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
-        device: "cpu" for threads of this processor, "twin" for the equivalent of a GPU on it, else GPUs.
-        command: the command in the provenance of finds.
+        config: with ring "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones; device "cpu" for threads of this
+            processor, "twin" for the equivalent of a GPU on it, else GPUs; and the command in the provenance of finds.
         jobs: threads of walks on a processor.
         walkers: None for the most that fit on the GPUs.
         islands: the lowest schemes of earlier turns.
@@ -118,19 +118,16 @@ class Descents:
     def __init__(
         self,
         updater: CatalogueView,
-        ring: str,
-        seed: int,
-        device: str,
-        command: str,
+        config: ImproveConfig,
         *,
         jobs: int = 1,
         walkers: int | None = None,
         islands: Islands | None = None,
     ) -> None:
-        if ring not in ("Z2", "Z", "Q", "ZT"):
-            raise PlanError(f"{ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
-        self._updater, self._seed, self._device, self._command = updater, seed, device, command
-        self._ternary, self._jobs, self._walkers = ring == "ZT", jobs, walkers
+        if config.ring not in ("Z2", "Z", "Q", "ZT"):
+            raise PlanError(f"{config.ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
+        self._updater, self._seed, self._device, self._command = updater, config.seed, config.device, config.command
+        self._ternary, self._jobs, self._walkers = config.ring == "ZT", jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
         self._islands = islands or Islands()
 

@@ -10,11 +10,10 @@ lock          locked by the process that writes here
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ...errors import LcmaError, PlanError
 from ...home import write_atomic
@@ -22,24 +21,9 @@ from ...schemes_db import Scheme
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...verify import certify
-from ...version import __version__
 from ..cluster.connection import Cluster
-from ..runs.code import code_hash
 from ..runs.field_types import check_field_types
-from ..runs.locked_folder import (
-    LockedFolder,
-    RunFolderError,
-    complete_lines,
-    drop_torn_line,
-    intact,
-    locked,
-    new_folder,
-    reported,
-    signed,
-)
-
-FORMAT = 1
-KIND = "lcma_improve"
+from ..runs.locked_folder import LockedFolder, intact, reported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,87 +69,31 @@ class ImproveState:
     done: bool = False
 
 
-class ImproveFolder(LockedFolder):
-    """An open folder; `create` and `open` acquire the lock, `close` releases it."""
+class ImproveFolder(LockedFolder[ImproveConfig]):
+    """An open folder of an improvement."""
 
-    def __init__(self, path: Path, config: ImproveConfig, lock: BinaryIO | None) -> None:
-        super().__init__(path, lock)
-        self.config = config
+    KIND, FORMAT, COMMAND, LINES = "lcma_improve", 1, "lcma improve", ("found.jsonl", "starts.jsonl")
+    OTHERWISE = "start anew with `lcma improve`, what it kept is in the catalogue"
 
-    @classmethod
-    def create(cls, path: str | Path, config: ImproveConfig) -> ImproveFolder:
-        """Create a folder.
-
-        Raises:
-            RunFolderError: it contains a run already, or can't be written.
-        """
-        path = new_folder(path)
-        folder = cls(path, config, signed(locked(path)))
-        about = {KIND: FORMAT, "version": __version__, "code": code_hash(), "config": asdict(config)}
-        with reported(path):
-            for name in ("found.jsonl", "starts.jsonl"):
-                (path / name).touch()
-            write_atomic(path / "run.json", json.dumps(about, indent=1) + "\n")
-        return folder
+    def _about(self) -> dict[str, Any]:
+        return {"config": asdict(self.config)}
 
     @classmethod
-    def open(cls, path: str | Path) -> ImproveFolder:
-        """Open the folder of an improvement to continue it.
-
-        Raises:
-            RunFolderError: it contains no improvement, was made by other code, or is locked by another process.
-        """
-        folder = cls.read(path)
-        if _about(folder.path)["code"] != code_hash():
-            raise RunFolderError(
-                f"{path} was made by other code than this: start anew with `lcma improve`, what it kept is in "
-                f"the catalogue"
-            )
-        folder._lock = signed(locked(folder.path))
-        for name in ("found.jsonl", "starts.jsonl"):
-            drop_torn_line(folder.path / name)
-        return folder
-
-    @classmethod
-    def read(cls, path: str | Path) -> ImproveFolder:
-        """Open the folder of an improvement for reading, without the lock.
-
-        Raises:
-            RunFolderError: it contains no improvement, or is damaged.
-        """
-        about = _about(Path(path))
-        with intact(Path(path) / "run.json"):
-            given = about["config"]
-            check_field_types(ImproveConfig, given)
-            targets = tuple(given["targets"])
-            config = ImproveConfig(**{**given, "targets": targets})
-            if not (targets or config.closure) or not all(isinstance(name, str) for name in targets):
-                raise TypeError("targets must be a list of names")
-            return cls(Path(path), config, None)
+    def _config_of(cls, path: Path, data: Any) -> ImproveConfig:
+        check_field_types(ImproveConfig, data)
+        targets = tuple(data["targets"])
+        config = ImproveConfig(**{**data, "targets": targets})
+        if not (targets or config.closure) or not all(isinstance(name, str) for name in targets):
+            raise TypeError("targets must be a list of names")
+        return config
 
     def append(self, name: str, scheme: Scheme) -> None:
-        """Add a scheme to found.jsonl or starts.jsonl, synced to the disk.
-
-        Raises:
-            RunFolderError: the disk is full.
-        """
-        line = (json.dumps(lcma_json.to_json(scheme)) + "\n").encode()
-        with reported(self.path), (self.path / name).open("ab") as stream:
-            stream.write(line)
-            stream.flush()
-            os.fsync(stream.fileno())
+        """Add a scheme to one of the `LINES`; see `append_lines`."""
+        self.append_lines(name, [json.dumps(lcma_json.to_json(scheme)) + "\n"])
 
     def schemes(self, name: str) -> Iterator[Scheme]:
-        """Yield the schemes of found.jsonl or starts.jsonl, each proven again; skip an incomplete last line.
-
-        Raises:
-            RunFolderError: a line can't be read, or its scheme is not valid.
-        """
-        for number, line in complete_lines(self.path / name):
-            with intact(Path(f"{self.path / name}:{number}")):
-                scheme = lcma_json.parse(line.decode())[0].scheme
-                certify(scheme)
-            yield scheme
+        """Yield the schemes of one of the `LINES`, each proven again; see `parsed_lines`."""
+        return self.parsed_lines(name, _proven)
 
     def save(self, state: ImproveState) -> None:
         """Replace the state.
@@ -195,16 +123,12 @@ class ImproveFolder(LockedFolder):
 def is_improvement(path: str | Path) -> bool:
     """Return whether a folder is one of an improvement; False if its run.json can't be read."""
     try:
-        return KIND in loads((Path(path) / "run.json").read_text())
+        return ImproveFolder.KIND in loads((Path(path) / "run.json").read_text())
     except (OSError, LcmaError, UnicodeDecodeError, TypeError):
         return False
 
 
-def _about(path: Path) -> dict[str, Any]:
-    if not (path / "run.json").exists():
-        raise RunFolderError(f"{path} holds no run: `lcma improve TARGET --out {path}` starts one")
-    with intact(path / "run.json"):
-        data = loads((path / "run.json").read_text())
-        if data[KIND] != FORMAT:
-            raise RunFolderError(f"{path} is a folder of format {data[KIND]}; this lcma knows {FORMAT}")
-        return {"code": str(data["code"]), "config": data["config"]}
+def _proven(line: str) -> Scheme:
+    scheme = lcma_json.parse(line)[0].scheme
+    certify(scheme)
+    return scheme

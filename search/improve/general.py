@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from ...errors import PlanError, TargetError
-from ...schemes_db import Ring, Target, Z, parse_ring
+from ...schemes_db import Target, Z
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known, board
 from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
-from ..cluster.connection import Cluster
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater
 from .cluster_turns import ClusterTurns, Turns
 from .events import Exhausted, OnEvent, TurnBegun, Walking
+from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable
 from .history import History
 
@@ -48,9 +48,8 @@ class GeneralImprovement:
     """Turns on full products, each on the format with the highest expected gain (`History.worth`).
 
     Args:
-        cluster: a cluster whose workers run one turn each, in place of this process.
+        config: with a cluster, its workers run one turn each, in place of this process.
         stack: closes the workers.
-        retry: reopen dead ends of earlier turns.
 
     Attributes:
         turns: number of turns of each format.
@@ -64,24 +63,18 @@ class GeneralImprovement:
         self,
         updater: CatalogueUpdater,
         formats: Sequence[Target],
-        ring: str,
-        *,
-        seed: int,
+        config: ImproveConfig,
         jobs: int,
-        device: str,
-        command: str,
         on_event: OnEvent,
         stop: Callable[[], bool],
-        cluster: Cluster | None = None,
         stack: ExitStack,
-        retry: bool = False,
     ) -> None:
-        self._updater, self._ring, self._seed, self._jobs = updater, ring, seed, jobs
+        ring, cluster = config.ring, config.cluster
+        self.updater, self._config, self._jobs = updater, config, jobs
         self._on_event, self._stop = on_event, stop
-        self._over: Ring = Z if ring == "ZT" else parse_ring(ring)
-        self._kind = "cuda" if device.startswith("cuda") else "cpu"
+        self._kind = "cuda" if config.device.startswith("cuda") else "cpu"
         with Catalog.open() as catalog:
-            known = [] if retry else catalog.runs()
+            known = [] if config.retry else catalog.runs()
         self._history = History(run for run in known if run.route and self._mine(run))
         self.formats = [one for one in formats if is_walkable(one) or (ring != "ZT" and has_triples(one))]
         if formats and not self.formats:
@@ -92,28 +85,23 @@ class GeneralImprovement:
         self._take_turns: Callable[[Turns, float], None]
         if cluster is not None:
             on_cluster = ClusterTurns(
-                stack,
-                updater,
-                cluster,
-                ring=ring,
-                seed=seed,
-                device=device,
-                command=command,
-                on_event=on_event,
-                stop=stop,
-                history=self._history,
-                on_turn=self._record,
+                stack, updater, cluster, config, on_event, stop, history=self._history, on_turn=self._record
             )
             self._take_turns, self._at_once = on_cluster.take, len(on_cluster)
         else:
-            self._take_turns = self._descents(device, command)
+            self._take_turns = self._descents()
 
     def _mine(self, run: RunRecord) -> bool:
-        return (run.ring, run.device) == (self._over.name, self._kind)
+        return (run.ring, run.device) == (self.updater.over.name, self._kind)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the formats."""
+        return {one.name for one in self.formats}
 
     def gaps(self) -> list[Gap]:
         """Return the formats with a gap, in decreasing order of the expected gain, without exhausted ones."""
-        found = gaps(self._updater.ranks[self._over.name], self._over, self.formats)
+        found = gaps(self.updater.ranks[self.updater.over.name], self.updater.over, self.formats)
         open_ = [gap for gap in found if self.exhausted.get(gap.target.name) != gap.rank]
         return sorted(open_, key=lambda gap: -self._history.worth(gap))
 
@@ -134,7 +122,7 @@ class GeneralImprovement:
             taken[gap.target.name] += 1
         self._take_turns(chosen, seconds)
         self.turns = taken
-        self._updater.look()
+        self.updater.look()
         return True
 
     def _record(self, gap: Gap, turn: RunRecord | None) -> None:
@@ -148,11 +136,11 @@ class GeneralImprovement:
             if catalog.path is not None:
                 catalog.record_run(turn)
 
-    def _descents(self, device: str, command: str) -> Callable[[Turns, float], None]:
+    def _descents(self) -> Callable[[Turns, float], None]:
         """Return a function that runs a turn in this process."""
         from .descents import Descents  # imports a compiler
 
-        descents = Descents(self._updater, self._ring, self._seed, device, command, jobs=self._jobs)
+        descents = Descents(self.updater, self._config, jobs=self._jobs)
 
         def take(turns: Turns, seconds: float) -> None:
             ((gap, tried),) = turns

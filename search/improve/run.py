@@ -53,7 +53,7 @@ class Improved:
 
 
 class _Tasks:
-    """The improvements of a configuration and their catalogue updaters."""
+    """The improvements of a configuration: of full products, and of structured targets."""
 
     def __init__(
         self,
@@ -71,56 +71,33 @@ class _Tasks:
             raise PlanError(
                 f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --engine ray out"
             )
-        over = Z if config.ring == "ZT" else parse_ring(config.ring)
-        self.updater: CatalogueUpdater | None = None
-        self.fronts: FrontUpdater | None = None
         self.general: GeneralImprovement | None = None
         self.structured: StructuredImprovement | None = None
         if structured:
-            self.fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event))
-            self.structured = StructuredImprovement(
-                self.fronts,
-                structured,
-                seed=config.seed,
-                device=config.device,
-                command=config.command,
-                on_event=on_event,
-                stop=stop,
-            )
+            fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event))
+            self.structured = StructuredImprovement(fronts, structured, config, on_event, stop)
         if general:
-            self.updater = stack.enter_context(CatalogueUpdater(over, jobs, on_event, on_start))
-            self.general = GeneralImprovement(
-                self.updater,
-                general,
-                config.ring,
-                seed=config.seed,
-                jobs=jobs,
-                device=config.device,
-                command=config.command,
-                on_event=on_event,
-                stop=stop,
-                cluster=cluster,
-                stack=stack,
-                retry=config.retry,
-            )
-
-    @property
-    def parts(self) -> list[GeneralImprovement | StructuredImprovement]:
-        return [part for part in (self.general, self.structured) if part is not None]
+            over = Z if config.ring == "ZT" else parse_ring(config.ring)
+            updater = stack.enter_context(CatalogueUpdater(over, jobs, on_event, on_start))
+            self.general = GeneralImprovement(updater, general, config, jobs, on_event, stop, stack)
+        self.parts = [part for part in (self.general, self.structured) if part is not None]
 
     def abandon(self) -> None:
         """Do not wait for lifts: what has been found is stored already."""
-        for updater in (self.updater, self.fronts):
-            if updater is not None:
-                updater.abandon()
+        for part in self.parts:
+            part.updater.abandon()
 
     @property
     def exhausted(self) -> tuple[str, ...]:
         return tuple(self.general.exhausted) if self.general is not None else ()
 
     @property
+    def fronts(self) -> dict[str, str]:
+        return {walk.target.name: str(walk.front) for walk in self.structured.walks} if self.structured else {}
+
+    @property
     def gained(self) -> int:
-        return sum(updater.gained for updater in (self.updater, self.fronts) if updater is not None)
+        return sum(part.updater.gained for part in self.parts)
 
     @property
     def turns(self) -> dict[str, int]:
@@ -129,12 +106,7 @@ class _Tasks:
     def take_turns(self, turns: dict[str, int]) -> None:
         """Continue after the given numbers of turns of every target."""
         for part in self.parts:
-            names = (
-                {one.name for one in part.formats}
-                if isinstance(part, GeneralImprovement)
-                else {walk.target.name for walk in part.walks}
-            )
-            part.turns.update({name: count for name, count in turns.items() if name in names})
+            part.turns.update({name: count for name, count in turns.items() if name in part.names})
 
 
 def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
@@ -164,10 +136,7 @@ def plan(config: ImproveConfig) -> ImprovementPlan:
     """
     with ExitStack() as stack:
         tasks = _Tasks(config, 1, stack, ignore, lambda scheme: None, lambda: True)
-        return ImprovementPlan(
-            tasks.general.gaps() if tasks.general is not None else [],
-            {walk.target.name: str(walk.front) for walk in tasks.structured.walks} if tasks.structured else {},
-        )
+        return ImprovementPlan(tasks.general.gaps() if tasks.general is not None else [], tasks.fronts)
 
 
 def improve(
@@ -287,16 +256,16 @@ def _go(
     with ExitStack() as stack:
         tasks = _Tasks(config, jobs, stack, tell, remember, stop)
         tasks.take_turns(before.turns)
-        if tasks.updater is not None and folder is not None:
+        if tasks.general is not None and folder is not None:
             for scheme in folder.schemes("starts.jsonl"):
-                tasks.updater.remember(scheme)
+                tasks.general.updater.remember(scheme)
 
         def save(done: bool) -> None:
             if folder is not None:
                 seconds = time.perf_counter() - begin
                 folder.save(ImproveState(tasks.turns, seconds, before.gained + tasks.gained, done))
 
-        open_parts = tasks.parts
+        open_parts = list(tasks.parts)
         turned = 0
         try:
             while open_parts and not stop():
@@ -323,5 +292,5 @@ def _go(
         closed=not open_parts and not tasks.exhausted,
         interrupted=stopped,
         exhausted=tasks.exhausted,
-        fronts={walk.target.name: str(walk.front) for walk in (tasks.structured.walks if tasks.structured else [])},
+        fronts=tasks.fronts,
     )

@@ -19,6 +19,7 @@ from ..format_moves.corners import bordered
 from ..lifting.lift import lift
 from .catalogue import BackgroundTasks
 from .events import Kept, OnEvent, Walking, ignore
+from .folder import ImproveConfig
 
 LIFTS = 40
 """Maximum number of finds of a point that are certified and lifted; over Z, those with fewer additions are stored."""
@@ -124,10 +125,7 @@ class StructuredImprovement:
         self,
         updater: FrontUpdater,
         targets: Sequence[Target],
-        *,
-        seed: int,
-        device: str,
-        command: str,
+        config: ImproveConfig,
         on_event: OnEvent,
         stop: Callable[[], bool],
     ) -> None:
@@ -137,23 +135,24 @@ class StructuredImprovement:
             if not target.is_product:
                 raise TargetError(f"directed walks are on products of matrices, not on {target}")
         source = Provenance(
-            kind="search", command=command, seed=seed, version=__version__, relation="directed flip walk"
+            kind="search", command=config.command, seed=config.seed, version=__version__, relation="directed flip walk"
         )
         self.walks = [
             DirectedWalk(
                 target,
                 Front(updater.starts(target)),
                 bordered=updater.bordered_starts(target),
-                seed=seed,
-                device="cpu" if device == "twin" else device,
+                seed=config.seed,
+                device="cpu" if config.device == "twin" else config.device,
                 provenance=source,
                 on_find=updater.take,
                 stop=stop,
             )
             for target in targets
         ]
+        self.names = {target.name for target in targets}
         self.turns: Counter[str] = Counter()
-        self._on_event = on_event
+        self.updater, self._on_event = updater, on_event
 
     def turn(self, seconds: float) -> bool:
         """Walk on the target with the fewest turns for `seconds`; return True."""

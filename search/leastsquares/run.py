@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import replace
 
 import numpy as np
 
 from ...schemes_db import Scheme, Z
-from ...verify import certify
-from ..runs.certify_find import Ancestry, provenance_of
 from ..runs.folder import Checkpoint
-from ..runs.record import Record
-from ..runs.result import Find
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays as Snapshot
 from .arrays import Arrays, FloatArray
 from .discretise import discretised
 from .equations import Equations
 from .hopping import Hopping
+
+RELATION = "least squares, entries fixed at simple values"
+"""How finds came about."""
 
 
 class LeastSquaresRun(SearchRun):
@@ -69,24 +67,10 @@ class LeastSquaresRun(SearchRun):
             return
         if scheme.rank < self._lowest:
             self._lowest, self._gained = scheme.rank, self.seconds
-        ancestry = Ancestry((config.start.digest,) if config.start is not None else ())
-        provenance = provenance_of(config, ancestry, f"round {self._round}, solution {number}", self.seconds)
-        scheme = scheme.replace(
-            provenance=replace(provenance, relation="least squares, entries fixed at simple values")
-        )
-        certificate = certify(scheme)
-        record = Record(self._round, number, Find(scheme, certificate, scheme, certificate), self._stage)
-        if self._better(record.found):
-            self._keep(record)
-            self._record([record])
+        self._found(scheme, number, f", solution {number}", RELATION)
 
     def _arrays(self) -> Snapshot:
         return self._hopping.to_arrays()
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
         self._hopping.take_arrays(checkpoint.arrays)
-
-    @property
-    def _flips(self) -> int:
-        """Always 0: a step of a descent is no flip."""
-        return 0

@@ -139,17 +139,17 @@ class RunConfig:
             raise PlanError(f"{self.final_target} wants nothing: there is no product to save")
         anywhere = not self.walk and self.start is None and self.ladder is None and not self._named & BOUNDS
         if anywhere and RINGS[self.ring] == "flip" and _cyclic(self.final_target):
-            object.__setattr__(self, "walk", SYMMETRIC_WALK)
+            self._fix(walk=SYMMETRIC_WALK)
         if self.ladder is None:
-            object.__setattr__(self, "ladder", self._natural_ladder())
+            self._fix(ladder=self._natural_ladder())
         if not self.walk:
-            object.__setattr__(self, "walk", self._plain_walk())
+            self._fix(walk=self._plain_walk())
         if self.ladder:
             pack_start(self.walk, self.final_target)  # rejects a target that does not fit before the run
         own = self._settings[-1]
-        object.__setattr__(self, "walks", self.walks or own.walkers)
+        self._fix(walks=self.walks or own.walkers)
         if self.method == "least-squares" or not self.engine.by_format:
-            object.__setattr__(self, "steps", self.steps or own.steps)
+            self._fix(steps=self.steps or own.steps)
         first = self.stages[0].target
         if self.start is not None and self.start.target != first:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
@@ -173,36 +173,43 @@ class RunConfig:
             raise PlanError(f"walk {self.walk!r} does not lead to Z3: only flip-z3 does")
         refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
 
+    def _fix(self, **values: Any) -> None:
+        """Set fields that follow from others."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def _elsewhere(self) -> bool:
+        return self.device != "cpu" or bool(self.address)
+
+    @property
+    def _pooled(self) -> bool:
+        return self.pool is not None and self.pool.large > 0
+
     def _be_lns(self) -> None:
         """Set the fields that a large neighbourhood search determines; raise a PlanError if they are set otherwise."""
-        elsewhere = self.device != "cpu" or bool(self.address)
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
             raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on this CPU")
-        if self.policy or (self.pool is not None and self.pool.large):
+        if self.policy or self._pooled:
             raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
-        for name, value in (("walk", "flip-zt"), ("ladder", ())):
-            object.__setattr__(self, name, value)
+        self._fix(walk="flip-zt", ladder=())
 
     def _be_triples(self) -> None:
         """Set the fields that a search by triples determines; raise a PlanError if they are set otherwise."""
         usual_rank(self.final_target)  # rejects a target that does not fit before the run
-        if self.ring not in ("Z", "Z2") or self.device != "cpu" or self.address:
+        if self.ring not in ("Z", "Z2") or self._elsewhere:
             raise PlanError("a search by triples is over Z or Z2, on this CPU: leave other rings and devices out")
-        pooled = self.pool is not None and self.pool.large
-        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None or pooled:
+        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None or self._pooled:
             raise PlanError("a search by triples has neither walks nor starts: leave walk, start, bounds and pools out")
-        for name, value in (("walk", "flip"), ("ladder", ())):
-            object.__setattr__(self, name, value)
+        self._fix(walk="flip", ladder=())
 
     def _be_groups(self) -> None:
         """Set the fields that a search for groups determines; raise a PlanError if they are set otherwise."""
-        elsewhere = self.device != "cpu" or bool(self.address)
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
             raise PlanError("a search for groups is over Z, from a ternary start of its target, on this CPU")
-        if self.method != "walks" or self.rank is not None or (self.pool is not None and self.pool.large):
+        if self.method != "walks" or self.rank is not None or self._pooled:
             raise PlanError("a search for groups has walks and a pool of its own: leave method, rank and pools out")
-        for name, value in (("walk", "flip-zt"), ("ladder", ())):
-            object.__setattr__(self, name, value)
+        self._fix(walk="flip-zt", ladder=())
 
     def _be_least_squares(self) -> None:
         """Set the fields that least squares determine; raise a PlanError if they are set otherwise."""
@@ -212,13 +219,11 @@ class RunConfig:
             )
         if self.ring not in ("Z", "Q") or self.address:
             raise PlanError("least squares are over Z or Q, on this machine: leave other rings and clusters out")
-        pooled = self.pool is not None and self.pool.large
-        if self.policy or self.walk not in ("", "flip") or self.ladder or pooled:
+        if self.policy or self.walk not in ("", "flip") or self.ladder or self._pooled:
             raise PlanError("least squares have no walks: leave walk, ladder, bounds and pools out")
         if self.start is not None and self.start.rank <= self.rank:
             raise PlanError(f"the start has rank {self.start.rank} already: ask for less than that")
-        for name, value in (("walk", "flip"), ("ladder", ())):
-            object.__setattr__(self, name, value)
+        self._fix(walk="flip", ladder=())
 
     @property
     def _walks_from_start(self) -> bool:
@@ -251,15 +256,17 @@ class RunConfig:
     @cached_property
     def _settings(self) -> tuple[Setting, ...]:
         """Default settings for every format of the run and the walk."""
-        if self.method == "lns":
-            return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
+        chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
+        own = {
+            "lns": (LNS_WALKS, LNS_STEPS),
+            "triples": (TRIPLE_WALKS, TRIPLE_STEPS),
+            "least-squares": (chains, CHAIN_STEPS),
+        }
         if self.objective.startswith(PREFIX):
-            return (Setting(walkers=GROUP_WALKS, steps=GROUP_STEPS, policy=walk_policy(self.walk)),)
-        if self.method == "triples":
-            return (Setting(walkers=TRIPLE_WALKS, steps=TRIPLE_STEPS, policy=walk_policy(self.walk)),)
-        if self.method == "least-squares":
-            chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
-            return (Setting(walkers=chains, steps=CHAIN_STEPS, policy=walk_policy(self.walk)),)
+            own["walks"] = (GROUP_WALKS, GROUP_STEPS)
+        if self.method in own:
+            walkers, steps = own[self.method]
+            return (Setting(walkers=walkers, steps=steps, policy=walk_policy(self.walk)),)
         engine = self.engine
         return tuple(
             engine.setting(stage.target if engine.by_format else self.final_target, self.walk) for stage in self.stages

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,11 +16,28 @@ import numpy as np
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Target
 from ..flipgraph.policy import Policy
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker
+from ..terms.packed import Vector
 from .plan import Setting
 from .settings import setting_for
 from .snapshot import Arrays, restore, snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """The walks `first` to `first + walkers - 1` of a seed.
+
+    Attributes:
+        starts: terms that walks may be sent to; walks start from these in rotation, or all from the highest rank.
+        walkers: 0 for the most that fit on the device.
+    """
+
+    walk: str
+    starts: Sequence[WalkTerms]
+    policy: Policy
+    seed: int
+    first: int
+    walkers: int
 
 
 class Session(Protocol):
@@ -82,23 +100,8 @@ class Engine(Protocol):
             PlanError: the engine does not know the walk.
         """
 
-    def start(
-        self,
-        walk: str,
-        starts: Sequence[WalkTerms],
-        policy: Policy,
-        *,
-        seed: int,
-        first: int,
-        walkers: int,
-        places: str,
-    ) -> Session:
-        """Start walks `first` to `first + walkers - 1` of a seed.
-
-        Args:
-            starts: terms that walks may be sent to; walks start from these in rotation, or all from the highest rank.
-            walkers: 0 for the most that fit on the device.
-            places: the part of a device name after the colon: the GPUs to use.
+    def start(self, of: Walks, places: str = "") -> Session:
+        """Start walks on the device; `places` is the part of its name after the colon: the GPUs to use.
 
         Raises:
             PlanError: the walk or its policy does not fit the device or the target, or the device is missing.
@@ -168,21 +171,12 @@ class Threads:
     def setting(self, target: Target, walk: str) -> Setting:
         return setting_for(target, walk)
 
-    def start(
-        self,
-        walk: str,
-        starts: Sequence[WalkTerms],
-        policy: Policy,
-        *,
-        seed: int,
-        first: int,
-        walkers: int,
-        places: str,
-    ) -> ThreadSession:
+    def start(self, of: Walks, places: str = "") -> ThreadSession:
         if places:
             raise PlanError(f"device cpu:{places} is not known: write cpu, and the number of threads as jobs")
-        longest = max(starts, key=lambda terms: terms.rank)  # the others fit where it does
-        return ThreadSession([make_walker(walk, longest, seed, first + i, policy) for i in range(walkers)])
+        longest = max(of.starts, key=lambda terms: terms.rank)  # the others fit where it does
+        numbers = range(of.first, of.first + of.walkers)
+        return ThreadSession([make_walker(of.walk, longest, of.seed, number, of.policy) for number in numbers])
 
 
 class Cuda:
@@ -198,23 +192,14 @@ class Cuda:
 
         return run_setting(target, walk)
 
-    def start(
-        self,
-        walk: str,
-        starts: Sequence[WalkTerms],
-        policy: Policy,
-        *,
-        seed: int,
-        first: int,
-        walkers: int,
-        places: str,
-    ) -> Session:
+    def start(self, of: Walks, places: str = "") -> Session:
         from ..flipgraph.gpu.session import CudaSession
 
         if self._twin and places:
             raise PlanError(f"device twin:{places} is not known: write twin, and a number of walks")
         device = "cpu" if self._twin else f"cuda:{places}" if places else "cuda"
-        return CudaSession(walk, starts, policy, seed=seed + (first << 32), walkers=walkers, device=device)
+        seed = of.seed + (of.first << 32)
+        return CudaSession(of.walk, of.starts, of.policy, seed=seed, walkers=of.walkers, device=device)
 
 
 _ENGINES: dict[str, Engine] = {"cpu": Threads(), "cuda": Cuda(), "twin": Cuda(twin=True)}

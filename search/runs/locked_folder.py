@@ -1,17 +1,23 @@
-"""Folder that only one process at a time writes."""
+"""Folder of a run, which only one process at a time writes."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, ClassVar, Generic, Self, TypeVar
 
 from ...errors import LcmaError
+from ...home import write_atomic
+from ...schemes_db.formats.strict_json import loads
+from ...version import __version__
+from .code import code_hash
 
 
 class RunFolderError(LcmaError):
@@ -20,11 +26,126 @@ class RunFolderError(LcmaError):
     exit_code = 3
 
 
-class LockedFolder:
-    """An open folder, with its lock unless it was opened for reading."""
+Config = TypeVar("Config")
+Item = TypeVar("Item")
 
-    def __init__(self, path: Path, lock: BinaryIO | None) -> None:
-        self.path, self._lock = path, lock
+
+class LockedFolder(ABC, Generic[Config]):
+    """An open folder of a run; `create` and `open` acquire its lock, `close` releases it.
+
+    run.json has the settings and the hash of the code, written once; the `LINES` are files of JSON lines.
+    """
+
+    KIND: ClassVar[str]
+    """The name in run.json of the format's number."""
+    FORMAT: ClassVar[int]
+    COMMAND: ClassVar[str]
+    """The command that starts such a run."""
+    OTHERWISE: ClassVar[str]
+    """What to do with a folder at `path` that other code made."""
+    LINES: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: Path, config: Config, lock: BinaryIO | None) -> None:
+        self.path, self.config, self._lock = path, config, lock
+
+    @classmethod
+    def create(cls, path: str | Path, config: Config) -> Self:
+        """Create a folder.
+
+        Raises:
+            RunFolderError: it contains a run already, or can't be written.
+        """
+        path = new_folder(path)
+        folder = cls(path, config, signed(locked(path)))
+        about = {cls.KIND: cls.FORMAT, "version": __version__, "code": code_hash()} | folder._about()
+        with reported(path):
+            for name in cls.LINES:
+                (path / name).touch()
+            write_atomic(path / "run.json", json.dumps(about, indent=1) + "\n")
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open the folder of a run to continue it.
+
+        Raises:
+            RunFolderError: it contains no run, was made by other code, or is locked by another process.
+        """
+        folder = cls.read(path)
+        about = cls._read_about(folder.path)
+        if about["code"] != code_hash():
+            raise RunFolderError(
+                f"{path} was made by other code (lcma {about['version']}, {about['code']}; this is {__version__}, "
+                f"{code_hash()}): {cls.OTHERWISE.format(path=path)}"
+            )
+        folder._lock = signed(locked(folder.path))
+        for name in cls.LINES:
+            drop_torn_line(folder.path / name)
+        return folder
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Open the folder of a run for reading, without the lock.
+
+        Raises:
+            RunFolderError: it contains no run, or its settings can't be read.
+        """
+        path = Path(path)
+        about = cls._read_about(path)
+        with intact(path / "run.json"):
+            return cls(path, cls._config_of(path, about["config"]), None)
+
+    @abstractmethod
+    def _about(self) -> dict[str, Any]:
+        """Return the rest of run.json, `config` at least, and write files that belong to it."""
+
+    @classmethod
+    @abstractmethod
+    def _config_of(cls, path: Path, data: Any) -> Config:
+        """Return the settings in run.json."""
+
+    @classmethod
+    def _read_about(cls, path: Path) -> dict[str, Any]:
+        if not (path / "run.json").exists():
+            raise RunFolderError(f"{path} holds no run: `{cls.COMMAND} TARGET --out {path}` starts one")
+        with intact(path / "run.json"):
+            data: dict[str, Any] = loads((path / "run.json").read_text())
+            if data[cls.KIND] != cls.FORMAT:
+                raise RunFolderError(f"{path} is a run folder of format {data[cls.KIND]}; this lcma knows {cls.FORMAT}")
+            return {**data, "version": str(data["version"]), "code": str(data["code"])}
+
+    def append_lines(self, name: str, lines: Sequence[str]) -> None:
+        """Append lines to one of the `LINES`, synced to the disk, all or none.
+
+        Raises:
+            RunFolderError: the disk is full; the file is unchanged.
+        """
+        if not lines:
+            return
+        with reported(self.path), (self.path / name).open("r+b") as stream:
+            end = stream.seek(0, os.SEEK_END)
+            try:
+                stream.write("".join(lines).encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(stream.fileno(), end)
+                raise
+
+    def parsed_lines(self, name: str, parse: Callable[[str], Item]) -> Iterator[Item]:
+        """Yield what is in the lines of one of the `LINES`; skip an incomplete last line, left by a crash.
+
+        Raises:
+            RunFolderError: a line can't be read.
+        """
+        with reported(self.path):
+            content = (self.path / name).read_bytes()
+        for number, line in enumerate(content.splitlines(keepends=True), 1):
+            if line.endswith(b"\n"):
+                with intact(Path(f"{self.path / name}:{number}")):
+                    item = parse(line.decode())
+                yield item
 
     def close(self) -> None:
         """Release the lock."""
@@ -115,19 +236,6 @@ def drop_torn_line(path: Path) -> None:
     with reported(path.parent), path.open("r+b") as stream:
         content = stream.read()
         stream.truncate(content.rfind(b"\n") + 1)
-
-
-def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers and lines of a file, without an incomplete last line, left by a crash.
-
-    Raises:
-        RunFolderError: it can't be read.
-    """
-    with reported(path.parent):
-        content = path.read_bytes()
-    for number, line in enumerate(content.splitlines(keepends=True), 1):
-        if line.endswith(b"\n"):
-            yield number, line
 
 
 @contextlib.contextmanager

@@ -7,21 +7,16 @@ walks of flips are the sampler.
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 from ...errors import PlanError
 from ...schemes_db import Scheme
-from ...verify import certify
 from ..cpsat.recombine import MAX_PRODUCTS, distinct_products, recombine
 from ..slp.anneal import detour
 from ..terms.ternary import TernaryTerms
-from .certify_find import Ancestry, provenance_of
 from .folder import Checkpoint
 from .objectives import score_of
-from .record import Record
-from .result import Find
 from .search_run import SearchRun
 from .snapshot import Arrays
 
@@ -81,24 +76,11 @@ class Neighbourhoods(SearchRun):
             self._gained = self.seconds
         self._lowest = min(self._lowest, scheme.rank)
         wanted = scheme.rank <= config.rank if config.rank is not None else better
-        if not wanted or scheme.digest in self._seen:
-            return
-        ancestry = Ancestry((config.start.digest,) if config.start else ()).without(scheme.digest)
-        provenance = provenance_of(config, ancestry, f"round {self._round}", self.seconds)
-        scheme = scheme.replace(provenance=replace(provenance, relation="large neighbourhood search"))
-        certificate = certify(scheme)
-        record = Record(self._round, 0, Find(scheme, certificate, scheme, certificate), self._stage)
-        if self._better(record.found):
-            self._keep(record)
-            self._record([record])
+        if wanted and scheme.digest not in self._seen:
+            self._found(scheme, 0, relation="large neighbourhood search")
 
     def _arrays(self) -> Arrays:
         return {"incumbent": self._terms.words}
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
         self._become(TernaryTerms(self.config.final_target, checkpoint.arrays["incumbent"]))
-
-    @property
-    def _flips(self) -> int:
-        """Always 0: detours do not count their flips."""
-        return 0

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import WalkTerms
 from ..seeds import splitmix, splitmix_range
-from ..terms.packed import SchemeTerms
+from ..terms.packed import SchemeTerms, Vector
 from ..terms.ternary import open_flips
 from .engine import Session
 from .plan import PoolPlan

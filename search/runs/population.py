@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import WalkTerms
+from ..terms.packed import Vector
 from .distinct import DistinctPool
 from .engine import Session
 from .plan import PoolPlan

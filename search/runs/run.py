@@ -16,7 +16,7 @@ from ..flipgraph.walkers import pack_start
 from ..format_moves.registry import MOVES
 from ..groups.product_rank import PREFIX
 from .config import RunConfig
-from .engine import engine_of
+from .engine import Walks, engine_of
 from .field_types import check_field_types
 from .folder import RunFolder
 from .plan import PoolPlan
@@ -192,7 +192,7 @@ def footprint(config: RunConfig) -> int:
     for number, stage in enumerate(config.stages):
         start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
         policy = config.setting(number).policy
-        session = engine.start(config.walk, [start], policy, seed=config.seed, first=0, walkers=1, places=places)
+        session = engine.start(Walks(config.walk, [start], policy, config.seed, first=0, walkers=1), places)
         sizes.append(sum(array.nbytes for array in session.to_arrays().values()))
     return config.walks * max(sizes)
 

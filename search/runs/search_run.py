@@ -7,7 +7,11 @@ from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 
+from ...schemes_db import Scheme
+from ...verify import certify
+from .certify_find import Ancestry, provenance_of
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
 from .locked_folder import intact
@@ -82,9 +86,9 @@ class SearchRun(ABC):
         """Return all mutable state, for a checkpoint."""
 
     @property
-    @abstractmethod
     def _flips(self) -> int:
-        """Flips so far."""
+        """Flips so far; 0 for methods without flips, or that do not count them."""
+        return 0
 
     def _nearest(self) -> Find | Unlifted | None:
         """Return the lowest scheme that was reached, for runs without finds."""
@@ -142,6 +146,18 @@ class SearchRun(ABC):
             self._finds.append(found)
         else:
             self._unlifted.append(found)
+
+    def _found(self, scheme: Scheme, walk: int, remark: str = "", relation: str = "") -> None:
+        """Certify and record a scheme over Z or Q that a round found, if it improves the run's objective."""
+        config = self.config
+        ancestry = Ancestry((config.start.digest,) if config.start else ()).without(scheme.digest)
+        provenance = provenance_of(config, ancestry, f"round {self._round}{remark}", self.seconds)
+        scheme = scheme.replace(provenance=replace(provenance, relation=relation or provenance.relation))
+        certificate = certify(scheme)
+        record = Record(self._round, walk, Find(scheme, certificate, scheme, certificate), self._stage)
+        if self._better(record.found):
+            self._keep(record)
+            self._record([record])
 
     def save(self, *, due: bool = False) -> None:
         """Write a checkpoint to the folder, if there is one; with `due`, only if the last is old enough."""

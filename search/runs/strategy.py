@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..flipgraph.vector import Vector
 from ..flipgraph.walkers import WalkTerms
+from ..terms.packed import Vector
 from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
 from ..flipgraph.walkers import WalkTerms, pack_start
-from ..format_moves.starts import starts_from
+from ..format_moves.registry import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
 from .config import MAX_WALKS
-from .engine import Session
+from .engine import Session, Walks
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
@@ -78,15 +78,9 @@ class WalkRun(SearchRun):
         engine, places = engine_on(config.device, config.cluster)
         self._setup["starts"] += time.perf_counter() - begin
         started = time.perf_counter()
-        self._session = engine.start(
-            config.walk,
-            starts,
-            self._setting.policy,
-            seed=config.seed + NEXT_SEED * self._attempt,
-            first=stage * self._setting.walkers,
-            walkers=walkers or self._setting.walkers,
-            places=places,
-        )
+        seed, count = config.seed + NEXT_SEED * self._attempt, walkers or self._setting.walkers
+        first = stage * self._setting.walkers
+        self._session = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
         count, goal = self._session.walkers, aim.rank or 0
         if plan.large:
             self._strategy = RankPools(starts, count, goal, config.seed, plan)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -18,6 +17,7 @@ from ...schemes_db import Provenance, Scheme
 from ...schemes_db.costs import full_and_half
 from ...verify import certify
 from ..basis.shears import half_masks, shear_table
+from ..elite_pool import ElitePool
 from ..flipgraph.policy import Policy
 from ..seeds import splitmix
 from ..terms.ternary import TernaryTerms
@@ -44,20 +44,6 @@ DETOUR_STEPS, DETOURS = 20_000, 8
 """Steps of a detour between two checks, and the number of checks."""
 
 
-@dataclass
-class _Pool:
-    """The cheapest distinct schemes so far, best first."""
-
-    entries: list[tuple[int, str, TernaryTerms]] = field(default_factory=list)
-
-    def offer(self, cost: int, terms: TernaryTerms) -> None:
-        digest = terms.to_scheme().digest
-        if all(known != digest for _, known, _ in self.entries):
-            self.entries.append((cost, digest, terms))
-            self.entries.sort(key=lambda entry: entry[:2])
-            del self.entries[ELITE:]
-
-
 def polished(
     scheme: Scheme,
     *,
@@ -82,23 +68,22 @@ def polished(
     start = TernaryTerms.from_scheme(scheme)
     packed(start)  # raises if a factor does not fit
     limit = rounds if rounds is not None or seconds is not None else 10
-    pool = _Pool()
-    pool.offer(_careful(start, goal, seed), start)
-    first = pool.entries[0]
+    pool = ElitePool(ELITE)
+    pool.offer((_careful(start, goal, seed),), start)
+    first = pool.lowest
     _cooled(start, goal, seed, 1)  # compiles, so that the time limit covers the walks only
     begin, done = time.perf_counter(), 0
     with ThreadPoolExecutor(jobs) as threads:
         while limit is None or done < limit:
-            known = [terms for _, _, terms in pool.entries]
+            known = list(pool)
             for cost, terms in threads.map(partial(_walk, known, goal, seed), range(done * WALKS, (done + 1) * WALKS)):
-                pool.offer(cost, terms)
+                pool.offer((cost,), terms)
             done += 1
             if seconds is not None and time.perf_counter() - begin >= seconds:
                 break
-    cost, _, terms = pool.entries[0]
-    if cost >= first[0]:
+    if pool.lowest >= first:
         return scheme
-    found = terms.to_scheme(
+    found = next(iter(pool)).to_scheme(
         Provenance(
             kind="search",
             seed=seed,

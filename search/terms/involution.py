@@ -11,21 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations, product
 
-import numpy as np
-import numpy.typing as npt
-
 from ...errors import PlanError
 from ...schemes_db import Target
-
-Words = npt.NDArray[np.uint64]
+from .packed import Words, with_moved_bits
 
 Swaps = tuple[int, int, int]
 """Pairs of indices that are exchanged along m, k and n."""
 
 HALF_BITS = 32
 """Most entries of a matrix that an involution exchanges or leaves, an exchanged pair counted once."""
-
-_ONE = np.uint64(1)
 
 
 def reversal(target: Target) -> Swaps:
@@ -106,17 +100,11 @@ def mirrored_layout(words: Words, image: Sequence[int], back: bool = False) -> W
 
     The first entry of the i-th pair is bit i and the second is bit 63 - i; an entry that is its own image is both.
     """
-    result = np.zeros_like(words)
-    place = 0
-    for entry, other in enumerate(image):
-        if other < entry:
-            continue
-        ends = ((entry, place), (other, 63 - place))
-        for plain, packed in ends[: 1 if back and other == entry else 2]:
-            old, new = (packed, plain) if back else (plain, packed)
-            result |= ((words >> np.uint64(old)) & _ONE) << np.uint64(new)
-        place += 1
-    return result
+    moves: list[tuple[int, int]] = []
+    pairs = [(entry, other) for entry, other in enumerate(image) if other >= entry]
+    for place, (entry, other) in enumerate(pairs):
+        moves += [(entry, place), (other, 63 - place)][: 1 if back and other == entry else 2]
+    return with_moved_bits(words, ((new, old) if back else (old, new) for old, new in moves))
 
 
 def reversed_word(word: int) -> int:

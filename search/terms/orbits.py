@@ -14,9 +14,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
 from .involution import mirrored_layout, reversed_word
-from .packed import PackedTerms, Words
-
-_ONE = np.uint64(1)
+from .packed import PackedTerms, Words, with_moved_bits
 
 WHOLE_REFUSED = "whole orbits are those of walks flip-c3z2 and flip-z2: leave orbits out, or take one of them"
 
@@ -173,11 +171,7 @@ def side(target: Target) -> int:
 
 def transposed(words: Words, n: int) -> Words:
     """Transpose packed n x n matrices."""
-    result = np.zeros_like(words)
-    for i in range(n):
-        for j in range(n):
-            result |= ((words >> np.uint64(i * n + j)) & _ONE) << np.uint64(j * n + i)
-    return result
+    return with_moved_bits(words, ((i * n + j, j * n + i) for i in range(n) for j in range(n)))
 
 
 def reversible(terms: OrbitTerms) -> tuple[Words, Words]:

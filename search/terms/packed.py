@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -14,6 +15,9 @@ from ...schemes_db.factor import Factor
 
 Words = npt.NDArray[np.uint64]
 
+Vector = npt.NDArray[np.int64]
+"""(walkers,) numbers, or indices of some walkers."""
+
 WORD_BITS = 64
 """Maximum number of blocks of a factor of a packed term."""
 
@@ -23,6 +27,14 @@ MAX_TERMS = 512
 _ONE = np.uint64(1)
 
 Same = TypeVar("Same", bound="SchemeTerms")
+
+
+def with_moved_bits(words: Words, moves: Iterable[tuple[int, int]]) -> Words:
+    """Return words with bit `new` of each where it has bit `old`, for every pair (old, new) of moves."""
+    result = np.zeros_like(words)
+    for old, new in moves:
+        result |= ((words >> np.uint64(old)) & _ONE) << np.uint64(new)
+    return result
 
 
 @dataclass(frozen=True, eq=False)

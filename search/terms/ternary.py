@@ -19,14 +19,6 @@ class _Signed(SchemeTerms):
 
     planes = 2
 
-    def holds(self) -> bool:
-        """Return whether the terms sum to the target's tensor over the ring: every Brent equation."""
-        u, v, w = self.dense()
-        total = np.einsum("ra,rb,rc->abc", u, v, w, optimize=True)
-        for (a, b, c), value in zip(self.target.terms, self.target.term_values, strict=True):
-            total[a, b, c] -= value
-        return not (total % self.ring.characteristic if self.ring.characteristic else total).any()
-
 
 @dataclass(frozen=True, eq=False)
 class TernaryTerms(_Signed):

@@ -7,6 +7,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z
 from ...schemes_db.ring import Z2
+from ..basis.shears import inverse_modulo_2
 from ..basis.sparsify import sparsified
 from ..lifting.lift import lift
 from ..terms.packed import WORD_BITS, PackedTerms
@@ -113,22 +114,9 @@ def _scheme(arrangement: Arrangement, triples: list[Triple]) -> Scheme | None:
 def _inverse(square: IntArray, modulo_2: bool) -> IntArray | None:
     """Return the inverse of a matrix that is invertible modulo 2, integral or modulo 2; None if it is fractional."""
     if modulo_2:
-        return _inverse_modulo_2(square)
+        return inverse_modulo_2(square)
     inverse = np.rint(np.linalg.inv(square.astype(np.float64))).astype(np.int64)
     return inverse if np.array_equal(inverse @ square, np.eye(len(square), dtype=np.int64)) else None
-
-
-def _inverse_modulo_2(square: IntArray) -> IntArray:
-    """Return the inverse of an invertible matrix modulo 2."""
-    size = len(square)
-    work = np.concatenate([square % 2, np.eye(size, dtype=np.int64)], axis=1)
-    for column in range(size):
-        pivot = column + int(np.argmax(work[column:, column]))
-        work[[column, pivot]] = work[[pivot, column]]
-        others = work[:, column].astype(bool)
-        others[column] = False
-        work[others] ^= work[column]
-    return work[:, size:]
 
 
 def _weight(scheme: Scheme) -> int:

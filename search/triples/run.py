@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import replace
 
 from ...schemes_db import Scheme
-from ...verify import certify
-from ..runs.certify_find import Ancestry, provenance_of
 from ..runs.folder import Checkpoint
-from ..runs.record import Record
-from ..runs.result import Find
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
 from .annealer import Annealer, least_rank, usual_rank
+
+RELATION = "annealing of Strassen triples"
+"""How finds came about."""
 
 
 class TripleRun(SearchRun):
@@ -54,13 +52,7 @@ class TripleRun(SearchRun):
             return
         if lower:
             self._lowest, self._gained = scheme.rank, self.seconds
-        provenance = provenance_of(config, Ancestry(), f"round {self._round}, annealing {walk}", self.seconds)
-        scheme = scheme.replace(provenance=replace(provenance, relation="annealing of Strassen triples"))
-        certificate = certify(scheme)
-        record = Record(self._round, walk, Find(scheme, certificate, scheme, certificate), self._stage)
-        if self._better(record.found):
-            self._keep(record)
-            self._record([record])
+        self._found(scheme, walk, f", annealing {walk}", RELATION)
         if config.rank is None:
             for annealer in self._annealers:
                 annealer.aim(max(scheme.rank - 1, least_rank(config.final_target)))
@@ -80,8 +72,3 @@ class TripleRun(SearchRun):
         """Return the number of annealers with each lowest rank."""
         ranks = [annealer.lowest for annealer in self._annealers]
         return {rank: ranks.count(rank) for rank in sorted(set(ranks))}
-
-    @property
-    def _flips(self) -> int:
-        """Always 0: a step of an annealing is no flip."""
-        return 0

@@ -60,7 +60,7 @@ def played(learner, timed_by_table, monkeypatch):
 
     def play(seconds, candidates=(STRASSEN,)):
         table = timed_by_table(seconds)
-        monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter(candidates))
+        monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(candidates))
         return table
 
     return play
@@ -291,7 +291,7 @@ def test_without_threads_products_are_the_vendors_and_one_warning_says_why(learn
 
 
 def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, monkeypatch):
-    def broken(self, request, machine):
+    def broken(*_, **__):
         yield from ()
         raise RuntimeError("no compiler")
 
@@ -406,7 +406,7 @@ class Doubling:
 
 
 def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
-    monkeypatch.setattr(CompileProcess, "candidates", lambda self, request, machine: iter(()))
+    monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(()))
     strategy = Doubling([])
     register_strategy(strategy)
     try:

@@ -338,3 +338,121 @@ def test_names_that_are_set_are_names(name):
 @pytest.mark.parametrize("name", ["-u", "2*u", "u'", "u.T", "u[0]"])
 def test_arrays_that_are_set_have_names(name):
     refused(LISTS.replace("u =", f"{name} =", 1))
+
+
+ALL_CHANGED = [
+    "scale all by two", "All outputs are then halved.", "The result must be transposed.", "Multiply every c by two.",
+    "Finally, exchange the two off-diagonal blocks of the result.", "The sign of every output is reversed.",
+    "Each output has to be taken twice.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", ALL_CHANGED)
+@pytest.mark.parametrize("content", [text(*LINES), LISTS], ids=["equations", "arrays"])
+def test_sentences_that_change_all_results_refuse_the_file(content, sentence):
+    refused(content + sentence + "\n")
+
+
+@pytest.mark.parametrize("sentence", [
+    "The matrix A is multiplied by B in seven products.", "Both matrices are divided into four blocks.",
+    "Strassen (1969) showed that two matrices can be multiplied as follows:", "All of this holds over any ring.",
+])  # fmt: skip
+def test_sentences_that_describe_the_product_are_passed_over(sentence):
+    (reading,) = parse_text(text(sentence, *LINES, sentence))
+    assert judge(reading, "file").ok
+
+
+@pytest.mark.parametrize("change", [
+    "for r in u: r[0] = 0", "u //= 2", "x, y = u, v\nx[0] = 0", "print(u := v)", "print(u.pop())",
+    "assert u.sort() is None", 'print(f"{u.sort()}")', "for u, v in x: pass", "if True: u = v", "u: object = v",
+    "match u:\n    case _: u[0] = 0", "scale = 2", "* 2", "0 0 0 1",
+])  # fmt: skip
+def test_changes_within_other_statements_refuse_the_file(change):
+    refused(LISTS + change + "\n")
+
+
+@pytest.mark.parametrize("statement", [
+    "for r in u: print(r)", 'np.savez("s.npz", u=u, v=v)', "rows = u.shape[0]", "nnz = np.count_nonzero(u)",
+])  # fmt: skip
+def test_statements_that_look_at_arrays_are_passed_over(statement):
+    (reading,) = parse_text(ARRAYS + statement + "\n")
+    assert judge(reading, "file").ok
+
+
+@pytest.mark.parametrize("key", [
+    "scales", "weights", "lambda", "signs", "offset", "den", "negated", "permutation", "denominators", "transposed",
+])  # fmt: skip
+def test_settings_that_may_change_the_numbers_refuse_the_file(key):
+    for value in (2, [2, 1, 1], True):
+        refused(json.dumps({"u": U, "v": V, "w": W, key: value}))
+        refused(json.dumps({key: value, "u": U, "v": V, "w": W}))
+
+
+def test_remarks_in_a_table_are_read():
+    refused(json.dumps({"u": U, "v": V, "w": W, "note": "all values are doubled"}))
+    (reading,) = parse_text(json.dumps({"u": U, "v": V, "w": W, "note": "found in 1969", "seed": 3, "offset": 0}))
+    assert judge(reading, "file").ok
+
+
+def test_what_an_output_is_said_to_be_must_agree():
+    refused(text(*PRODUCTS, OUTPUTS[0] + " = m2", *OUTPUTS[1:]))
+    (reading,) = parse_text(text(*PRODUCTS, OUTPUTS[0] + " = a11*b11 + a12*b21", *OUTPUTS[1:]))
+    assert judge(reading, "file").ok
+    refused(text(*LINES, "return c11, c21, c12, c22"))
+
+
+def test_a_block_that_is_set_to_another_refuses_the_equations():
+    lines = [
+        re.sub(r"([abc])(\d)(\d)", lambda match: f"{match[1]}[{int(match[2]) - 1}, {int(match[3]) - 1}]", line)
+        for line in LINES
+    ]
+    (reading,) = parse_text(text(*lines))
+    assert judge(reading, "file").ok
+    refused(text("a[0, 0] = a[0, 1]", *lines))
+    refused(text("a[0, 0] += a[0, 1]", *lines))
+
+
+@pytest.mark.parametrize("line", ["* 2", "]", "all products are doubled", "x2"])
+def test_what_stands_beside_triads_must_be_statements(line):
+    maple = (Path(__file__).parent / "samples" / "triads.mpl").read_text()
+    refused(maple + line + "\n")
+    refused(line + "\n" + maple)
+
+
+@pytest.mark.parametrize("content", [
+    "m1 = a1*b1\nm2 = a0*b0\nm3 = (a0 + a1)*(b0 + b1)\nc0 = m2\nc1 = m3 - m1 - m2\nc2 = m1\n",
+    "c1 = a2*b3 - a3*b2\nc2 = a3*b1 - a1*b3\nc3 = a1*b2 - a2*b1\n",
+    "q0 = a0*b0 - a1*b1 - a2*b2 - a3*b3\nq1 = a0*b1 + a1*b0 + a2*b3 - a3*b2\n"
+    "q2 = a0*b2 - a1*b3 + a2*b0 + a3*b1\nq3 = a0*b3 + a1*b2 - a2*b1 + a3*b0\n",
+    "U = [[1, 2, 3], [4, 5, 6]]\nV = [[1, 0], [0, 1]]\n", "[[1, 2, 3], [4, 5, 6], [7, 8, 9]]",
+    "K1 = h*f1; K2 = h*f2; y1 = y0 + (K1 + K2)/2\n",
+], ids=["karatsuba", "cross", "quaternions", "two", "square", "runge"])  # fmt: skip
+def test_other_bilinear_maps_and_matrices_get_no_verdict(content):
+    refused(content)
+
+
+@pytest.mark.parametrize("change", ["from tools import u", "import tools as u", "def u(): pass", "rank = 8"])
+def test_statements_that_bind_a_factor_anew_or_contradict_it_refuse_the_file(change):
+    refused(LISTS + change + "\n")
+
+
+def test_a_function_of_mathematica_behind_a_matrix_is_no_comment():
+    arrays = [str(part).replace("[", "{").replace("]", "}") for part in (U, V, W)]
+    content = "\n".join(f"{name} = {part};" for name, part in zip("uvw", arrays, strict=True)) + "\n"
+    (reading,) = parse_text(content)
+    assert judge(reading, "file").ok
+    refused(content.replace("};", "} // Reverse;", 1))
+
+
+@pytest.mark.parametrize(
+    "change", ["U(:,1) = -U(:,1);", "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);"]
+)
+def test_parts_of_matrices_of_matlab_that_are_set_refuse_the_file(change):
+    refused(MATLAB + change + "\n")
+
+
+@pytest.mark.parametrize("line", ["* 2", "x2", "all products are doubled", "scale: 2", "0 0 0 1", "-"])
+def test_a_table_of_bini_accounts_for_every_line(line):
+    table = (Path(__file__).parent / "samples" / "bini.txt").read_text()
+    refused(line + table if line == "-" else f"{line}\n{table}")
+    refused(f"{table}{line}\n")

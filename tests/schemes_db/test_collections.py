@@ -214,3 +214,72 @@ def test_outputs_that_are_said_twice_are_read_as_sums_of_products():
     naive = {f"c{i}{j}": f"a{i}1 b1{j} + a{i}2 b2{j}" for i in (1, 2) for j in (1, 2)}
     lines = [line.replace(" = ", f" = {naive[line[:3]]} = ") for line in PLAIN[7:]]
     assert proven("\n".join([*PLAIN[:7], *lines])).scheme == SCHEME
+
+
+def by_rows(rows):
+    return ", ".join(str(value) for row in rows for value in row)
+
+
+def braces(rows):
+    return str(rows).replace("[", "{").replace("]", "}")
+
+
+def markdown(rows):
+    lines = ["|" + " |" * 4, "|" + "---|" * 4, *("| " + " | ".join(map(str, row)) + " |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+LANGUAGES = {
+    "sage": lambda name, rows: f"{name} = matrix(QQ, {rows})",
+    "rbind": lambda name, rows: f"{name} <- rbind({', '.join(f'c({by_rows([row])})' for row in rows)})",
+    "R": lambda name, rows: f"{name} <- matrix(c({by_rows(rows)}), nrow = 7, byrow = TRUE)",
+    "fortran": lambda name, rows: f"{name} = reshape([{by_rows(transposed(rows))}], [7, 4])",
+    "magma": lambda name, rows: f"{name} := Matrix(Rationals(), 7, 4, [{by_rows(rows)}]);",
+    "yaml": lambda name, rows: f"{name}: {rows}",
+    "julia": lambda name, rows: f"{name} = Int{matlab(rows, '; ')}",
+    "typescript": lambda name, rows: f"const {name}: number[][] = {rows};",
+    "rust": lambda name, rows: f"const {name}: [[i32; 4]; 7] = {rows};",
+    "go": lambda name, rows: f"var {name} = [][]int{braces(rows)}",
+    "float": lambda name, rows: (
+        f"const float {name}[7][4] = {braces([[f'{x}.0f' for x in row] for row in rows])};".replace("'", "")
+    ),
+    "markdown": lambda name, rows: f"## {name}\n\n{markdown(rows)}",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_arrays_of_more_languages(language):
+    arrays = [LANGUAGES[language](name, rows) for name, rows in zip("UVW", (U, V, W), strict=True)]
+    assert proven("\n".join(arrays) + "\n").scheme == SCHEME
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("-", "\u2212"), ("-", "\u2011"), ("-", "\uff0d"), ("(", "\u200b("), (" ", "\u00a0"), ("=", "\uff1d"),
+    ("\n", "\u2028"), ("1", "\uff11"), ("a", "\U0001d41a"), ("(", "["), (")*(", ").dot("), (" + ", " +\\\n    "),
+    (" + ", " &\n  + "),
+])  # fmt: skip
+def test_characters_of_word_processors_and_marks_of_languages(old, new):
+    text = "\n".join(PLAIN).replace(")(", ")*(").replace(old, new)
+    assert proven(text.replace(")", "]") if new == "[" else text).scheme == SCHEME
+
+
+def test_tables_with_minus_signs_of_word_processors():
+    tables = ["\n".join(" ".join(map(str, row)) for row in part) for part in (U, V, W)]
+    assert proven("\n\n".join(tables).replace("-", "\u2013")).scheme == SCHEME
+
+
+@pytest.mark.parametrize("line", ["({at}) {product}", "- {product}", "* {product}", "{at}: {product}"])
+def test_numbers_and_bullets_of_trilinear_products_are_no_coefficients(line):
+    listed = [line.format(at=at, product=product) for at, product in enumerate(EXP.splitlines(), start=1)]
+    assert proven("\n".join(listed)).scheme == SCHEME
+
+
+def test_products_as_texts_of_json():
+    assert proven(json.dumps({"products": EXP.splitlines()})).scheme == SCHEME
+    assert proven(json.dumps(PLAIN)).scheme == SCHEME
+
+
+def test_outputs_joined_along_axes():
+    products, (c11, c12, c21, c22) = PLAIN[:7], (line.split(" = ")[1] for line in PLAIN[7:])
+    rows = [f"np.concatenate([{left}, {right}], axis=1)" for left, right in ((c11, c12), (c21, c22))]
+    assert proven("\n".join([*products, f"C = np.concatenate([{', '.join(rows)}], axis=0)"])).scheme == SCHEME

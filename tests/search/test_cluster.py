@@ -16,11 +16,10 @@ from lcma.schemes_db import parse_target
 from lcma.search import find, pack_start, resume, status, walk_policy
 from lcma.search.cluster.connection import Cluster
 from lcma.search.cluster.session import ClusterSession
-from lcma.search.cluster.turn_pool import TurnPool
-from lcma.search.cluster.workers import Worker, WorkerLostError, await_places, pool_of
+from lcma.search.cluster.workers import Worker, WorkerLostError, WorkerPool, await_places, pool_of
 from lcma.search.improve.events import Kept
 from lcma.search.improve.run import improve
-from lcma.search.runs.engine import engine_of
+from lcma.search.runs.engine import Walks, engine_of
 
 from .fake_ray import FakeRay, RayActorError
 
@@ -31,8 +30,7 @@ def session_of(ray, sizes=3, walks=5):
     """A session of some walks on workers that run in this process."""
     pool = SimpleNamespace(workers=[Worker(ray, Cluster(), gpu=False) for _ in range(sizes)], owner=None)
     start = pack_start("flip", parse_target("3x3x3"))
-    policy = walk_policy("flip")
-    return ClusterSession(pool, "cpu", "flip", [start], policy, seed=3, first=2, walkers=walks, splits=True)
+    return ClusterSession(pool, "cpu", Walks("flip", [start], walk_policy("flip"), 3, 2, walks), splits=True)
 
 
 def walked(session, rounds=4):
@@ -54,7 +52,7 @@ def alone():
     """The same walks in this process."""
     start = pack_start("flip", parse_target("3x3x3"))
     engine, places = engine_of("cpu")
-    return engine.start("flip", [start], walk_policy("flip"), seed=3, first=2, walkers=5, places=places)
+    return engine.start(Walks("flip", [start], walk_policy("flip"), 3, 2, 5), places)
 
 
 def test_workers_walk_as_one_process_does():
@@ -251,15 +249,15 @@ class TestRay:
 
         monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
         deaths = []
-        take = TurnPool.run
+        take = WorkerPool.run_turns
 
-        def run(pool, tasks, seconds, on_report, stop):
+        def run(pool, turns, seconds, on_report, stop):
             if not deaths:
-                os.kill(pool.processes[0], signal.SIGKILL)
-            take(pool, tasks, seconds, on_report, stop)
-            deaths.append(pool.deaths)
+                os.kill(pool.workers[0].process, signal.SIGKILL)
+            take(pool, turns, seconds, on_report, stop)
+            deaths.append(sum(worker.deaths for worker in pool.workers))
 
-        monkeypatch.setattr(TurnPool, "run", run)
+        monkeypatch.setattr(WorkerPool, "run_turns", run)
         ranks = set()
         result = improve(
             ["2x2x3", "2x2x2"],

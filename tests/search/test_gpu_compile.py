@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.gpu.device import cuda_module
 from lcma.search.flipgraph.gpu.kernel import make_kernel
-from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.layout import WalkerLayout
 cuda = cuda_module()
 from numba.cuda import dispatcher
 from numba import types
@@ -20,7 +20,7 @@ words, wide = types.uint32[::1], types.int64
 signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
              types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
 name, slots, kind, cost = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
-form = Layout.fitting(parse_target(name), slots, **({kind: True} if kind else {})).form
+form = WalkerLayout.fitting(parse_target(name), slots, **({kind: True} if kind else {})).form
 ptx, _ = cuda.compile_ptx(make_kernel(form, "" if cost == "-" else cost), signature, cc=(9, 0))
 print(ptx)
 """

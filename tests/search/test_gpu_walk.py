@@ -8,12 +8,13 @@ from lcma.search import Policy
 from lcma.search.flipgraph.gpu.fleet import Fleet, slots_for
 from lcma.search.flipgraph.gpu.layout import WalkerLayout
 from lcma.search.flipgraph.gpu.packing import bits_of
-from lcma.search.flipgraph.gpu.reference import GpuReferenceWalk
-from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
 from lcma.search.flipgraph.gpu.session import WALKS, gpu_kind
 from lcma.search.flipgraph.walkers import make_walker, pack_start
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
+
+from .gpu_orbit_reference import ReversibleReferenceWalk
+from .gpu_reference import GpuReferenceWalk
 
 HALF = Policy(plus_after=400, margin=3, cost="full", chance=0.15, rank_weight=23, cost_weight=31)
 CASES = {

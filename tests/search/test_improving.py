@@ -23,6 +23,7 @@ from lcma.search.improve.catalogue import CatalogueUpdater, kept_ranks
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
+from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, gaps
 from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, varied, walk_of
 from lcma.search.improve.neighbours import routes
@@ -30,6 +31,10 @@ from lcma.verify import certify
 from lcma.workbench.finds import kept_line
 
 POLICY = Policy(plus_after=300)
+
+
+def settings(ring, seed, device, command):
+    return ImproveConfig(ring=ring, seed=seed, device=device, command=command)
 
 
 def naive(shape, walk="flip"):
@@ -57,12 +62,12 @@ def test_turns_share_the_time_out_by_priority():
 def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
     with Catalog.in_memory() as catalog:
         kept = kept_ranks(catalog, Z)
-    (gap,) = gaps(kept, Z, [Target.general(3, 4, 6)])
+    (gap,) = gaps(kept, Z, [Target.general(3, 5, 7)])
     before, known = composed_ranks(kept, 16), {shape: best_known(Target.general(*shape), Z).rank for shape in board()}
     for influence, rank in ((gap.one, gap.rank - 1), (gap.all, gap.known)):
-        after = composed_ranks({**kept, (3, 4, 6): rank}, 16)
+        after = composed_ranks({**kept, (3, 5, 7): rank}, 16)
         fallen = {shape: int(before[shape] - after[shape]) for shape in known}
-        assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 50
+        assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 40
         assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
     assert gap.priority == gap.all.points > gap.one.points
     assert gaps(kept, Z, [Target.general(2, 2, 17)]) == []
@@ -125,7 +130,7 @@ def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involu
         def pool(self, shape, composed=True):
             return []
 
-    turns = Descents(Nothing(), "Z", 0, "twin", "lcma improve")
+    turns = Descents(Nothing(), settings("Z", 0, "twin", "lcma improve"))
     found = turns._symmetric_routes(Target.general(*shape))
     assert [route.name for route in found[: len(names)]] == names
     others = [route.name for route in found[len(names) :]]
@@ -245,7 +250,7 @@ def test_a_turn_by_triples_keeps_integral_schemes(home):
             del ranks[2, 4, 4]
         gap = Gap(Target.general(2, 4, 4), updater.rank("Z", (2, 4, 4)), 26)
         assert gap.rank == 28
-        walks = Descents(updater, "Z", 1, "cpu", "a command")
+        walks = Descents(updater, settings("Z", 1, "cpu", "a command"))
         record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
     assert said == ["2x4x4: by triples"]
     assert (record.route, record.reached, record.start) == ("triples", 26, 32)
@@ -264,7 +269,7 @@ def test_routes_without_walks_on_the_flip_graph(home):
             return [scheme for scheme in stored.values() if scheme.target.shape == shape]
 
     def routes_to(shape, rank, ring=Z):
-        turns = Descents(View(ring), ring.name, 0, "cpu", "a command")
+        turns = Descents(View(ring), settings(ring.name, 0, "cpu", "a command"))
         return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0, lambda: False)
 
     assert list(routes_to((2, 2, 4), 15)) == ["triples"]
@@ -292,7 +297,7 @@ def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
         def take(self, scheme, certificate):
             taken.append(scheme)
 
-    walks = Descents(View(), "ZT", 1, "cpu", "a command")
+    walks = Descents(View(), settings("ZT", 1, "cpu", "a command"))
     record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0, lambda text: None, on_route=said.append)
     assert (record.route, record.start, record.reached) == ("border", 11, 11)
     assert said == ["2x2x3: by border from rank 11, starts: 1"]
@@ -326,7 +331,7 @@ def test_a_format_that_no_walk_holds_is_improved_by_triples(home):
         for ranks in updater.ranks.values():
             ranks.pop((2, 9, 9), None)
         gap = Gap(Target.general(2, 9, 9), 131, 126)
-        walks = Descents(updater, "Z", 1, "cpu", "a command")
+        walks = Descents(updater, settings("Z", 1, "cpu", "a command"))
         record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
     assert said == ["2x9x9: by triples"]
     assert record.reached == 126
@@ -351,7 +356,7 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
             del ranks[2, 3, 3]
         gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
-        walks = Descents(updater, "Z2", 1, device, "a command", walkers=8)
+        walks = Descents(updater, settings("Z2", 1, device, "a command"), walkers=8)
         said, history = [], History()
         for tried in range(8):
             walks.turn(gap, tried, 5.0, lambda text: None, history=history, on_route=said.append)
@@ -398,7 +403,7 @@ def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_walks_are_for_their_rings_only(home, device):
     with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="Z3 is not a ring of improvements"):
-        Descents(updater, "Z3", 0, device, "")
+        Descents(updater, settings("Z3", 0, device, ""))
 
 
 def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
@@ -410,7 +415,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(Descents, "_widen", lambda self, shape, goal, seconds: None)
     monkeypatch.setattr(Descents, "_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
-        walks = Descents(updater, "ZT", 1, "twin", "a command", walkers=2)
+        walks = Descents(updater, settings("ZT", 1, "twin", "a command"), walkers=2)
         assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None).route == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)

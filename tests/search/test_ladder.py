@@ -1,16 +1,15 @@
-"""Merge, extend and project keep schemes exact."""
+"""Moves from format to format keep schemes exact, and have names and an order."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcma import certify
-from lcma.errors import PlanError
+from lcma.errors import PlanError, TargetError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.resolve import resolve
 from lcma.search import format_move_names, make_walker, register_format_move
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
-from lcma.search.format_moves.meta_moves import extend, merge, project
 from lcma.search.format_moves.registry import MOVES, change_format
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.ternary import TernaryTerms
@@ -28,65 +27,12 @@ def walked(walk, shape, seed):
     return walker.terms()
 
 
-@given(st.sampled_from(["flip", "flip-zt"]), SHAPES, st.sampled_from("mkn"), st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
-def test_extending_adds_a_naive_border(walk, shape, axis, seed):
-    terms = walked(walk, shape, seed)
-    longer = extend(terms, axis)
-    grown = list(shape)
-    grown["mkn".index(axis)] += 1
-    assert longer.target == named(grown)
-    assert longer.rank == terms.rank + len(longer.target.terms) - len(terms.target.terms)
-    certify(longer.to_scheme())
-
-
-@given(st.sampled_from(["flip", "flip-zt"]), SHAPES, st.sampled_from("mkn"), st.integers(1, 3), st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
-def test_merging_adds_ranks(walk, shape, axis, size, seed):
-    other = list(shape)
-    other["mkn".index(axis)] = size
-    left, right = walked(walk, shape, seed), walked(walk, other, seed + 1)
-    whole = merge(left, right, axis)
-    assert whole.rank == left.rank + right.rank
-    assert whole.target.shape["mkn".index(axis)] == shape["mkn".index(axis)] + size
-    certify(whole.to_scheme())
-
-
-@given(st.sampled_from(["flip", "flip-zt"]), SHAPES, st.sampled_from("mkn"), st.integers(0, 99), st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
-def test_projecting_keeps_the_smaller_product(walk, shape, axis, seed, index):
-    size = shape["mkn".index(axis)]
-    terms = walked(walk, shape, seed)
-    if size < 2 or index >= size:
-        with pytest.raises(PlanError, match="can't lose"):
-            project(terms, axis, index)
-        return
-    shorter = project(terms, axis, index)
-    assert shorter.rank <= terms.rank
-    assert shorter.target.shape["mkn".index(axis)] == size - 1
-    certify(shorter.to_scheme())
-
-
-def test_an_extension_projected_again_is_the_scheme():
-    terms = walked("flip-zt", (2, 3, 2), 1)
-    for axis, last in zip("mkn", (2, 3, 2), strict=True):
-        assert project(extend(terms, axis), axis, last).to_scheme() == terms.to_scheme()
-
-
 def test_what_does_not_fit_is_refused():
-    small = PackedTerms.naive(named((2, 2, 2)))
-    with pytest.raises(PlanError, match="axis 'x'"):
-        extend(small, "x")
-    with pytest.raises(PlanError, match="can't be merged"):
-        merge(small, PackedTerms.naive(named((2, 3, 3))), "n")
-    with pytest.raises(PlanError, match="can't be merged"):
-        merge(small, TernaryTerms.naive(named((2, 2, 2))), "n")
-    with pytest.raises(PlanError, match="can't be merged"):
-        extend(PackedTerms.naive(parse_target("3x3x3:tri-left")), "n")
-    with pytest.raises(PlanError, match="at most 8x8"):
-        extend(PackedTerms.naive(named((8, 8, 1))), "k")
-    with pytest.raises(PlanError, match="at most 8x8"):
-        extend(TernaryTerms.naive(named((8, 8, 1))), "k")
+    for kind, error in ((PackedTerms, PlanError), (TernaryTerms, TargetError)):
+        with pytest.raises(error, match="3x3x3:tri-left"):
+            change_format([kind.naive(parse_target("3x3x3:tri-left"))], named((3, 3, 4)))
+        with pytest.raises(PlanError, match="at most 8x8"):
+            change_format([kind.naive(named((8, 8, 1)))], named((8, 9, 1)))
 
 
 @given(st.sampled_from(["flip", "flip-zt"]), SHAPES, SHAPES, st.integers(0, 99))

@@ -10,15 +10,16 @@ from lcma.schemes_db import parse_target
 from lcma.search import make_walker
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.walkers import pack_start
-from lcma.search.runs.engine import Threads
+from lcma.search.runs.engine import Threads, Walks
 from lcma.search.runs.plan import PoolPlan
 from lcma.search.runs.pools import RankPools, open_flips
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.search.terms.packed import PackedTerms
+
+from .plain_terms import holds
 
 
 def threads(walk, start, seed, walkers):
-    return Threads().start(walk, [start], POLICY, seed=seed, first=0, walkers=walkers, places="")
+    return Threads().start(Walks(walk, [start], POLICY, seed, first=0, walkers=walkers))
 
 
 PLAN = PoolPlan(small=2, large=5, near=2, restart_rounds=2, stall=3)
@@ -60,7 +61,7 @@ def test_pools_lead_to_the_goal(walk, name, goal):
     for terms, root in members:
         assert terms.target == target
         assert root == 0
-        assert holds(terms) if isinstance(terms, PackedTerms) else terms.holds()
+        assert holds(terms)
 
 
 def test_a_pool_is_left_when_it_is_full_and_not_before():

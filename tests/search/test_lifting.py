@@ -13,14 +13,14 @@ from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.ring import Z3
 from lcma.search import PackedTerms, find, lift, lift_pool, sparsified
 from lcma.search.basis.shears import half_masks, symmetries
-from lcma.search.basis.sparsify import full_and_nonzeros, sparsified_naive
 from lcma.search.cpsat.signs import signed_scheme, ternary_signs
 from lcma.search.flipgraph.arena import best_terms, make_arena
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.walk import advance
 from lcma.search.lifting.lift import _rational
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.verify import certify
+
+from .plain_terms import full_and_nonzeros, holds, sparsified_naive
 
 
 def found(name, rank, seed):

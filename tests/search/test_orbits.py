@@ -13,17 +13,18 @@ from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.search import RunConfig, make_walker
 from lcma.search.flipgraph.orbit_moves import MAX_CUBES, plus
-from lcma.search.flipgraph.orbit_reference import OrbitReferenceWalk
 from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import BEST, RANK
 from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.terms.bits import reverse_bits
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.search.terms.involution import mirrored_layout
 from lcma.search.terms.orbits import OrbitTerms, parse_cubes, reversible, transposed, unfolded
 from lcma.search.terms.packed import PackedTerms
+
+from .orbit_reference import OrbitReferenceWalk
+from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
 WHOLE = replace(HASTY, orbits="whole")

@@ -12,17 +12,18 @@ from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import RunConfig, find, make_walker
-from lcma.search.flipgraph.pair_moves import plus
-from lcma.search.flipgraph.pair_reference import PairReferenceWalk
-from lcma.search.flipgraph.pair_walker import make_pair_arena, pairs_in
+from lcma.search.flipgraph.orbit_moves import plus
+from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.search.terms.involution import other_involutions
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.pairs import PairTerms
+
+from .orbit_reference import OrbitReferenceWalk
+from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=4, restart_after=700, trap=3)
 WHOLE = replace(HASTY, orbits="whole")
@@ -47,8 +48,8 @@ SHAPES = ["1x1x1", "1x2x1", "2x2x2", "2x2x3", "3x3x3", "2x3x4", "3x4x5", "4x4x5"
 )
 def test_step_for_step_as_the_reference(counters_of, name, seed, room, steps, chunk, policy, swaps):
     start = PairTerms.naive(parse_target(name), swaps)
-    arena = make_pair_arena(start, seed, 5, room, policy)
-    twin = PairReferenceWalk(start, seed, 5, room, policy)
+    arena = make_orbit_arena(start, seed, 5, room, policy)
+    twin = OrbitReferenceWalk(start, seed, 5, room, policy)
     for _ in range(0, steps, chunk):
         advance(arena, policy.numbers, 0, chunk)
         twin.advance(0, chunk)
@@ -68,10 +69,10 @@ def test_step_for_step_as_the_reference(counters_of, name, seed, room, steps, ch
 def test_every_step_keeps_the_tensor(policy, case, seed, room):
     name, swaps = case
     start = PairTerms.naive(parse_target(name), swaps)
-    arena = make_pair_arena(start, seed, 0, room, policy)
+    arena = make_orbit_arena(start, seed, 0, room, policy)
     for _ in range(30):
         advance(arena, policy.numbers, 0, 25)
-        now = pairs_in(arena.x, arena, start)
+        now = orbits_in(arena.x, arena, start)
         assert now.rank == arena.counters[RANK]
         assert holds(now.packed())
         # A pair never becomes its own image. Two terms that are may become one or three; of a reversal there is one.
@@ -129,10 +130,10 @@ def test_a_run_lifts_what_it_finds(walk):
 def test_plus_adds_one_pair_and_keeps_the_tensor():
     terms = PairTerms.naive(parse_target("2x3x4"))
     for seed in range(20):
-        arena = make_pair_arena(terms, seed)
+        arena = make_orbit_arena(terms, seed)
         assert plus(arena)
         assert arena.counters[RANK] == terms.rank + 2
-        assert holds(pairs_in(arena.x, arena, terms).packed())
+        assert holds(orbits_in(arena.x, arena, terms).packed())
 
 
 def test_what_has_no_symmetry_is_refused():

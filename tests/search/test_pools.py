@@ -8,8 +8,9 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.search import PackedTerms, Policy, find, flip_graph, lift, lift_pool
 from lcma.search.flipgraph.graph import flips
-from lcma.search.terms.brent_modulo_2 import holds
 from lcma.workbench.flip_picture import draw
+
+from .plain_terms import holds
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms, canonical, open_flips, with_signs
 
+from .plain_terms import holds
+
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BOTH = [TernaryTerms, TermsModulo3]
 
@@ -92,7 +94,7 @@ def test_modulo_3_equal_terms_become_one():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(PlanError, match="81 blocks"):
         TernaryTerms.naive(parse_target("9x9x1"))
-    assert TernaryTerms.naive(parse_target("6x6x6")).holds()
+    assert holds(TernaryTerms.naive(parse_target("6x6x6")))
     target = parse_target("1x1x1")
     with pytest.raises(PlanError, match="other than -1, 0 and 1"):
         TernaryTerms.from_scheme(Scheme.from_arrays(target, [[[2]]], [[[1]]], [[[1]]]))

@@ -14,13 +14,14 @@ from lcma.search import make_walker
 from lcma.search.flipgraph.arena import best_terms, current_terms, make_arena
 from lcma.search.flipgraph.constraints import BEST_FULL, FULL
 from lcma.search.flipgraph.policy import Policy
-from lcma.search.flipgraph.reference import ReferenceWalk, packed
 from lcma.search.flipgraph.slots import BEST, RANK
 from lcma.search.flipgraph.walk import advance, begin
 from lcma.search.flipgraph.walkers import pack_start
-from lcma.search.terms.brent_modulo_2 import holds as holds_modulo_2
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
+
+from .flip_reference import ReferenceWalk, packed
+from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BIASED = replace(HASTY, chance=0.3, full=9)
@@ -30,10 +31,6 @@ RINGS = (PackedTerms, TernaryTerms, TermsModulo3)
 
 def naive(ring, name):
     return ring.naive(parse_target(name))
-
-
-def holds(terms):
-    return holds_modulo_2(terms) if isinstance(terms, PackedTerms) else terms.holds()
 
 
 def words_of(term, planes):
@@ -145,7 +142,7 @@ def test_factors_of_more_than_half_a_word(ring):
     arena = make_arena(start, 1, 0, 0)
     for _ in range(20):
         advance(arena, HASTY.numbers, 0, 2_000)
-        assert current_terms(arena, start).holds()
+        assert holds(current_terms(arena, start))
     assert (current_terms(arena, start).words >> np.uint64(32)).any()
 
 

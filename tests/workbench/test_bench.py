@@ -9,9 +9,9 @@ from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.workbench.bench import picture, runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
+from lcma.workbench.bench.contest import Contest, FlushedClock, LongClock, Timing, paired_interval, within
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.cli import main
-from lcma.workbench.timing import Contest, Timing, paired_interval
 
 
 class Counted:
@@ -19,7 +19,8 @@ class Counted:
 
     def __init__(self) -> None:
         self.runs: list[str] = []
-        self.suite = Suite("counted", "counts", self.cases, ("ratio",), ("schemes_db/ranks.py",))
+        sources, nothing = ("schemes_db/ranks.py",), lambda rows, path: None
+        self.suite = Suite("counted", "counts", self.cases, ("ratio",), sources, nothing)
 
     def cases(self, options: Options):
         for number in range(3):
@@ -141,6 +142,32 @@ def test_rounds_begin_with_another_contender_each():
     assert [len(timings[name].seconds) for name in "abc"] == [4, 4, 4]
 
 
+def test_nothing_is_timed_before_every_result_is_right():
+    called = []
+
+    def call(name, result):
+        return lambda: called.append(name) or result
+
+    calls = {"a": call("a", 0.5), "b": call("b", 2.0)}
+    with pytest.raises(VerificationError, match=r"b came out wrong: error 2.0e\+00; nothing was timed"):
+        Contest(calls, 3, judge=within(float, 1.0)).run()
+    assert called == ["a", "b"]
+    timings = Contest(calls, 1, judge=within(float, 3.0)).run()
+    assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
+
+
+def test_of_calls_that_take_long_every_one_counts(monkeypatch):
+    pytest.importorskip("torch")
+    from lcma.kernels.cuda import clock
+
+    called = []
+    monkeypatch.setattr(clock, "seconds_of", lambda call: called.append(call()) or len(called))
+    found = Contest({name: lambda name=name: name for name in "ab"}, 7, LongClock(None)).run()
+    assert "".join(called) == "abab"
+    assert {name: timing.seconds for name, timing in found.items()} == {"a": (1, 3), "b": (2, 4)}
+    assert len(Contest({"a": lambda: "a"}, 7, LongClock(4)).run()["a"].seconds) == 4
+
+
 def test_pictures_are_reproducible(tmp_path):
     pytest.importorskip("matplotlib")
     rows = [{"key": "row", "figures": {"ratio": 1.2, "interval": [1.1, 1.3]}, "contended": False}]
@@ -160,10 +187,7 @@ def test_the_command_names_its_suites_and_refuses_others(capsys):
 def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsys, monkeypatch):
     from lcma.workbench.commands import bench
 
-    def summary(rows, path):
-        path.with_suffix(".json").write_text(f"{len(rows)} rows")
-
-    suite = replace(counted.suite, picture=summary)
+    suite = replace(counted.suite, summaries={"": lambda rows: {"rows": len(rows)}, "-none": lambda rows: {}})
     monkeypatch.setattr(bench, "find_suite", lambda name: suite)
     out = tmp_path / "results"
     assert main(["bench", "counted", "--rows", "row 2", "--out", str(out)]) == 3
@@ -202,7 +226,6 @@ def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypat
 def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
     torch = pytest.importorskip("torch")
     from lcma.kernels.cuda import clock
-    from lcma.workbench.bench.blr_products import FlushedClock
 
     empty, seconds, calls = torch.empty, {"a": 0.0, "b": 100.0}, []
     monkeypatch.setattr(torch, "empty", lambda *_, **__: empty(1))
@@ -243,6 +266,23 @@ def test_plans_are_counted_without_changing_them(device):
     assert rows["warm plan"].run(lambda line: None)["us"] > 0
     cold = rows["cold plan"].run(lambda line: None)
     assert cold["most_ms"] >= cold["ms"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("product", ["QK", "dV"])
+def test_triangular_products_are_judged_and_timed(product, monkeypatch):
+    from lcma.workbench.bench.suites import causal
+
+    figures = causal._timed(product, 64, 32, "float32", Options(rounds=2), lambda line: None)
+    assert {*causal.PLAIN, "halving:strassen", "chosen"} <= figures["ratios"].keys()
+    assert figures["ratios"]["chosen"] == figures["ratio"] > 0
+    assert figures["baseline"] in causal.BASELINES
+    errors = causal._product_error(product, 64, 32, Options(), lambda line: None)
+    standard = errors["errors"].pop("standard")
+    assert errors["ratio_of_errors"] == max(errors["errors"].values()) / standard > 0
+    monkeypatch.setattr(causal, "_whole", lambda a, b, out, triangle: out.fill(0))
+    with pytest.raises(VerificationError, match=r"full \+ tril came out wrong"):
+        causal._timed(product, 64, 32, "float32", Options(rounds=2), lambda line: None)
 
 
 def test_layers_in_tf32_are_drawn_from_products_of_a_millisecond_and_more():

@@ -14,36 +14,17 @@ from lcma.kernels.torch.modules import linear_places  # noqa: E402
 from lcma.workbench import cli  # noqa: E402
 from lcma.workbench.bench import prefill, prefill_models  # noqa: E402
 from lcma.workbench.bench.case import Options  # noqa: E402
-from lcma.workbench.bench.prefill_models import (  # noqa: E402
-    LatentAttention,
-    ParallelBlock,
-    Stack,
-    attention,
-    block,
-    double_block,
-    gated,
-)
+from lcma.workbench.bench.prefill_models import stack  # noqa: E402
 from lcma.workbench.bench.suites import e2e  # noqa: E402
+from lcma.workbench.bench.transformers import Sizes  # noqa: E402
 
 SAY = lambda line: None  # noqa: E731
 
 
-def latent(**where):
-    return block(16, LatentAttention(16, 4, 8, 8, 4, 2, **where), gated(16, 24, **where), **where)
-
-
-def grouped(**where):
-    return block(16, attention(16, 4, 2, 4, **where), gated(16, 24, **where), **where)
-
-
-def parallel(**where):
-    return torch.nn.Sequential(double_block(16, 4, 24, **where), ParallelBlock(16, 4, 24, **where))
-
-
 TINY = {
-    "deepseek-r1": Stack(16, latent, 1),
-    "qwen3.5-397b": Stack(16, grouped, 2),
-    "hunyuanvideo": Stack(16, parallel, 1),
+    "deepseek-r1": Sizes(16, 4, 24, latent=(8, 8, 4, 2), gated=True, rms=True),
+    "qwen3.5-397b": Sizes(16, 4, 24, 2, kv=2, width=4, gated_attention=True, gated=True, rms=True),
+    "hunyuanvideo": Sizes(16, 4, 24, causal=False, joined=True, singles=1, rms=True, approximate="tanh"),
 }
 
 
@@ -62,19 +43,19 @@ def test_the_layers_are_those_of_the_models():
     known = {(one.k, one.n) for one in layers()}
     own = {(4096, 11264), (11264, 4096)}  # the experts that a token passes, side by side
     assert prefill_models.STACKS.keys() == e2e.PARAMETERS.keys()
-    for name, stack in prefill_models.STACKS.items():
-        model = stack.model(device="meta")
+    for name, its in prefill_models.STACKS.items():
+        model = stack(its, device="meta")
         sizes = {(place.weight.shape[1], place.weight.shape[0]) for place in linear_places(model, new_weight=False)}
         assert sizes <= known | own
         assert sum(one.numel() for one in model.parameters()) == pytest.approx(e2e.PARAMETERS[name], rel=0.02)
-        x = torch.empty(2, 8, stack.features, device="meta")
+        x = torch.empty(2, 8, its.features, device="meta")
         assert model(x).shape == x.shape
 
 
 def test_causal_models_do_not_look_ahead():
     torch.manual_seed(0)
-    for name, stack in TINY.items():
-        model, x = stack.model(dtype=torch.float64), torch.randn(1, 6, 16, dtype=torch.float64)
+    for name, its in TINY.items():
+        model, x = stack(its, dtype=torch.float64), torch.randn(1, 6, 16, dtype=torch.float64)
         alone = model(x[:, :3])
         assert torch.allclose(model(x)[:, :3], alone) == (name != "hunyuanvideo")
 
@@ -106,7 +87,8 @@ def test_rows_are_measured_stored_and_resumed(tmp_path, capsys, monkeypatch):
 def test_a_wrong_result_or_gradient_is_not_timed(monkeypatch):
     def one_off(model, config):
         found = by_strassen(model, config)
-        model[0].feed_forward.down.forward = lambda x: x @ model[0].feed_forward.down.weight.t() * 1.01
+        down = model.blocks[0].feed_forward.inner.down
+        down.forward = lambda x: x @ down.weight.t() * 1.01
         return found
 
     def gradients_off(model, config):
@@ -126,7 +108,7 @@ def test_a_wrong_result_or_gradient_is_not_timed(monkeypatch):
 
 def test_twins_share_the_parameters(monkeypatch):
     monkeypatch.setattr(prefill, "accelerate_", by_strassen)
-    model = TINY["qwen3.5-397b"].model()
+    model = stack(TINY["qwen3.5-397b"])
     twin = prefill.accelerated(model, prefill.AccelerateConfig((8,)))
     assert [id(one) for one in twin.model.parameters()] == [id(one) for one in model.parameters()]
     assert not any(isinstance(module, FastLinear) for module in model.modules())

@@ -101,9 +101,10 @@ def test_the_models_have_the_layers_of_the_table(name):
     assert tuple(blr_models.MODELS) == e2e_blr.MODELS
     sizes = blr_models.MODELS[name]
     for kind in blr_layers.KINDS:
-        block = blr_models.block(sizes, kind, device="meta", dtype=torch.bfloat16)
+        where = {"device": "meta", "dtype": torch.bfloat16}
+        block = sizes.block(blr_models.build(sizes, kind, **where), **where)
         found = [module for module in block.modules() if isinstance(module, BlockLowRankLinear)]
-        wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.rows.values())
+        wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.layers.values())
         assert len(found) == len(wanted)
         assert {one.structure for one in found} == {
             blr_layers.layer(sizes.model, row).structure(kind) for row in wanted
@@ -118,19 +119,10 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
 
     rows = (blr_layers.BlrLayer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
     rows += (blr_layers.BlrLayer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
+    replaced = {"q": "square", "up": "square", "modulation": "modulation"}
     tiny = {
         name: blr_models.Sizes(
-            "tiny",
-            24,
-            2,
-            24,
-            2,
-            7,
-            True,
-            24,
-            {"q": "square", "up": "square", "modulation": "modulation"},
-            gated,
-            adaptive,
+            24, 2, 24, 2, 7, gated=gated, rms=gated, modulated=adaptive, model="tiny", layers=replaced
         )
         for name, gated, adaptive in (("gpt2-s", False, False), ("llama-7b", True, False), ("dit-xl/2", False, True))
     }

@@ -5,10 +5,10 @@ import time
 import numpy as np
 import pytest
 
-from lcma.workbench import cli
+from lcma.workbench import cli, gpu_nvml
 from lcma.workbench.bench.ks_energy import energy_figures, energy_lines
 from lcma.workbench.bench.ks_patterns import energy_patterns, paper_patterns, sample
-from lcma.workbench.gpu_energy import NvmlMeter, energy_of
+from lcma.workbench.gpu_nvml import GpuMonitor, NvmlMeter, energy_of
 
 NAMES = {
     "nvmlInit_v2": "start",
@@ -16,6 +16,7 @@ NAMES = {
     "nvmlDeviceGetHandleByIndex_v2": "by_index",
     "nvmlDeviceGetTotalEnergyConsumption": "energy",
     "nvmlDeviceGetPowerUsage": "draw",
+    "nvmlDeviceGetClockInfo": "tick",
 }
 
 
@@ -49,6 +50,11 @@ class Driver:
         value._obj.value = 200_000
         return 0 if self.power else 3
 
+    def tick(self, device, which, value):
+        self.asked.append(which)
+        value._obj.value = 1600 if self.power else 1700
+        return 0
+
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_joules_are_power_times_seconds(counts):
@@ -71,6 +77,22 @@ def test_what_is_not_readable_is_none_and_the_work_is_done():
     assert NvmlMeter(broken, "0").joules(lambda: done.append(2)) is None
     assert done == [1, 2]
     assert energy_of({"one": lambda: None}, None, {"one": 1.0}, lambda: None) == {"one": None}
+
+
+@pytest.mark.parametrize("power", [True, False])
+def test_the_state_of_a_gpu_is_a_median_of_what_is_readable(power, monkeypatch):
+    driver = Driver(power=power)
+    monkeypatch.setattr(gpu_nvml, "gpu_meter", lambda: NvmlMeter(driver, "0"))
+    with GpuMonitor() as monitor:
+        time.sleep(0.01)
+    assert driver.asked[-1] == gpu_nvml.SM_CLOCK
+    assert str(monitor.state) == (
+        "SM clock 1600 MHz, power 200 W" if power else "SM clock 1700 MHz, power not readable"
+    )
+    monkeypatch.setattr(gpu_nvml, "gpu_meter", lambda: None)
+    with GpuMonitor() as monitor:
+        pass
+    assert str(monitor.state) == "SM clock not readable, power not readable"
 
 
 def test_windows_are_as_long_as_asked_and_warmed_up():
@@ -107,7 +129,7 @@ def test_the_table_says_how_often_less_is_taken():
     lines = list(energy_lines(rows))
     assert "| float32 | bsl | bmm | 2 | 50 | 1 |  |" in lines
     assert "| float32 | bsl | min(bmm, einsum, bsr) | 2 | 50 | 1.08 | 72, 0.85 |" in lines
-    assert "| float32 | bsf | bmm | 1 | not readable | | |" in lines
+    assert "| float32 | bsf | bmm | 1 | not readable |  |  |" in lines
     assert rows[2]["figures"]["readable"] == "not readable"
 
 

@@ -1,6 +1,5 @@
 """The rows of `lcma bench ks --measure gradients`, and what rests on a GPU's clock, without one."""
 
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +7,10 @@ import pytest
 from lcma.kernels.cuda import clock
 from lcma.kernels.kronecker import Pattern
 from lcma.kernels.structured.naive import multiply
-from lcma.workbench import gpu_monitor
+from lcma.workbench.bench.contest import Timing, paired_interval
 from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
 from lcma.workbench.bench.suites.ks import worth_timing
 from lcma.workbench.cli import main
-from lcma.workbench.timing import Timing, paired_interval
 
 torch = pytest.importorskip("torch")
 
@@ -79,23 +77,3 @@ def test_a_hopeless_contender_has_few_rounds(monkeypatch):
 
 def test_an_interval_is_of_the_rounds_of_both():
     assert paired_interval(Timing("a", (2.0, 4.0, 9.0)), Timing("b", (1.0, 2.0))) == (2.0, 2.0)
-
-
-def test_one_nvidia_smi_serves_all_stretches(monkeypatch, tmp_path):
-    started = tmp_path / "started"
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\necho one >> {started}\necho '1500, 300'\nexec sleep 60\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(gpu_monitor, "gpu_identity", lambda: "GPU-of-a-test")
-    sampler = gpu_monitor._sampler("GPU-of-a-test")
-    while not sampler.rows:
-        time.sleep(0.01)
-    with gpu_monitor.GpuMonitor() as first:
-        sampler.rows.append("1600, 350\n")
-    with gpu_monitor.GpuMonitor() as second:
-        sampler.rows.append("1700, 400\n")
-    sampler._process.kill()
-    assert (first.state.clock_mhz, second.state.clock_mhz) == (1600, 1700)
-    assert sampler.rows[0] == "1500, 300\n"
-    assert started.read_text() == "one\n"

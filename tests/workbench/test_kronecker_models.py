@@ -9,34 +9,35 @@ torch = pytest.importorskip("torch")
 from lcma.workbench import cli  # noqa: E402
 from lcma.workbench.bench import ks_models  # noqa: E402
 from lcma.workbench.bench.suites import e2e_ks  # noqa: E402
+from lcma.workbench.bench.transformers import inferred  # noqa: E402
 
-TINY = ks_models.Sizes(
-    24, 2, 2, 2, 5, False, ((1, 12, 3, 2), (2, 3, 12, 1)), ((1, 48, 12, 2), (6, 4, 4, 1)), ((1, 8, 8, 3), (6, 4, 16, 1))
-)
+PATTERNS = dict.fromkeys(ks_models.SQUARES, ((1, 12, 3, 2), (2, 3, 12, 1)))
+PATTERNS |= {"up": ((1, 48, 12, 2), (6, 4, 4, 1)), "down": ((1, 8, 8, 3), (6, 4, 16, 1))}
+TINY = ks_models.Sizes(24, 2, 96, 2, 5, 2, False, layers=PATTERNS)
 
 
 @pytest.mark.parametrize("part", e2e_ks.PARTS)
 def test_parts_of_both_kinds_compute_the_same(part):
     where = {"dtype": torch.float64}
-    ours, theirs = (e2e_ks._part(TINY, part, kind, where) for kind in ("auto", "bmm"))
+    ours, theirs = (ks_models.part_of(TINY, part, kind, **where) for kind in ("auto", "bmm"))
     ks_models.copy_parameters(ours, theirs)
     x = torch.randn(2, 5, 96 if part == "down" else 24, **where)
-    torch.testing.assert_close(e2e_ks._run(ours, x), e2e_ks._run(theirs, x))
-    dense = e2e_ks._part(TINY, part, "dense", where)
-    assert e2e_ks._run(dense, x).shape == e2e_ks._run(ours, x).shape
+    torch.testing.assert_close(inferred(ours, x)(), inferred(theirs, x)())
+    dense = ks_models.part_of(TINY, part, "dense", **where)
+    assert inferred(dense, x)().shape == inferred(ours, x)().shape
 
 
 def test_the_patterns_are_those_of_the_layers():
     for sizes in (ks_models.VIT_S, ks_models.GPT2_MEDIUM):
         n = sizes.features
-        for patterns, shape in ((sizes.square, (n, n)), (sizes.up, (4 * n, n)), (sizes.down, (n, 4 * n))):
-            if patterns:
-                layer = ks_models.linear(shape[1], shape[0], patterns, "auto", device="meta")
-                assert (layer.out_features, layer.in_features) == shape
+        for place in sizes.layers:
+            inputs, outputs = {"up": (n, 4 * n), "down": (4 * n, n)}.get(place, (n, n))
+            layer = ks_models.build(sizes, "auto", device="meta")(place, inputs, outputs)
+            assert (layer.out_features, layer.in_features) == (outputs, inputs)
 
 
 def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, capsys, monkeypatch):
-    tiny = ks_models.Sizes(16, 2, 2, 2, 5, False)
+    tiny = ks_models.Sizes(16, 2, 64, 2, 5, 2, False)
     monkeypatch.setattr(ks_models, "VISION", dict.fromkeys(ks_models.VISION, tiny))
     arguments = [
         "bench",

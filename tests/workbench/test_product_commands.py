@@ -13,7 +13,6 @@ from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile, published
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
-from lcma.workbench.gpu_monitor import state_of
 from lcma.workbench.matrix_files import read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
 
@@ -217,12 +216,6 @@ def test_sizes():
     assert sizes_of("7") == (7, 7, 7)
     assert sizes_of("2X3x4") == (2, 3, 4)
     assert [sizes_of("8x3", name) for name in ("QK", "PV", "dV", "dP")] == [(8, 3, 8), (8, 8, 3), (8, 8, 3), (8, 3, 8)]
-
-
-def test_the_state_of_a_gpu_is_a_median_of_what_is_readable():
-    state = state_of(["1980, 690.5\n", "1965, 700.1\n", "1950, [N/A]\n", "nonsense\n"])
-    assert (state.clock_mhz, state.power_w) == (1965, pytest.approx(695.3))
-    assert str(state_of(["[N/A], [N/A]\n"])) == "SM clock not readable, power not readable"
 
 
 PLANNED = ("plan", 4096, 4096, 4096, "--profile", "amd-epyc-9k84")

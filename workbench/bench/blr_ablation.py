@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...kernels.structured.block_low_rank import Monarch
 from ...kernels.structured.chain import FactorChain
 from ...kernels.structured.views import padded, steps_of
-
-Array = Any
-"""A numpy array or a torch tensor."""
+from .baselines.product import Array, batched_product, copied, empty
 
 RELAID, HANDED_OVER = "relaid", "handed-over"
 
@@ -62,9 +58,7 @@ def ablation(kind: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def relay(structure: Monarch, right: Array) -> Array:
     """V (b1, b2 rank, p), the rows of one block of outputs together."""
-    moved = right.swapaxes(1, 2)
-    moved = np.ascontiguousarray(moved) if isinstance(moved, np.ndarray) else moved.contiguous()
-    return moved.reshape(structure.b1, structure.b2 * structure.rank, structure.p)
+    return copied(right.swapaxes(1, 2)).reshape(structure.b1, structure.b2 * structure.rank, structure.p)
 
 
 def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
@@ -79,10 +73,10 @@ def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out
 def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
     """out (rows, n) = W x without a copy between the products, and with one behind them."""
     n, (first, second) = x.shape[1], steps_of(structure)
-    blocks, inner = _empty(x, (structure.b2, n, structure.q)), _empty(x, (first.pattern.rows, padded(n)))[:, :n]
+    blocks, inner = empty(x, (structure.b2, n, structure.q)), empty(x, (first.pattern.rows, padded(n)))[:, :n]
     u, v = (one.reshape(-1, *one.shape[2:]) for one in structure.canonical((left, right)))
-    _multiply(v, first.source.view(x)[:, 0], first.target.view(inner)[:, 0])
-    _multiply(u, second.source.view(inner)[0], blocks.swapaxes(1, 2))
+    batched_product(v, first.source.view(x)[:, 0], first.target.view(inner)[:, 0])
+    batched_product(u, second.source.view(inner)[0], blocks.swapaxes(1, 2))
     _blocks_of(structure, out)[...] = blocks
 
 
@@ -110,16 +104,3 @@ def _blocks_of(structure: Monarch, out: Array) -> Array:
     if structure.interleaved:
         return out.reshape(structure.q, structure.b2, n).swapaxes(0, 1).swapaxes(1, 2)
     return out.reshape(structure.b2, structure.q, n).swapaxes(1, 2)
-
-
-def _empty(like: Array, shape: tuple[int, ...]) -> Array:
-    return np.empty(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(shape)
-
-
-def _multiply(weights: Array, source: Array, target: Array) -> None:
-    if isinstance(weights, np.ndarray):
-        np.matmul(weights, source, out=target)
-        return
-    import torch
-
-    torch.bmm(weights, source, out=target)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
 from ..contenders import MAX_ERROR
-from ..products import factored_request, require_memory, within_memory
-from ..timing import Contest, CudaClock, Timing, in_turns
+from ..products import factored_request, require_memory
+from .baselines import named_plan, prepared
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
-from .requirements import require_right
+from .contest import Call, Calls, Contest, CudaClock, FlushedClock, Timings, require_right
+from .gpu_products import graphed, peak_bytes
 
 if TYPE_CHECKING:
     from ...kernels import Plan, Request
@@ -55,40 +55,32 @@ def forms_of(
     from ...kernels.structured.strategy import chain_in
 
     require_memory(request)
-    bench, most = bench_for(request), MAX_ERROR[request.dtype]
+    bench, on_gpu = bench_for(request), request.device == "cuda"
     a, b, out = bench.operands(request, seed)
     error_of = bench.errors(request, a, b)
     found: dict[str, Form] = {}
     reasons: dict[str, str] = {}
-    for name in names:
-        if name == COMPILED:
-            continue
+
+    def add(name: str, call: Call, error: float, plan: str, workspace: int | None = None) -> None:
+        require_right(name, error, MAX_ERROR[request.dtype], "relative error")
+        peak = peak_bytes(call) if on_gpu else _peak_on_cpu(call) if workspace is None else workspace
+        found[name] = Form(call, error, peak, plan)
+
+    for name in (one for one in names if one != COMPILED):
         say(f"checking {name}")
         named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
             plan = _plan_of(named, name)
-            with within_memory(request, plan.candidate):
-                executor: Any = plan.build()
-                ready = executor.prepare(a)
-                error = error_of(executor.run(ready, b, out))
+            call, error = prepared(plan, request, a, b, out, error_of)
         except PlanError as refusal:
             reasons[name] = str(refusal)
             continue
-        require_right(name, error, most, "relative error")
-        call = _call(executor, ready, b, out)
-        peak = _peak(call) if request.device == "cuda" else plan.workspace
-        found[name] = Form(call, error, peak, str(plan.candidate))
-    structure = chain_in(request)
-    steps = steps_between(structure, a, b, out) if BASELINE in names else {}
-    for name, call in steps.items():
-        error = error_of(call())
-        require_right(name, error, most, "relative error")
-        found[name] = Form(call, error, _peak(call) if request.device == "cuda" else _peak_on_cpu(call), "ablation")
-    if request.device == "cuda" and COMPILED in names:
-        compiled = _compiled(request, a, b)
-        error = error_of(compiled())
-        require_right(COMPILED, error, most, "relative error")
-        found[COMPILED] = Form(compiled, error, _peak(compiled), "torch.compile of the papers' form")
+        add(name, call, error, str(plan.candidate), plan.workspace)
+    for name, call in (steps_between(chain_in(request), a, b, out) if BASELINE in names else {}).items():
+        add(name, call, error_of(call()), "ablation")
+    if on_gpu and COMPILED in names:
+        call = _compiled(request, a, b)
+        add(COMPILED, call, error_of(call()), "torch.compile of the papers' form")
     return found, reasons
 
 
@@ -101,7 +93,8 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     """
     request = factored_request(structure, n, dtype, device=options.device)
     forms, reasons = forms_of(request, options.seed, say)
-    seconds = medians({name: form.call for name, form in forms.items()}, n, options, say)
+    timings = timed({name: form.call for name, form in forms.items()}, n, options, say)
+    seconds = timings.medians
     rivals = [seconds[name] for name in (DENSE, COMPILED) if name in seconds]
     item = request.itemsize
     figures = {
@@ -111,8 +104,8 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
         "over_best": min(rivals) / seconds[FREE],
         "over_best_factored": min(rivals) / seconds[AUTO],
         "over_baseline": seconds[BASELINE] / seconds[AUTO],
-        "ratios": {name: seconds[DENSE] / one for name, one in seconds.items()},
-        "ms": {name: 1e3 * one for name, one in seconds.items()},
+        "ratios": timings.ratios(timings[DENSE]),
+        "ms": timings.ms,
         "weight_bytes": structure.parameters * item,
         "dense_weight_bytes": structure.rows * structure.cols * item,
         "peak_bytes": {name: form.peak for name, form in forms.items()},
@@ -125,20 +118,18 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     return figures | {"ablation": ablation(structure.kind, figures)}
 
 
-def medians(
-    calls: Mapping[str, Callable[[], object]], n: int, options: Options, say: Say, graphs: bool = True
-) -> dict[str, float]:
-    """Median seconds of every call, in turns.
+def timed(calls: Calls, n: int, options: Options, say: Say, graphs: bool = True) -> Timings:
+    """All calls in turns.
 
     On a GPU as CUDA graphs, since launches would hide small products; with `graphs` False calls bring their own.
     """
     rounds = options.rounds or 7
     if options.device == "cpu":
-        return Contest(calls, rounds, say=say).run().medians
-    replays = {name: _graph_of(call).replay for name, call in calls.items()} if graphs else calls
+        return Contest(calls, rounds, say=say).run()
+    replays = {name: graphed(call) for name, call in calls.items()} if graphs else calls
     if n <= FEW:
-        return Contest(replays, max(rounds, 20), FlushedClock(), say).run().medians
-    return Contest(replays, rounds, CudaClock(warmed=True), say).run().medians
+        return Contest(replays, max(rounds, 20), FlushedClock(), say).run()
+    return Contest(replays, rounds, CudaClock(warmed=True), say).run()
 
 
 def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
@@ -155,17 +146,7 @@ def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
 
 
 def _plan_of(request: Request, name: str) -> Plan | Baseline:
-    """Return the plan of a form: the planner's choice, a strategy, or the papers' form."""
-    from ...kernels import plan_for
-    from .baselines import baseline
-
-    if name == BASELINE:
-        return baseline(request, name)
-    return plan_for(request, strategy=None if name in (AUTO, FREE) else name)
-
-
-def _call(executor: Any, ready: Any, b: Any, out: Any) -> Callable[[], object]:
-    return lambda: executor.run(ready, b, out)
+    return named_plan(request, AUTO if name == FREE else name)
 
 
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
@@ -181,20 +162,6 @@ def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     return lambda: product(rows, *factors).T
 
 
-def _peak(call: Callable[[], object]) -> int:
-    """Bytes that a call allocates at most beside what was there."""
-    import torch
-
-    call()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    found = call()
-    torch.cuda.synchronize()
-    del found
-    return int(torch.cuda.max_memory_allocated() - before)
-
-
 def _peak_on_cpu(call: Callable[[], object]) -> int:
     """Bytes that a call of numpy takes at most beside what was there."""
     import tracemalloc
@@ -205,39 +172,3 @@ def _peak_on_cpu(call: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-class FlushedClock:
-    """Events of the current GPU, one call a turn with the L2 flushed before it; two rounds of warming up."""
-
-    def time(
-        self, calls: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None]
-    ) -> dict[str, Timing]:
-        """See `in_turns`."""
-        import torch
-
-        from ...kernels.cuda.clock import seconds_of
-
-        flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-
-        def turn(call: Callable[[], object]) -> float:
-            flush.zero_()
-            return seconds_of(call)
-
-        found = in_turns({name: partial(turn, call) for name, call in calls.items()}, rounds + 1, on_round)
-        return {name: Timing(name, timing.seconds[1:]) for name, timing in found.items()}
-
-
-def _graph_of(call: Callable[[], object]) -> Any:
-    import torch
-
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph

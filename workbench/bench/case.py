@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from ...home import write_atomic
+from ..products import Sizes
+from .picture import ratios
+
+Rows = Sequence[Mapping[str, Any]]
 
 Figures = Mapping[str, Any]
 """The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""
@@ -19,8 +26,8 @@ class Options:
     """The user's options for a suite; a suite reads those that concern it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `sizes`: sides of
-    matrices, features of models or inputs; () is the suite's own choice. `energy`: joules in place of
-    seconds; `shares`: the part that linear layers take; `gradients`: of products in place of products.
+    matrices, features of models or inputs; () is the suite's own choice. `measure`: what is measured in place of
+    products, "energy" in joules, "shares" of linear layers or "gradients"; "" for none.
     """
 
     device: str = "cpu"
@@ -28,10 +35,8 @@ class Options:
     rounds: int | None = None
     dtypes: tuple[str, ...] = ()
     seed: int = 0
-    energy: bool = False
-    shares: bool = False
     sizes: tuple[int, ...] = ()
-    gradients: bool = False
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,26 +74,33 @@ class Case:
     ahead: Callable[[], object] | None = None
 
 
+def cube(size: int) -> Sizes:
+    """The sizes of a product of squares."""
+    return size, size, size
+
+
+def shown(sizes: Sizes) -> str:
+    """Sizes in a key: N of squares, else MxKxN."""
+    return f"{sizes[0]}" if len(set(sizes)) == 1 else "x".join(map(str, sizes))
+
+
 def code_of(*modules: str) -> tuple[str, ...]:
     """Sources of a suite: the folder of kernels, and modules of this folder by name."""
     return ("kernels", *(f"workbench/bench/{name}.py" for name in modules))
 
 
-def no_report(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def no_report(rows: Rows) -> Iterator[str]:
     """For suites whose rows are all that the page shows."""
     yield from ()
-
-
-def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """For suites that draw nothing."""
 
 
 @dataclass(frozen=True)
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
     text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
-    options "energy", "shares" and "gradients" that the suite knows, with the columns of their rows; `sized` suites
-    know "sizes". `report` yields lines of Markdown for the page of benchmarks, from all rows of a device.
+    values of `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of
+    all rows of a device `report` yields lines of Markdown for the page of benchmarks, `summaries` make JSON, by the
+    suffix of a file beside the picture.
     """
 
     name: str
@@ -96,7 +108,15 @@ class Suite:
     cases: Callable[[Options], Iterable[Case]]
     columns: tuple[str, ...]
     sources: tuple[str, ...]
-    picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = no_picture
+    picture: Callable[[Rows, Path], None] = ratios
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False
-    report: Callable[[Sequence[Mapping[str, Any]]], Iterator[str]] = no_report
+    report: Callable[[Rows], Iterator[str]] = no_report
+    summaries: Mapping[str, Callable[[Rows], Mapping[str, Any]]] = field(default_factory=dict)
+
+    def draw(self, rows: Rows, path: Path) -> None:
+        """Write the picture, and the summaries that hold something."""
+        self.picture(rows, path)
+        for suffix, summary in self.summaries.items():
+            if found := summary(rows):
+                write_atomic(path.with_name(f"{path.stem}{suffix}.json"), json.dumps(found, indent=1) + "\n")

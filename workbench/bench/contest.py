@@ -1,86 +1,290 @@
-"""Products that compete on a processor: the libraries, and plans of ours, checked and then timed in turns."""
+"""Contests: calls whose results are judged first, then timed in turns, so that a slow minute hits all of them alike."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..timing import Contest, FrobeniusTruth, gflops, paired_interval, ratio_to
-from .requirements import require_right
+from ...errors import VerificationError
 
-Matrix = npt.NDArray[Any]
-Call = Callable[[], Matrix]
-Sizes = tuple[int, int, int]
+if TYPE_CHECKING:
+    from ..gpu_nvml import GpuState
 
-CHECKED = 192
-"""Rows of C that are compared with float64."""
+Call = Callable[[], Any]
+Calls = Mapping[str, Call]
+"""Contenders by name."""
 
-LIMIT = {"float32": 1e-4, "float64": 1e-12}
-
-
-@contextmanager
-def limited(threads: int) -> Iterator[None]:
-    """All libraries on so many threads."""
-    from ...kernels.cpu.blas import backends
-
-    before = [(backend, backend.limit(threads)) for backend in backends()]
-    try:
-        yield
-    finally:
-        for backend, threads in before:
-            backend.limit(threads)
+Judge = Callable[[str, Any], float]
+"""Returns the error of a contender's result; raises VerificationError where it is too large."""
 
 
-def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix]:
-    """Standard normal A and B."""
-    rng, (m, k, n) = np.random.default_rng(seed), sizes
-    return tuple(rng.standard_normal(shape, dtype=np.dtype(dtype).type) for shape in ((m, k), (k, n)))  # type: ignore[return-value]
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one contender over the rounds."""
+
+    name: str
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        lower, _, upper = (
+            statistics.quantiles(self.seconds, n=4, method="inclusive") if len(self.seconds) > 1 else (self.seconds * 3)
+        )
+        return lower, upper
 
 
-def libraries(a: Matrix, b: Matrix, threads: int) -> dict[str, Call]:
-    """The products to beat: one for every installed library that works the dtype."""
-    from ...kernels.cpu.blas import backends
+def in_turns(
+    contenders: Mapping[str, Callable[[], float]],
+    rounds: int,
+    on_round: Callable[[int], None] = lambda _: None,
+    discarded: int = 1,
+) -> dict[str, Timing]:
+    """Call every contender, which returns its seconds, once a round, after rounds of warming up that are discarded.
 
-    dtype = a.dtype.name
-    calls: dict[str, Call] = {}
-    for backend in backends():
-        if backend.supports(dtype):
-            out = np.empty((len(a), b.shape[1]), a.dtype)
-
-            def call(backend: Any = backend, out: Matrix = out) -> Matrix:
-                backend.multiply(a, b, out, dtype)
-                return out
-
-            calls[backend.name] = call
-    return calls
+    Each round begins with another one: who follows whom, on warm or cold caches, does not decide.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    names = list(contenders)
+    for number in range(rounds + discarded):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            samples[name].append(contenders[name]())
+        on_round(number)
+    return {name: Timing(name, tuple(seconds[discarded:])) for name, seconds in samples.items()}
 
 
-def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, Call], rounds: int) -> dict[str, Any]:
-    """Figures of all: Gflop/s, error, and for ours the ratio to the best library.
+class Clock(Protocol):
+    """Times calls in turns."""
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """Seconds of every call over the rounds, without those of warming up."""
+        ...
+
+
+@dataclass(frozen=True)
+class CpuClock:
+    """The processor's clock: the mean of `count` calls a turn, until `wait` says that a device has done them, or with
+    `queued` until they are queued."""
+
+    count: int = 1
+    wait: Callable[[], object] = lambda: None
+    queued: bool = False
+
+    def seconds(self, call: Call) -> float:
+        """Mean seconds of one turn."""
+        start = time.perf_counter()
+        for _ in range(self.count):
+            call()
+        if not self.queued:
+            self.wait()
+        seconds = (time.perf_counter() - start) / self.count
+        self.wait()
+        return seconds
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        return in_turns({name: partial(self.seconds, call) for name, call in calls.items()}, rounds, on_round)
+
+
+class OwnClock:
+    """For calls that return their own seconds."""
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        return in_turns(calls, rounds, on_round)
+
+
+@dataclass(frozen=True)
+class CudaClock:
+    """Events of the current GPU: `spent` seconds a turn; `warmed`: each after a run that is discarded."""
+
+    spent: float = 0.02
+    warmed: bool = False
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `kernels.cuda.clock.interleaved`."""
+        from ...kernels.cuda import clock
+
+        found = clock.interleaved(calls, rounds, self.spent, on_round, self.warmed)
+        return {name: Timing(name, times.seconds) for name, times in found.items()}
+
+
+class FlushedClock:
+    """Events of the current GPU, one call a turn with the L2 flushed before it; two rounds of warming up."""
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        import torch
+
+        from ...kernels.cuda.clock import seconds_of
+
+        flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+
+        def turn(call: Call) -> float:
+            flush.zero_()
+            return seconds_of(call)
+
+        return in_turns({name: partial(turn, call) for name, call in calls.items()}, rounds, on_round, discarded=2)
+
+
+@dataclass(frozen=True)
+class LongClock:
+    """Events of the current GPU for calls that ran before and may take seconds: those of `slow` seconds and more take
+    one call a turn and `few` rounds (None: 3, or 2 from ten times as long), of which all count; others a CudaClock."""
+
+    few: int | None
+    spent: float = 0.03
+    slow: float = 0.05
+
+    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
+        """See `in_turns`."""
+        from ...kernels.cuda.clock import seconds_of
+
+        first = {name: seconds_of(call) for name, call in calls.items()}
+        slowest = max(first.values())
+        if slowest < self.slow:
+            return CudaClock(self.spent).time(calls, rounds, on_round)
+        turns = {name: partial(seconds_of, call) for name, call in calls.items()}
+        few = self.few or (3 if slowest < 10 * self.slow else 2)
+        rest = in_turns(turns, few - 1, on_round, discarded=0)
+        return {name: Timing(name, (seconds, *rest[name].seconds)) for name, seconds in first.items()}
+
+
+def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> Clock:
+    """The clock of "cpu" or "cuda"."""
+    return CudaClock(spent, warmed) if device == "cuda" else CpuClock()
+
+
+class Timings(dict[str, Timing]):
+    """What a contest measured: timings and errors of its contenders by name, and what the GPU did meanwhile."""
+
+    errors: Mapping[str, float]
+    gpu: GpuState | None
+
+    @property
+    def medians(self) -> dict[str, float]:
+        """Median seconds."""
+        return {name: timing.median for name, timing in self.items()}
+
+    @property
+    def ms(self) -> dict[str, float]:
+        """Median milliseconds."""
+        return {name: 1e3 * timing.median for name, timing in self.items()}
+
+    @property
+    def quartiles_s(self) -> dict[str, list[float]]:
+        """Lower and upper quartile in seconds."""
+        return {name: list(timing.quartiles) for name, timing in self.items()}
+
+    def fastest(self, names: Iterable[str]) -> Timing:
+        """The contender with the least median among some."""
+        return min((self[name] for name in names), key=lambda timing: timing.median)
+
+    def ratios(self, baseline: Timing, names: Iterable[str] | None = None) -> dict[str, float]:
+        """How many times as fast as a baseline contenders are (None: all)."""
+        return {name: ratio_to(baseline, self[name]) for name in (self if names is None else names)}
+
+    def against(self, baseline: Timing, name: str) -> dict[str, Any]:
+        """The figures of a row: the baseline, how many times as fast a contender is, with the 95% interval, and ms."""
+        ours = self[name]
+        return {
+            "baseline": baseline.name,
+            "ratio": ratio_to(baseline, ours),
+            "interval": list(paired_interval(baseline, ours)),
+            "ms": self.ms,
+        }
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Calls of one device that are judged, if there is a judge, and then take turns: warmed up, interleaved, each round
+    begun by another one. `monitored`: clock and power of the current GPU are read meanwhile."""
+
+    calls: Calls
+    rounds: int
+    clock: Clock = field(default_factory=CpuClock)
+    say: Callable[[str], None] = lambda _: None
+    judge: Judge | None = None
+    monitored: bool = False
+
+    def run(self) -> Timings:
+        """Time all of them.
+
+        Raises:
+            VerificationError: a result is wrong; nothing was timed.
+        """
+        from ..gpu_nvml import GpuMonitor
+
+        errors: dict[str, float] = {}
+        for name, call in self.calls.items() if self.judge is not None else ():
+            self.say(f"compiling and checking {name}")
+            errors[name] = self.judge(name, call())  # type: ignore[misc]
+        gc.collect()  # results, and what else would be freed during a turn
+        with GpuMonitor() if self.monitored else nullcontext() as monitor:
+            found = Timings(self.clock.time(self.calls, self.rounds, self._on_round))
+        found.errors, found.gpu = errors, None if monitor is None else monitor.state
+        return found
+
+    def _on_round(self, number: int) -> None:
+        self.say(f"round {number} of {self.rounds}")
+
+
+def within(error_of: Callable[[Any], float], limit: float, what: str = "error", done: str = "timed") -> Judge:
+    """The judge of results whose error is at most `limit`; see `require_right`."""
+    return lambda name, result: require_right(name, error_of(result), limit, what, done)
+
+
+def poisoned(out: Any, judge: Judge, value: float = math.nan) -> Judge:
+    """A judge of calls that write `out`, an array or a tensor, which holds nothing but `value` before each of them."""
+    out[...] = value
+
+    def judged(name: str, _: object) -> float:
+        error = judge(name, out)
+        out[...] = value
+        return error
+
+    return judged
+
+
+def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:
+    """Return the error.
 
     Raises:
-        VerificationError: a product is wrong; nothing was timed.
+        VerificationError: it is greater than the limit, or not a number.
     """
-    (m, k), n = a.shape, b.shape[1]
-    some = np.linspace(0, m - 1, min(m, CHECKED)).astype(int)
-    truth = FrobeniusTruth(a[some], b)
-    errors = {}
-    for name, call in {**base, **ours}.items():
-        errors[name] = require_right(name, truth.error(call()[some]), LIMIT[a.dtype.name])
-    gc.collect()
-    timings = Contest({**base, **ours}, rounds).run()
-    library, first = timings.fastest(base), next(iter(ours))
-    return {
-        "gflops": {name: gflops(m, k, n, timing.median) for name, timing in timings.items()},
-        "quartiles_s": timings.quartiles_s,
-        "error": {name: float(error) for name, error in errors.items()},
-        "best_library": library.name,
-        "ratios": {name: ratio_to(library, timings[name]) for name in ours},
-        "ratio": ratio_to(library, timings[first]),
-        "interval": list(paired_interval(library, timings[first])),
-    }
+    if not error <= limit:
+        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was {done}")
+    return float(error)
+
+
+def ratio_to(baseline: Timing, timing: Timing) -> float:
+    """The speed-up over the baseline: the ratio of the medians."""
+    return baseline.median / timing.median
+
+
+def paired_ratios(baseline: Timing, timing: Timing) -> npt.NDArray[np.float64]:
+    """How many times faster than the baseline, by the rounds of both."""
+    rounds = min(len(baseline.seconds), len(timing.seconds))
+    return np.array(baseline.seconds[:rounds]) / np.array(timing.seconds[:rounds])
+
+
+def paired_interval(baseline: Timing, timing: Timing, seed: int = 0, draws: int = 2000) -> tuple[float, float]:
+    """The 95% bootstrap interval of the median, over rounds of both, of how many times faster than the baseline."""
+    ratios = paired_ratios(baseline, timing)
+    picks = np.random.default_rng(seed).integers(0, len(ratios), (draws, len(ratios)))
+    lower, upper = np.quantile(np.median(ratios[picks], axis=1), (0.025, 0.975))
+    return float(lower), float(upper)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...errors import PlanError
-from ...home import write_atomic
 from ...kernels.precision import arithmetic_of
-from ..timing import Contest, CudaClock
-from .case import Bar, Case, Figures, Options, Say
-from .gpu_products import RATES, Sizes, Truth, accepted, ahead, blank, operands
-from .means import Rows, geometric
+from .case import Bar, Case, Figures, Options, Rows, Say
+from .contest import Call, Contest, CudaClock
+from .gpu_products import RATES, Sizes, VendorJudge, ahead, blank, intensity, operands
+from .means import losses
 from .requirements import require_measured_gpu
 
-FIXED = (
-    ("strassen",),
-    ("strassen", "strassen"),
-    ("strassen",) * 3,
-    ("laderman",),
-    ("4x4x5",),
-    ("5x5x5",),
-)
+FIXED = (("strassen",), ("strassen", "strassen"), ("strassen",) * 3, ("laderman",), ("4x4x5",), ("5x5x5",))
 """Schemes by level that a chosen plan is measured against, whatever the model thinks of them."""
 
 COARSE = ("bfloat16", "float16")
@@ -110,21 +100,18 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
 
     chosen, recipes = contenders(dtype, sizes)
     a, b = operands(dtype, sizes, seed)
-    calls: dict[str, Callable[[], Any]] = {VENDOR: partial(torch.matmul, a, b)}
+    calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b)}
     calls |= {name: partial(bilinear_mm, a, b, recipe) for name, recipe in recipes.items() if name != VENDOR}
     if chosen != VENDOR:
         calls[chosen] = partial(matmul, a, b)
-    truth = Truth(a, b)
-    vendor = truth.error(calls[VENDOR]())
-    m, k, n = sizes
+    judge, (m, k, n) = VendorJudge(a, b), sizes
     seconds_of(calls[VENDOR], max(1, round(WARM * RATES[dtype] / (2 * m * k * n))))
     times: dict[str, float] = {}
     for name, call in calls.items():
         say(name)
-        accepted(name, truth.error(call()), a, vendor)
+        judge(name, call())
         once = seconds_of(call)
         times[name] = seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
-    del truth
     near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
     last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
     times |= Contest(last, rounds, CudaClock(SPENT)).run().medians
@@ -138,7 +125,7 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
         "online_ms": 1e3 * times[chosen],
         "vendor_tflops": 2e-12 * m * k * n / times[VENDOR],
         "online_tflops": 2e-12 * m * k * n / times[chosen],
-        "flops_per_element": 2 * m * k * n / (m * k + k * n + m * n),
+        "flops_per_element": intensity(sizes),
         "in_rounds": list(last),
         "each_ms": {name: 1e3 * seconds for name, seconds in times.items()},
     }
@@ -186,27 +173,12 @@ def choice_cases(options: Options) -> Iterator[Case]:
 
 def summary(rows: Rows) -> dict[str, Mapping[str, Any]]:
     """Return by dtype and over all: shapes, mean and maximum of the choice's loss against the best, and the bars."""
-    losses: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["key"].startswith("choice ") and row["figures"]:
             dtype, loss = row["key"].split()[1], row["figures"]["of_best"] - 1
-            losses.setdefault("all", {})[row["key"]] = losses.setdefault(dtype, {})[row["key"]] = loss
-    found: dict[str, Mapping[str, Any]] = {}
-    for dtype, each in losses.items():
-        mean = (geometric([1 + loss for loss in each.values()]) or 1.0) - 1
-        worst = max(each, key=lambda key: each[key])
-        met = all(loss <= worst_of(key.split()[1]) for key, loss in each.items())
-        found[dtype] = {
-            "shapes": len(each),
-            "mean_loss": mean,
-            "worst_loss": each[worst],
-            "worst": worst,
-            "bars": {"mean": [MEAN, mean <= MEAN], "worst": [worst_of(dtype), met]},
-        }
-    return found
-
-
-def write_summary(rows: Rows, path: Path) -> None:
-    """The summary of the rows as JSON beside a picture, where there are any of these rows."""
-    if found := summary(rows):
-        write_atomic(path.with_name(f"{path.stem}-choice.json"), json.dumps(found, indent=1) + "\n")
+            found.setdefault("all", {})[row["key"]] = found.setdefault(dtype, {})[row["key"]] = loss
+    return {
+        dtype: losses(each, MEAN, worst_of(dtype), lambda key: worst_of(key.split()[1]))
+        for dtype, each in found.items()
+    }

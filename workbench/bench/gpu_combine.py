@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..timing import Contest, CudaClock
 from .case import Figures, Say
+from .contest import Contest, CudaClock
 
 Tensor = Any
 

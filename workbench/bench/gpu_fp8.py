@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ...errors import PlanError, VerificationError
+from ...errors import PlanError
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
-from .gpu_launch import graphed
-from .gpu_products import Sizes, Truth, blank, operands, paired
+from .contest import Call, within
+from .gpu_products import Sizes, Truth, blank, graphed, operands, paired
 
 Tensor = Any
 
@@ -91,20 +91,12 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands("bfloat16", sizes, seed)
     truth, theirs = Truth(a, b), rival(*sizes[1:], packed_columns(b))
     vendor = truth.error(theirs(a))
-    named: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"vendor": lambda a, b: theirs(a), "bfloat16": torch.matmul}
+    named: dict[str, Call] = {"vendor": partial(theirs, a), "bfloat16": partial(torch.matmul, a, b)}
     for name, executor in executors(sizes).items():
-        prepared = executor.prepare(b)
-        named[name] = lambda a, b, run=executor.run, prepared=prepared: run(a, prepared)  # type: ignore[misc]
-    calls: dict[str, Callable[[], object]] = {}
-    errors = {}
-    for name, call in named.items():
-        say(name)
-        errors[name] = truth.error(call(a, b))
-        if not errors[name] <= WORSE * vendor:
-            raise VerificationError(f"{name} came out wrong: error {errors[name]:.1e}, torch's {vendor:.1e}")
-        calls[name] = graphed(call, a, b)[0]
-    figures = paired(calls, sizes, rounds, say)
-    return {**figures, "ratio": figures[VENDOR], "error": errors[VENDOR], "errors": errors}
+        named[name] = partial(executor.run, a, executor.prepare(b))
+    calls = {name: graphed(call) for name, call in named.items()}
+    figures = paired(calls, sizes, rounds, say, judge=within(truth.error, WORSE * vendor))
+    return {**figures, "ratio": figures[VENDOR], "error": figures["errors"][VENDOR]}
 
 
 def product_ahead(sizes: Sizes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -13,27 +13,22 @@ from ...errors import PlanError
 from ...kernels.planning.workloads import Layer, sample
 from ...kernels.precision import arithmetic_of
 from .case import Bar, Case, Figures, Options, Say
-from .gpu_launch import graphed
-from .gpu_products import RATES, SPENT, Sizes, Tensor, ahead, checked, error_of, operands, paired
+from .contest import Call
+from .gpu_products import RATES, SPENT, Sizes, Tensor, VendorJudge, ahead, graphed, operands, paired
 from .requirements import require_measured_gpu
 
 
 @dataclass(frozen=True)
-class Contest:
-    """The operands of a product, the plan that `auto` has for it, and what runs it."""
+class Planned:
+    """The operands of a product, and the plan that `auto` has for it."""
 
     a: Tensor
     b: Tensor
-    dtype: str
     plan: Any
 
-    @property
-    def by_scheme(self) -> bool:
-        return bool(self.plan.candidate.strategy != "vendor")
 
-
-def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
-    """Standard normal operands of one product.
+def planned(dtype: str, sizes: Sizes, seed: int) -> Planned:
+    """Standard normal operands of one product, planned.
 
     Raises:
         PlanError: there is no GPU, or it was not measured.
@@ -44,7 +39,7 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
 
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
-    return Contest(a, b, dtype, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))
+    return Planned(a, b, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))
 
 
 def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say) -> Figures:
@@ -56,19 +51,18 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: S
 
     from ...kernels.torch.ops import matmul
 
-    found = contest(dtype, sizes, seed)
-    a, b = found.a, found.b
-    checked("auto", a, b, matmul(a, b), error_of(a, b, torch.matmul(a, b)))
+    found = planned(dtype, sizes, seed)
+    a, b, candidate = found.a, found.b, found.plan.candidate
     short = _seconds(dtype, sizes) < SHORT
-    calls: dict[str, Callable[[], object]] = {}
+    calls: dict[str, Call] = {}
     for name, call in (("vendor", torch.matmul), ("online", matmul)):
-        calls[name] = graphed(call, a, b)[0] if short else partial(call, a, b)
+        calls[name] = graphed(partial(call, a, b)) if short else partial(call, a, b)
     return {
-        "plan": str(found.plan.candidate),
-        "by_scheme": found.by_scheme,
+        "plan": str(candidate),
+        "by_scheme": candidate.strategy != "vendor",
         "graphed": short,
         "predicted_ms": 1e3 * (found.plan.seconds or 0.0),
-        **paired(calls, sizes, rounds, say, spent),
+        **paired(calls, sizes, rounds, say, spent, VendorJudge(a, b)),
     }
 
 

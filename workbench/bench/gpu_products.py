@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import VerificationError
 from ...kernels.precision import TF32, arithmetic_of
-from ..gpu_monitor import GpuMonitor
-from ..timing import Contest, CudaClock
+from ..products import Sizes
 from .case import Say
+from .contest import Call, Calls, Contest, CudaClock, Judge, paired_ratios
 
 Tensor = Any
-Sizes = tuple[int, int, int]
 
 LIMIT = 25.0
 """Most times the vendor's error that a product by a scheme may have; three levels in bfloat16 have 14."""
@@ -74,6 +72,41 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 
 
+def graphed(call: Call) -> Call:
+    """The call as a CUDA graph that is replayed; returns what the captured one returned. It runs thrice before."""
+    import torch
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = call()
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay
+
+
+def peak_bytes(call: Call) -> int:
+    """Bytes that a call allocates at most beside what was there, its result included; it runs once before."""
+    import torch
+
+    call()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    found = call()
+    torch.cuda.synchronize()
+    del found
+    return int(torch.cuda.max_memory_allocated() - before)
+
+
 class Truth:
     """Some rows of a product in float64."""
 
@@ -89,57 +122,51 @@ class Truth:
         return float((c[self._rows].double() - self._product).norm() / self._norm)
 
 
-def error_of(a: Tensor, b: Tensor, c: Tensor) -> float:
-    """Relative error, in the Frobenius norm, of some rows of c against float64."""
-    return Truth(a, b).error(c)
+class VendorJudge:
+    """A judge of products of a and b, whose errors must not be too far from `vendor`: `floor` above torch's own."""
 
+    def __init__(self, a: Tensor, b: Tensor, floor: float = 0.0) -> None:
+        import torch
 
-def checked(name: str, a: Tensor, b: Tensor, c: Tensor, vendor: float) -> float:
-    """The error of c, which must not be too far from the vendor's.
+        self._truth = Truth(a, b)
+        self.vendor = self._truth.error(torch.matmul(a, b)) + floor
+        # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
+        self._expected = max(self.vendor, torch.finfo(a.dtype).eps * a.shape[-1] ** 0.5 / 2)
 
-    Raises:
-        VerificationError: it is.
-    """
-    return accepted(name, error_of(a, b, c), a, vendor)
-
-
-def accepted(name: str, error: float, a: Tensor, vendor: float) -> float:
-    """Check an error that is already known; see `checked`."""
-    import torch
-
-    # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
-    expected = max(vendor, torch.finfo(a.dtype).eps * a.shape[-1] ** 0.5 / 2)
-    if not error <= LIMIT * expected:
-        raise VerificationError(f"{name} came out wrong: error {error:.1e}, torch's {vendor:.1e}; nothing was timed")
-    return error
+    def __call__(self, name: str, c: Tensor) -> float:
+        """See `contest.Judge`."""
+        error = self._truth.error(c)
+        if not error <= LIMIT * self._expected:
+            wrong = f"error {error:.1e}, torch's {self.vendor:.1e}"
+            raise VerificationError(f"{name} came out wrong: {wrong}; nothing was timed")
+        return error
 
 
 def paired(
-    calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int, say: Say, spent: float = SPENT
+    calls: Calls, sizes: Sizes, rounds: int, say: Say, spent: float = SPENT, judge: Judge | None = None
 ) -> dict[str, Any]:
     """Paired ratios of "vendor" to the others ("ratio" is that of "online"), and what the clock and power were.
 
-    A contender runs for about `spent` seconds a round.
+    A contender runs for about `spent` seconds a round. `errors`: those of a judge.
     """
-    import statistics
+    import numpy as np
 
-    with GpuMonitor() as monitor:
-        times = Contest(calls, rounds, CudaClock(spent), say).run()
-    base = times["vendor"].seconds
+    times = Contest(calls, rounds, CudaClock(spent), say, judge, monitored=True).run()
     m, k, n = sizes
-    figures: dict[str, Any] = {
-        "flops_per_element": 2 * m * k * n / (m * k + k * n + m * n),
-        "vendor_ms": 1e3 * times["vendor"].median,
-        "vendor_tflops": 2e-12 * m * k * n / times["vendor"].median,
-    }
-    for name in calls:
-        if name == "vendor":
-            continue
-        paired = [x / y for x, y in zip(base, times[name].seconds, strict=False)]
-        label = "ratio" if name == "online" else name
-        figures[label] = statistics.median(paired)
-        figures[f"{label}_range"] = [min(paired), max(paired)]
-        figures[f"{name}_ms"] = 1e3 * times[name].median
-        figures[f"{name}_tflops"] = 2e-12 * m * k * n / times[name].median
-    state = monitor.state
-    return {**figures, "clock_mhz": state.clock_mhz, "power_w": state.power_w}
+    figures: dict[str, Any] = {"flops_per_element": intensity(sizes)}
+    for name, timing in times.items():
+        figures[f"{name}_ms"] = 1e3 * timing.median
+        figures[f"{name}_tflops"] = 2e-12 * m * k * n / timing.median
+        if name != "vendor":
+            ratios, label = paired_ratios(times["vendor"], timing), "ratio" if name == "online" else name
+            figures[label] = float(np.median(ratios))
+            figures[f"{label}_range"] = [float(ratios.min()), float(ratios.max())]
+    assert times.gpu is not None  # monitored
+    figures |= {"clock_mhz": times.gpu.clock_mhz, "power_w": times.gpu.power_w}
+    return figures | ({"errors": times.errors} if judge is not None else {})
+
+
+def intensity(sizes: Sizes) -> float:
+    """Operations of a product per element of A, B and C."""
+    m, k, n = sizes
+    return 2 * m * k * n / (m * k + k * n + m * n)

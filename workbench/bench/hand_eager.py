@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import copy
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import VerificationError
+from .contest import Call, Contest, CpuClock, require_right
 
 MODULES = {
     "FastLinear": 1.3,
@@ -34,9 +33,6 @@ WARM, CALLS, ROUNDS, LONGEST = 200, 100, 15, 60.0
 
 LOOKS, MOST_CALLS = 2, 8000
 """Comparisons of a decided class, or calls of it, before timing."""
-
-Call = Callable[[], object]
-
 
 MOST_ERROR = {"torch.bfloat16": 1e-2, "torch.float32": 1e-4}
 """Largest relative Frobenius error against float64."""
@@ -74,18 +70,6 @@ def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
     return eager | {"compiled_us": lambda: compiled(x), "torch_compiled_us": lambda: dense_compiled(token)}, wanted
 
 
-def _check(call: Call, wanted: Any) -> None:
-    """Compare a result with that in float64.
-
-    Raises:
-        VerificationError: they differ by more than rounding.
-    """
-    result: Any = call()
-    error = float((result.double() - wanted).norm() / wanted.norm())
-    if not error <= MOST_ERROR[str(result.dtype)]:
-        raise VerificationError(f"the result has a relative error of {error:.1e}")
-
-
 def _is_settled(lesson: Any) -> bool:
     """Return whether a class that is called is decided, and compared again so rarely that few calls notice it."""
     trial = lesson.trial
@@ -93,13 +77,22 @@ def _is_settled(lesson: Any) -> bool:
 
 
 def run(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the medians of interleaved rounds."""
+    """Return the medians of interleaved rounds.
+
+    Raises:
+        VerificationError: a result of ours differs from that in float64 by more than rounding.
+    """
     import torch
 
     from ...kernels.learning import learner
 
     contenders, wanted = calls(task["module"], task["seed"])
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    clock = CpuClock(CALLS, torch.cuda.synchronize, queued=True)  # one's queue would hide the host's time of the next
+
+    def judge(name: str, result: Any) -> float:
+        error = float((result.double() - wanted).norm() / wanted.norm())
+        return require_right(name, error, MOST_ERROR[str(result.dtype)], "relative error")
+
     with torch.no_grad():
         began = time.perf_counter()
         for call in contenders.values():
@@ -108,22 +101,14 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
             torch.cuda.synchronize()
         while not all(map(_is_settled, learner.lessons())):
             for call in contenders.values():
-                for _ in range(CALLS):
-                    call()
-                torch.cuda.synchronize()  # one's queue would hide the host's time of the next
+                clock.seconds(call)
             if time.perf_counter() - began > LONGEST:
                 break
         for name, call in contenders.items():
             if not name.startswith("torch"):
-                _check(call, wanted)
-        for _ in range(ROUNDS):
-            for name, call in contenders.items():
-                began = time.perf_counter()
-                for _ in range(CALLS):
-                    call()
-                found[name].append(1e6 * (time.perf_counter() - began) / CALLS)
-                torch.cuda.synchronize()
-    figures: dict[str, Any] = {name: statistics.median(each) for name, each in found.items()}
+                judge(name, call())
+        seconds = Contest(contenders, ROUNDS, clock).run().medians
+    figures: dict[str, Any] = {name: 1e6 * one for name, one in seconds.items()}
     figures["over_torch"] = figures["us"] / figures["torch_us"]
     if "compiled_us" in figures:
         figures["compiled_over_eager"] = figures["compiled_us"] / figures["us"]

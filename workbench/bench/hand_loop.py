@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import VerificationError
 from ...kernels.precision import TF32, arithmetic_of
+from .contest import Call, Contest, CpuClock, paired_interval, paired_ratios, require_right
 
 BLOCK_SECONDS = 0.02
-"""Seconds of a block of the vendor's calls, at least one call."""
+"""Seconds of a block of the vendor's calls, at mean one call."""
 
 VENDOR_EVERY = 4
 """Blocks of ours between two of the vendor's, until the class is decided."""
@@ -33,15 +33,14 @@ CALLS, SECONDS, LONGEST = 60, 30.0, 150.0
 DECIDED_BLOCKS = 20
 """Interleaved blocks after the decision."""
 
-Call = Callable[[], object]
-
-
 MOST_ERROR = {"float32": 1e-4, "float64": 1e-12, "tf32": 1e-2, "bfloat16": 5e-2, "fp32-accurate": 1e-4}
 """Largest relative Frobenius distance between our product and the vendor's."""
 
 
-def operands(device: str, kind: str, dtype: str, shape: list[int], seed: int) -> tuple[Call, dict[str, Call], Call]:
-    """Return our call, the vendor's by library, and a function that waits for the device."""
+def operands(
+    device: str, kind: str, dtype: str, shape: list[int], seed: int
+) -> tuple[Call, Call, Callable[[], object]]:
+    """Return our call, that of the vendor's library, and a function that waits for the device."""
     import lcma
 
     m, k, n = shape
@@ -50,8 +49,8 @@ def operands(device: str, kind: str, dtype: str, shape: list[int], seed: int) ->
         a, b = (rng.standard_normal(size).astype(dtype) for size in ((m, k), (k, n)))
         if kind == "causal":
             q, keys = a, b.T.copy()
-            return (lambda: lcma.causal_qk(q, keys)), {"numpy": lambda: np.tril(q @ keys.T)}, (lambda: None)
-        return (lambda: lcma.matmul(a, b)), {"numpy": lambda: np.matmul(a, b)}, (lambda: None)
+            return (lambda: lcma.causal_qk(q, keys)), (lambda: np.tril(q @ keys.T)), (lambda: None)
+        return (lambda: lcma.matmul(a, b)), (lambda: np.matmul(a, b)), (lambda: None)
     import torch
 
     stored, precision = arithmetic_of(dtype)
@@ -61,85 +60,62 @@ def operands(device: str, kind: str, dtype: str, shape: list[int], seed: int) ->
     x, y = (torch.randn(size, generator=generator, device="cuda", dtype=plain) for size in ((m, k), (k, n)))
     chosen = None if precision == TF32 else precision
     ours: Any = lcma.matmul
-    return (lambda: ours(x, y, precision=chosen)), {"torch": lambda: torch.matmul(x, y)}, torch.cuda.synchronize
+    return (lambda: ours(x, y, precision=chosen)), (lambda: torch.matmul(x, y)), torch.cuda.synchronize
 
 
 def run(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of one row: first calls, the loop over the vendor's time, the decision, the ratio after it."""
+    """Return the figures of one row: first calls, the loop over the vendor's time, the decision, the ratio after it.
+
+    Raises:
+        VerificationError: our product and the vendor's differ by more than rounding.
+    """
     from ...kernels.learning import learner
 
-    ours, vendors, wait = operands(task["device"], task["kind"], task["dtype"], task["shape"], task["seed"])
+    ours, vendor, wait = operands(**task)
 
-    def timed(call: Call, count: int = 1) -> float:
-        wait()
-        began = time.perf_counter()
-        for _ in range(count):
-            call()
-        wait()
-        return (time.perf_counter() - began) / count
+    def check() -> None:
+        result, wanted = ours(), vendor()
+        distance = float(((result - wanted) ** 2).sum() / (wanted**2).sum()) ** 0.5
+        require_right("our product", distance, MOST_ERROR[task["dtype"]], "relative distance from the vendor's")
 
-    for call in vendors.values():
-        timed(call)  # starts the library
-    first_ours = timed(ours)
-    _check(ours, vendors, task["dtype"])
-    count = max(1, math.ceil(BLOCK_SECONDS / min(timed(call) for call in vendors.values())))
-    theirs: dict[str, list[float]] = {name: [timed(call, count)] for name, call in vendors.items()}
+    once = CpuClock(1, wait)
+    once.seconds(vendor)  # starts the library
+    first_ours = once.seconds(ours)
+    check()
+    clock = CpuClock(max(1, math.ceil(BLOCK_SECONDS / once.seconds(vendor))), wait)
+    theirs = [clock.seconds(vendor)]
     spent, calls, blocks, decided = 0.0, 0, 0, None
     began = time.perf_counter()
     while True:
-        seconds = timed(ours, count)
-        spent, calls, blocks = spent + seconds * count, calls + count, blocks + 1
+        seconds = clock.seconds(ours)
+        spent, calls, blocks = spent + seconds * clock.count, calls + clock.count, blocks + 1
         elapsed = time.perf_counter() - began
         lesson = _lesson()
         if decided is None and lesson is not None and lesson.trial.decided and lesson.trial.median is not None:
             decided = elapsed
         if blocks % VENDOR_EVERY == 0:
-            for name, call in vendors.items():
-                with learner.compiler_stopped():
-                    theirs[name].append(timed(call, count))
+            with learner.compiler_stopped():
+                theirs.append(clock.seconds(vendor))
         long_enough = calls >= CALLS and spent >= SECONDS
         if (long_enough and decided is not None) or elapsed > LONGEST:
             break
-    vendor = min(statistics.fmean(each) for each in theirs.values())
-    figures = {
+    mean = statistics.fmean(theirs)
+    check()  # by the winner now
+    timings = Contest({"vendor": vendor, "ours": ours}, DECIDED_BLOCKS, clock).run()
+    low, high = paired_interval(timings["vendor"], timings["ours"])
+    return {
         "calls": calls,
-        "vendor_ms": 1e3 * vendor,
-        "first_extra_s": first_ours - vendor,
-        "total": spent / (calls * vendor),
-        "over_s": spent - calls * vendor,
-        "allowed_s": 0.03 * calls * vendor + 0.1,
+        "vendor_ms": 1e3 * mean,
+        "first_extra_s": first_ours - mean,
+        "total": spent / (calls * mean),
+        "over_s": spent - calls * mean,
+        "allowed_s": 0.03 * calls * mean + 0.1,
         "decided_s": decided,
+        "after": float(np.median(paired_ratios(timings["vendor"], timings["ours"]))),
+        "after_low": low,
+        "after_high": high,
+        "plan": None if lesson is None else str(lesson.plan.candidate),
     }
-    _check(ours, vendors, task["dtype"])  # by the winner now
-    figures |= _after(ours, vendors, timed, count)
-    return figures | {"plan": None if lesson is None else str(lesson.plan.candidate)}
-
-
-def _check(ours: Call, vendors: dict[str, Call], dtype: str) -> None:
-    """Compare our product with the vendor's.
-
-    Raises:
-        VerificationError: they differ by more than rounding.
-    """
-    result: Any = ours()
-    for call in vendors.values():
-        wanted: Any = call()
-        distance = float(((result - wanted) ** 2).sum() / (wanted**2).sum()) ** 0.5
-        if not distance <= MOST_ERROR[dtype]:
-            raise VerificationError(f"the product differs from the vendor's by {distance:.1e}")
-
-
-def _after(ours: Call, vendors: dict[str, Call], timed: Callable[[Call, int], float], count: int) -> dict[str, float]:
-    """Return the vendor's time over ours in interleaved blocks, with a 95% interval by a bootstrap."""
-    ratios = []
-    for number in range(DECIDED_BLOCKS):
-        first = timed(ours, count) if number % 2 else None  # a GPU that was idle runs faster: each side goes first
-        each = min(timed(call, count) for call in vendors.values())
-        ratios.append(each / (timed(ours, count) if first is None else first))
-    rng = np.random.default_rng(0)
-    drawn = np.median(rng.choice(ratios, (2000, len(ratios))), axis=1)
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return {"after": statistics.median(ratios), "after_low": float(low), "after_high": float(high)}
 
 
 def _lesson() -> Any:

@@ -7,15 +7,16 @@ from statistics import median
 from typing import Any
 
 from ...errors import PlanError
-from ...kernels import Request, plan_for
+from ...kernels import Request
 from ...kernels.plans.tuning import bench_for
 from ..contenders import MAX_ERROR, OPTIONAL
-from ..gpu_energy import energy_of, gpu_meter
-from ..products import require_memory, within_memory
-from .baselines import NAMES, baseline
+from ..gpu_nvml import energy_of, gpu_meter
+from ..output import markdown_table
+from ..products import require_memory
+from .baselines import named_plan, prepared
 from .case import Say
+from .contest import Call, Contest, CudaClock, require_right
 from .ks_tables import Rows, by_dtype_and_layout
-from .requirements import require_right
 
 BASELINES = ("bmm", "einsum", "bsr")
 """The baselines of the paper's comparison of energy."""
@@ -36,29 +37,19 @@ def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
     """
     import torch
 
-    bench, calls = bench_for(request), {}
+    bench, calls = bench_for(request), dict[str, Call]()
     require_memory(request)
     a, b, out = bench.operands(request, seed)
     error_of = bench.errors(request, a, b)
     for name in ("auto", *BASELINES):
         try:
-            plan = (
-                baseline(request, name)
-                if name in NAMES["kronecker"]
-                else plan_for(request, strategy=None if name == "auto" else name)
-            )
-            with within_memory(request, plan.candidate):
-                executor: Any = plan.build()
-                left = executor.prepare(a)
-                error = error_of(executor.run(left, b, out))
+            calls[name], error = prepared(named_plan(request, name), request, a, b, out, error_of)
         except PlanError:
             if name in OPTIONAL:  # such as bsr where torch lacks the dtype
                 continue
             raise
         require_right(name, error, MAX_ERROR[request.dtype], "relative error", "measured")
-        calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)
-    say("timing one call of each")
-    times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
+    times = Contest(calls, ROUNDS, CudaClock(), say).run().medians
     say("measuring energy")
     return energy_of(calls, gpu_meter(), times, torch.cuda.synchronize)
 
@@ -78,16 +69,15 @@ def energy_figures(joules: Mapping[str, float | None]) -> dict[str, Any]:
 def energy_lines(rows: Rows) -> Iterator[str]:
     """Markdown: by dtype and layout how often the choice takes less energy, and the median ratio."""
     yield from ("### Energy", "")
-    yield "| dtype | layout | over | patterns | below % | median | paper: below %, median |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    columns, lines = ("dtype", "layout", "over", "patterns", "below %", "median", "paper: below %, median"), []
     for (dtype, layout), group in by_dtype_and_layout(rows).items():
         for over, against in (("bmm", "bmm"), ("best", f"min({', '.join(BASELINES)})")):
-            known = [figures[f"energy_over_{over}"] for figures in group]
+            known = [row[f"energy_over_{over}"] for row in group]
             found = [one for one in known if one is not None]
-            if not found:
-                yield f"| {dtype} | {layout} | {against} | {len(known)} | not readable | | |"
-                continue
-            below = 100 * sum(one < 1 for one in found) / len(found)
-            paper = f"{BELOW:.0f}, {PAPER_MEDIAN}" if over == "best" and dtype == "float32" else ""
-            line = f"{len(found)} | {below:.3g} | {median(found):.3g} | {paper}"
-            yield f"| {dtype} | {layout} | {against} | {line} |"
+            figures: tuple[object, ...] = (len(known), "not readable", "", "")
+            if found:
+                below = 100 * sum(one < 1 for one in found) / len(found)
+                paper = f"{BELOW:.0f}, {PAPER_MEDIAN}" if over == "best" and dtype == "float32" else ""
+                figures = (len(found), f"{below:.3g}", f"{median(found):.3g}", paper)
+            lines.append((dtype, layout, against, *figures))
+    yield from markdown_table(columns, lines).splitlines()

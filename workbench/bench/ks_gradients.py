@@ -9,8 +9,9 @@ from typing import Any
 from ...errors import PlanError, VerificationError
 from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import Pattern
-from ..timing import Contest, CudaClock
+from ..output import markdown_table
 from .case import Say
+from .contest import Contest, CudaClock
 from .ks_tables import Rows, by_dtype_and_layout
 
 Tensor = Any
@@ -89,10 +90,10 @@ def gradient_figures(
 def gradient_lines(rows: Rows) -> Iterator[str]:
     """Markdown: by dtype and layout how often our gradients are faster, and the median ratio."""
     yield from ("### Gradients", "")
-    yield "| dtype | layout | patterns | faster % | median | least | greatest |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    columns, lines = ("dtype", "layout", "patterns", "faster %", "median", "least", "greatest"), []
     for (dtype, layout), group in by_dtype_and_layout(rows).items():
         if ratios := [figures["ratio"] for figures in group]:
             faster = 100 * sum(ratio > 1 for ratio in ratios) / len(ratios)
-            figures = f"{median(ratios):.3g} | {min(ratios):.3g} | {max(ratios):.3g}"
-            yield f"| {dtype} | {layout} | {len(ratios)} | {faster:.3g} | {figures} |"
+            shown = (f"{one:.3g}" for one in (faster, median(ratios), min(ratios), max(ratios)))
+            lines.append((dtype, layout, len(ratios), *shown))
+    yield from markdown_table(columns, lines).splitlines()

@@ -1,4 +1,4 @@
-"""Transformers with random weights whose linear layers are dense or Kronecker-sparse. Imports torch.
+"""Transformers whose linear layers are dense or Kronecker-sparse. Imports torch.
 
 Source of sizes and patterns: Gonon, Zheng, Carrivain, Le, "Fast Inference with Kronecker-Sparse Matrices" (ICML 2025),
 appendix E.8; there the factors of the down projection are listed right-most first.
@@ -7,7 +7,7 @@ appendix E.8; there the factors of the down projection are listed right-most fir
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,44 +17,27 @@ from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.kronecker_layers import KSLinear
 from ...kernels.torch.kronecker_mlp import KSFeedForward
 from .baselines.permuted import by_bmm
-from .transformer_blocks import Attention, FeedForward, Residual
-
-Patterns = tuple[tuple[int, int, int, int], ...] | None
-"""Patterns of a layer, left-most factor first; None: the layer stays dense."""
+from .transformers import Build, Residual, Sizes, Transformer
+from .transformers import dense as dense_layers
 
 DENSE, OURS, BMM = "dense", "auto", "bmm"
 """Variants of layers with patterns: dense, Kronecker-sparse by the planner's choice, or by the permuted bmm."""
 
+SQUARES = ("q", "k", "v", "o")
 
-@dataclass(frozen=True)
-class Sizes:
-    """A transformer: features, heads, blocks, the sequence, and the patterns of its layers."""
-
-    features: int
-    heads: int
-    blocks: int
-    batch: int
-    tokens: int
-    causal: bool
-    square: Patterns = None
-    up: Patterns = None
-    down: Patterns = None
-
-
+_SQUARE, _UP = ((1, 192, 48, 2), (2, 48, 192, 1)), ((1, 768, 192, 2), (6, 64, 64, 1))
 VIT_S = Sizes(
-    *(384, 6, 12, 128, 196, False),
-    square=((1, 192, 48, 2), (2, 48, 192, 1)),
-    up=((1, 768, 192, 2), (6, 64, 64, 1)),
-    down=((1, 128, 128, 3), (6, 64, 256, 1)),
+    *(384, 6, 4 * 384, 12, 196, 128, False),
+    layers=dict.fromkeys(SQUARES, _SQUARE) | {"up": _UP, "down": ((1, 128, 128, 3), (6, 64, 256, 1))},
 )
-"""ViT-S/16 on 224 x 224 images, without the patch embedding and the head."""
+"""ViT-S/16 on 224 x 224 images, without the patch embedding and the head. `layers` are patterns by place, left-most
+factor first."""
 
-GPT2_MEDIUM = Sizes(1024, 16, 24, 8, 1024, True, down=((1, 64, 256, 16), (64, 64, 64, 1)))
+GPT2_MEDIUM = Sizes(1024, 16, 4096, 24, 1024, 8, layers={"down": ((1, 64, 256, 16), (64, 64, 64, 1))})
 """GPT-2 medium without embeddings; the paper replaces its down projections alone and gives no sizes of its batch."""
 
-
 VISION: Mapping[str, Sizes] = {
-    name: Sizes(features, heads, blocks, 128, tokens, False)
+    name: Sizes(features, heads, 4 * features, blocks, tokens, 128, False)
     for name, features, heads, blocks, tokens in (
         ("vit-s/16", 384, 6, 12, 196),
         ("vit-b/16", 768, 12, 12, 196),
@@ -63,20 +46,6 @@ VISION: Mapping[str, Sizes] = {
     )
 }
 """Dense vision transformers on 128 images of 224 x 224, without the patch embedding and the head."""
-
-
-def feed_forward_layers(sizes: Sizes, **where: Any) -> nn.Module:
-    """The linear layers of all feed-forward parts, one after the other, without biases and activations."""
-    n = sizes.features
-    pairs = [(n, 4 * n), (4 * n, n)] * sizes.blocks
-    return nn.Sequential(*(nn.Linear(cols, rows, bias=False, **where) for cols, rows in pairs))
-
-
-def linear(cols: int, rows: int, patterns: Patterns, kind: str, **where: Any) -> nn.Module:
-    """A layer of so many inputs and outputs, dense without patterns."""
-    if patterns is None or kind == DENSE:
-        return nn.Linear(cols, rows, **where)
-    return KSLinear(list(patterns), **where) if kind == OURS else PermutedLinear(list(patterns), **where)
 
 
 class PermutedLinear(KSLinear):
@@ -92,31 +61,43 @@ class PermutedLinear(KSLinear):
         return rows.reshape(*x.shape[:-1], self.out_features)
 
 
-def attention(sizes: Sizes, kind: str, **where: Any) -> Attention:
-    """Multi-head attention: query, key, value and output projections by square layers."""
-    n = sizes.features
-    *inputs, output = (linear(n, n, sizes.square, kind, **where) for _ in range(4))
-    return Attention(n // sizes.heads, sizes.causal, output, *inputs)
+def build(sizes: Sizes, kind: str, **where: Any) -> Build:
+    """Builds layers with biases, dense where a place has no patterns."""
+    dense = dense_layers(bias=True, **where)
+
+    def linear(place: str, inputs: int, outputs: int) -> nn.Module:
+        patterns = sizes.layers.get(place)
+        if patterns is None or kind == DENSE:
+            return dense(place, inputs, outputs)
+        return (KSLinear if kind == OURS else PermutedLinear)(list(patterns), **where)
+
+    return linear
 
 
-def feed_forward(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
-    """x + down(gelu(up(norm(x)))); batch-last in between where both layers are Kronecker-sparse by our choice."""
-    n = sizes.features
-    if kind == OURS and sizes.up and sizes.down:
-        return KSFeedForward(list(sizes.up), list(sizes.down), **where)
-    layers = linear(n, 4 * n, sizes.up, kind, **where), linear(4 * n, n, sizes.down, kind, **where)
-    return Residual(nn.LayerNorm(n, **where), FeedForward(*layers))
+def part_of(sizes: Sizes, part: str, kind: str, **where: Any) -> nn.Module:
+    """A layer ("square", "up", "down"), "attention", "ffn" (with norm and residual), a "block", or the "full" model.
+
+    Feed-forward layers are batch-last in between where both are Kronecker-sparse by our choice.
+    """
+    linear, n, layers = build(sizes, kind, **where), sizes.features, sizes.layers
+    if part in ("square", "up", "down"):
+        inputs, outputs = {"square": (n, n), "up": (n, sizes.hidden), "down": (sizes.hidden, n)}[part]
+        return linear("q" if part == "square" else part, inputs, outputs)
+    if part == "attention":
+        return sizes.attention(linear)
+    if part == "full":
+        return Transformer(sizes.blocks, partial(part_of, sizes, "block", kind, **where))
+    last = kind == OURS and {"up", "down"} <= layers.keys()
+    fused = KSFeedForward(list(layers["up"]), list(layers["down"]), **where) if last else None
+    if part == "block":
+        return sizes.block(linear, fused, **where)
+    return fused or Residual(nn.LayerNorm(n, **where), sizes.feed_forward(linear))
 
 
-def block(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
-    """One block: attention and the feed-forward layers, each after a norm and with a residual."""
-    attended = Residual(nn.LayerNorm(sizes.features, **where), attention(sizes, kind, **where))
-    return nn.Sequential(attended, feed_forward(sizes, kind, **where))
-
-
-def model(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
-    """All blocks."""
-    return nn.Sequential(*(block(sizes, kind, **where) for _ in range(sizes.blocks)))
+def feed_forward_layers(sizes: Sizes, **where: Any) -> nn.Module:
+    """The linear layers of all feed-forward parts, one after the other, without biases and activations."""
+    pairs = [(sizes.features, sizes.hidden), (sizes.hidden, sizes.features)] * sizes.blocks
+    return nn.Sequential(*(nn.Linear(inputs, outputs, bias=False, **where) for inputs, outputs in pairs))
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:

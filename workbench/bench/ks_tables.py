@@ -6,7 +6,7 @@ A100. KERNEL is its own kernel, "auto" what the planner chose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-Rows = Sequence[Mapping[str, Any]]
+from ..output import cell, markdown_table
+from .case import Rows
+
 Times = dict[str, float]
 """Milliseconds by contender."""
 
@@ -157,21 +159,20 @@ def tables(rows: Rows) -> Iterator[str]:
     for dtype in dtypes_of(rows):
         yield f"### {dtype}"
         yield ""
-        yield "| layout | comparison | patterns | won % | median, won | median, all | paper: won %, median, won |"
-        yield "| --- | --- | --- | --- | --- | --- | --- |"
-        bounded = 0
+        columns = ("layout", "comparison", "patterns", "won %", "median, won", "median, all")
+        lines, bounded = [], 0
         for layout in (BEST, "bsf", "bsl"):
             times = list(times_of(rows, dtype, layout).values())
             label, theirs = PAPER.get((dtype, layout), ("", ((None, None),) * len(COMPARISONS)))
             for comparison, paper in zip(COMPARISONS, theirs, strict=True):
                 if ratios := comparison.ratios(times):
-                    beside = f"{label}: {_cell(paper[0])}, {_cell(paper[1])}" if label else ""
+                    beside = f"{label}: {cell(paper[0])}, {cell(paper[1])}" if label else ""
                     bounds = comparison.bounded(times)
                     bounded += bounds
                     share, of_won = won(ratios)
                     medians = (_bounded(value, bounds) for value in (of_won, median(ratios)))
-                    yield _line(layout, comparison, len(ratios), share, *medians, beside)
-        yield ""
+                    lines.append((layout, comparison, len(ratios), share, *medians, beside))
+        yield from _table((*columns, "paper: won %, median, won"), lines)
         if bounded:
             yield (
                 "At least (>=): csr and dense were not timed where they were predicted to take "
@@ -203,8 +204,8 @@ def fit(speedups: Sequence[float], density: Sequence[float], h: Sequence[float])
 
 
 def _bins(times: dict[str, Times], figures: Mapping[str, Any], dtype: str) -> Iterator[str]:
-    yield "| sparsity | patterns | won % | median, won | correlation with h | paper, Table 5 (float32) |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    columns = ("sparsity", "patterns", "won %", "median, won", "correlation with h", "paper, Table 5 (float32)")
+    lines = []
     for (low, high), paper in zip(pairwise(SPARSITY), BINS, strict=True):
         inside = {key: one for key, one in times.items() if low < 1 - figures[key]["density"] <= high}
         known = [key for key in inside if AGAINST_AWARE.ratios([inside[key]])]
@@ -213,10 +214,14 @@ def _bins(times: dict[str, Times], figures: Mapping[str, Any], dtype: str) -> It
         ratios = AGAINST_AWARE.ratios([inside[key] for key in known])
         logs = np.log(ratios), np.log([figures[key]["h"] for key in known])
         varied = len(known) > 2 and min(np.ptp(logs[0]), np.ptp(logs[1])) > 0
-        beside = ", ".join(map(_cell, paper)) if dtype == "float32" else ""
+        beside = ", ".join(map(cell, paper)) if dtype == "float32" else ""
         correlation = float(np.corrcoef(*logs)[0, 1]) if varied else None
-        yield _line(f"{low:.2%} to {high:.2%}", len(known), *won(ratios), correlation, beside)
-    yield ""
+        lines.append((f"{low:.2%} to {high:.2%}", len(known), *won(ratios), correlation, beside))
+    yield from _table(columns, lines)
+
+
+def _table(columns: Sequence[str], lines: Iterable[Iterable[object]]) -> Iterator[str]:
+    yield from (markdown_table(columns, (map(cell, line) for line in lines)), "")
 
 
 def _fits(rows: Rows, dtype: str, figures: Mapping[str, Any]) -> Iterator[str]:
@@ -241,12 +246,4 @@ def _fits(rows: Rows, dtype: str, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bounded(value: float | None, bounds: int) -> str | None:
-    return None if value is None else f"{'>= ' if bounds else ''}{_cell(value)}"
-
-
-def _line(*cells: object) -> str:
-    return "| " + " | ".join(map(_cell, cells)) + " |"
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+    return None if value is None else f"{'>= ' if bounds else ''}{cell(value)}"

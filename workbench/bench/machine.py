@@ -1,10 +1,9 @@
-"""The machine that a row was measured on, and how much of it others used meanwhile."""
+"""The machine that a row was measured on."""
 
 from __future__ import annotations
 
 import os
 import platform
-import time
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -19,24 +18,32 @@ _LIBRARIES = ("numpy", "numba", "scipy", "torch", "triton", "numba-cuda", "ortoo
 @lru_cache(maxsize=1)
 def machine() -> dict[str, Any]:
     """Processor, cores, system and versions; the accelerator where one is visible without importing torch."""
-    versions = {"python": platform.python_version()}
-    for library in _LIBRARIES:
-        try:
-            versions[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
+    versions = {library: version for library in _LIBRARIES if (version := version_of(library)) is not None}
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "system": f"{platform.system()} {platform.machine()}",
         "accelerator": _accelerator(),
-        "versions": versions,
+        "versions": {"python": platform.python_version(), **versions},
         "environment": {
             name: os.environ[name]
             for name in ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
             if name in os.environ
         },
     }
+
+
+def version_of(library: str) -> str | None:
+    """The version of an installed library."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def cores() -> int | None:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _processor() -> str:
@@ -61,31 +68,3 @@ def _accelerator() -> str | None:
     except OSError:
         return None
     return ", ".join(names) or None
-
-
-class Watch:
-    """Monitor of the share of the CPUs that other processes use."""
-
-    def __init__(self) -> None:
-        self._start = _busy_seconds(), time.perf_counter()
-
-    def share(self) -> float | None:
-        """The share of all processors, 0 to 1, that went to others; None where the system does not tell."""
-        (busy, began), (now, ended) = self._start, (_busy_seconds(), time.perf_counter())
-        if busy is None or now is None:
-            return None
-        elapsed = (ended - began) * (os.cpu_count() or 1)
-        # Both clocks tick in hundredths of a second: below a second they say nothing.
-        return max(0.0, now - busy) / elapsed if elapsed >= 1 else 0.0
-
-
-def _busy_seconds() -> float | None:
-    """Seconds that all processors worked for processes other than this one and its children."""
-    try:
-        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    except (OSError, ValueError):
-        return None
-    user, nice, system, _idle, _iowait, irq, softirq, _steal = fields
-    own = os.times()
-    mine = own.user + own.system + own.children_user + own.children_system
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK") - mine

@@ -1,18 +1,11 @@
-"""Geometric means over the rows of a suite, kept beside its picture."""
+"""What the rows of a suite come to together: geometric means, and losses against the best."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from ...home import write_atomic
-from .picture import ratios
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 def geometric(values: Sequence[float]) -> float | None:
@@ -20,11 +13,15 @@ def geometric(values: Sequence[float]) -> float | None:
     return float(np.exp(np.mean(np.log(values)))) if values else None
 
 
-def summarised(summary: Callable[[Rows], Mapping[str, Any]]) -> Callable[[Rows, Path], None]:
-    """A suite's picture that also writes what its rows come to together, as JSON of the same name."""
-
-    def picture(rows: Rows, path: Path) -> None:
-        ratios(rows, path)
-        write_atomic(path.with_suffix(".json"), json.dumps(summary(rows), indent=1) + "\n")
-
-    return picture
+def losses(found: Mapping[str, float], mean: float, bar: float, worst: Callable[[str], float]) -> dict[str, Any]:
+    """The mean and the greatest of losses by key, whether they are at most `mean` and `worst(key)`, shown as `bar`."""
+    middle = geometric([1 + loss for loss in found.values()])
+    greatest = max(found, key=lambda key: found[key], default="")
+    within = middle is not None and all(loss <= worst(key) for key, loss in found.items())
+    return {
+        "shapes": len(found),
+        "mean_loss": None if middle is None else middle - 1,
+        "worst_loss": found.get(greatest),
+        "worst": greatest or None,
+        "bars": {"mean": [mean, middle is not None and middle - 1 <= mean], "worst": [bar, within]},
+    }

@@ -28,12 +28,13 @@ def new_figure(width: float, height: float, panels: int | None = None) -> tuple[
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure as SVG; the same rows give the same bytes."""
+    """Write a figure as SVG or PNG, by the suffix; the same rows give the same SVG."""
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "lcma", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        kind: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 150}
+        figure.savefig(buffer, format=path.suffix[1:], **kind)
     write_atomic(path, buffer.getvalue())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
-from ..timing import Contest, CudaClock
 from .case import Options, Say
-from .prefill_models import Stack
-from .requirements import require_right
-from .transformer_blocks import AttentionCore
+from .contest import Calls, Contest, CpuClock, LongClock, require_right
+from .prefill_models import stack
+from .transformers import AttentionCore, Sizes
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
@@ -28,9 +26,6 @@ SEQUENCE = 2048
 
 EXTRA_BYTES = 48 << 30
 """Maximum bytes of the packed sums: more than any stack here needs."""
-
-SLOW, SPENT = 0.05, 0.03
-"""Seconds of a call from which the order of calls and the first call's warmth do not matter; else those of a round."""
 
 LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 1e-2, "bfloat16": 5e-2}
 """The relative difference between what the blocks of two stacks add to x above which one of them is wrong."""
@@ -60,10 +55,10 @@ class Contender:
         ]
 
 
-def inputs(stack: Stack, rows: int, where: Mapping[str, Any]) -> Tensor:
+def inputs(sizes: Sizes, rows: int, where: Mapping[str, Any]) -> Tensor:
     """Standard normal x (sequences, tokens, features) of so many tokens, in sequences of at most SEQUENCE."""
     tokens = min(rows, SEQUENCE)
-    return torch.randn(-(-rows // tokens), tokens, stack.features, **where)
+    return torch.randn(-(-rows // tokens), tokens, sizes.features, **where)
 
 
 def accelerated(model: nn.Module, config: AccelerateConfig) -> Contender:
@@ -111,7 +106,7 @@ def attention_share(model: nn.Module, call: Callable[[], object], device: str) -
 
 
 def prefill(
-    stack: Stack, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
+    sizes: Sizes, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
 ) -> dict[str, Any]:
     """Figures of the forward pass of `rows` tokens, of a stack that is accelerated for `all_rows`.
 
@@ -120,8 +115,8 @@ def prefill(
     """
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     say("making the model")
-    model = stack.model(options.sample, **where).eval()
-    x = inputs(stack, rows, where)
+    model = stack(sizes, options.sample, **where).eval()
+    x = inputs(sizes, rows, where)
     say("planning")
     contenders = {
         DENSE: Contender(model),
@@ -139,14 +134,10 @@ def prefill(
         calls = {name: partial(one.model, x) for name, one in contenders.items()}
         share = attention_share(model, calls[DENSE], options.device)
         seconds = _medians(calls, options, say)
-    return {
-        **_figures(stack, contenders, rows, seconds, options),
-        "attention_share": share,
-        "difference": worst,
-    }
+    return {**_figures(sizes, contenders, rows, seconds, options), "attention_share": share, "difference": worst}
 
 
-def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
+def train(sizes: Sizes, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
     """Figures of a training step on `rows` tokens: forward, backward and a step of SGD.
 
     Raises:
@@ -154,8 +145,8 @@ def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> di
     """
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     say("making the model")
-    model = stack.model(options.sample, **where).train()
-    x, wanted = inputs(stack, rows, where).requires_grad_(), inputs(stack, rows, where)
+    model = stack(sizes, options.sample, **where).train()
+    x, wanted = inputs(sizes, rows, where).requires_grad_(), inputs(sizes, rows, where)
     say("planning")
     contenders = {DENSE: Contender(model), ONLINE: accelerated(model, AccelerateConfig((rows,), device=options.device))}
     results, gradients = [], []
@@ -174,7 +165,7 @@ def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> di
     share = attention_share(model, calls[DENSE], options.device)
     seconds = _medians(calls, options, say)
     return {
-        **_figures(stack, contenders, rows, seconds, options),
+        **_figures(sizes, contenders, rows, seconds, options),
         "attention_share": share,
         "difference": worst,
         "gradient_difference": of_gradients,
@@ -202,13 +193,13 @@ def _taken(parameter: Tensor) -> Tensor:
 
 
 def _figures(
-    stack: Stack, contenders: Mapping[str, Contender], rows: int, seconds: Mapping[str, float], options: Options
+    sizes: Sizes, contenders: Mapping[str, Contender], rows: int, seconds: Mapping[str, float], options: Options
 ) -> dict[str, Any]:
     online = contenders[ONLINE]
     figures: dict[str, Any] = {
         "ratio": seconds[DENSE] / seconds[ONLINE],
         "ms": {name: 1e3 * one for name, one in seconds.items()},
-        "blocks": options.sample or stack.count,
+        "blocks": options.sample or sizes.blocks,
         "linear_layers": len(online.layers),
         "layers_on_lcma": len(online.by_schemes(rows)) / len(online.layers),
         "work_on_lcma": _work(online.by_schemes(rows)) / _work(online.layers),
@@ -231,23 +222,11 @@ def _work(layers: Any) -> int:
     return sum(layer.inputs * layer.outputs for layer in layers)
 
 
-def _medians(calls: Mapping[str, Callable[[], object]], options: Options, say: Say) -> dict[str, float]:
+def _medians(calls: Calls, options: Options, say: Say) -> dict[str, float]:
     """Median seconds of calls that ran before, in turns."""
-    if options.device == "cpu":
-        return Contest(calls, options.rounds or 3, say=say).run().medians
-    from ...kernels.cuda.clock import seconds_of
-
-    samples = {name: [seconds_of(call)] for name, call in calls.items()}
-    slowest = max(one[0] for one in samples.values())
-    if slowest < SLOW:
-        return Contest(calls, options.rounds or 7, CudaClock(SPENT), say).run().medians
-    rounds = options.rounds or (3 if slowest < 10 * SLOW else 2)
-    for number in range(1, rounds):
-        say(f"round {number} of {rounds}")
-        names = list(calls)
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            samples[name].append(seconds_of(calls[name]))
-    return {name: statistics.median(one) for name, one in samples.items()}
+    on_cpu = options.device == "cpu"
+    clock = CpuClock() if on_cpu else LongClock(options.rounds)
+    return Contest(calls, options.rounds or (3 if on_cpu else 7), clock, say).run().medians
 
 
 def _mark(device: str) -> Any:

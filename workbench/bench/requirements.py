@@ -1,10 +1,14 @@
-"""What a row needs before anything is timed: torch, a measured GPU, and results that are right."""
+"""What rows need: torch, a measured GPU, a process of their own."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
-from ...errors import PlanError, VerificationError
+from ...errors import PlanError
 from .case import Options
 
 
@@ -41,12 +45,8 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     return torch
 
 
-def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:
-    """Return the error.
-
-    Raises:
-        VerificationError: it is greater than the limit, or not a number.
-    """
-    if not error <= limit:
-        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was {done}")
-    return error
+def in_new_process(code: str, home: str | None = None) -> Any:
+    """Return the JSON that a Python program prints; `home` is its LCMA_HOME."""
+    environment = {**os.environ, **({"LCMA_HOME": home} if home else {})}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)

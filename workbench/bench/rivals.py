@@ -11,7 +11,7 @@ import numpy as np
 
 from ...schemes_db.scheme import Scheme
 from .case import Say
-from .contest import Call, Matrix
+from .cpu_products import Call, Matrix
 
 
 def rivals(scheme: Scheme, a: Matrix, b: Matrix, say: Say, compiled: bool = True) -> dict[str, Call]:

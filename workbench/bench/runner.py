@@ -12,11 +12,12 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from ...errors import PlanError, unknown_name
+from ...kernels.cpu.others import CpuLoadMonitor
 from ...version import __version__
 from .case import Case, Options, Say, Suite
 from .codehash import code_hash
 from .journal import Journal, Row
-from .machine import BUSY_SHARE, Watch, machine
+from .machine import BUSY_SHARE, machine
 
 _SUITES = Path(__file__).with_name("suites")
 
@@ -75,7 +76,7 @@ def run_cases(
     Raises:
         VerificationError: a case computes something wrong; nothing of it was timed.
     """
-    code = code_hash((*suite.sources, "workbench/timing.py", f"workbench/bench/suites/{suite.name}.py"))
+    code = code_hash((*suite.sources, "workbench/bench/contest.py", f"workbench/bench/suites/{suite.name}.py"))
     done = journal.done(code, machine()) if resume else {}
     done = {key: row for key, row in done.items() if row["options"] == _plain(options)}
     began = time.perf_counter()
@@ -111,13 +112,13 @@ def _numbered(say: Say, number: str) -> Say:
 
 def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:
     say(case.key)
-    watch, began = Watch(), time.perf_counter()
+    monitor, began = CpuLoadMonitor(), time.perf_counter()
     figures, refused = {}, None
     try:
         figures = dict(case.run(lambda text: say(f"{case.key}: {text}")))
     except PlanError as error:
         refused = str(error)
-    share = watch.share()
+    share = monitor.share()
     return {
         "suite": suite.name,
         "key": case.key,
@@ -125,7 +126,7 @@ def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -
         "refused": refused,
         "bars": [[str(bar), bar.met(figures)] for bar in case.bars if refused is None],
         "busy_share": share,
-        "contended": share is not None and share > BUSY_SHARE,
+        "contended": share > BUSY_SHARE,
         "seconds": time.perf_counter() - began,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "options": _plain(options),

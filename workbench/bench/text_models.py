@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .blr_models import DENSE, Sizes, block
+from .transformers import Sizes, dense
 
 BYTES = 256
 
@@ -44,10 +44,9 @@ class TextModel(nn.Module):
     def __init__(self, setting: Training, device: str, dtype: torch.dtype) -> None:
         super().__init__()
         n = setting.features
-        sizes = Sizes("text", n, max(1, n // 64), n, setting.blocks, setting.tokens, True, 4 * n, {})
-        where: dict[str, Any] = {"device": device, "dtype": dtype}
+        sizes, where = Sizes(n, max(1, n // 64), 4 * n), dict[str, Any](device=device, dtype=dtype)
         self.embedding, self.place = nn.Embedding(BYTES, n, **where), nn.Embedding(setting.tokens, n, **where)
-        self.blocks = nn.ModuleList(block(sizes, DENSE, **where) for _ in range(setting.blocks))
+        self.blocks = nn.ModuleList(sizes.block(dense(**where), **where) for _ in range(setting.blocks))
         self.norm, self.head = nn.LayerNorm(n, **where), nn.Linear(n, BYTES, **where)
         for table in (self.embedding, self.place):
             nn.init.normal_(table.weight, std=0.02)

@@ -15,12 +15,12 @@ from ...schemes_db.formats import FORMATS
 from ...schemes_db.names import checked_new_name, file_stem, is_free_of_meaning, tidy_name, visible
 from ...schemes_db.shipped import shipped_names
 from ...verify import certified_scheme, verify_file
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice
-from ..output import gives_json, print_json, scheme_facts
+from ..output import print_json, scheme_facts
 
 
-@click.command("add", cls=Command)
+@lcma_command("add", json="the result")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--name", help="The name to store the scheme under (one file only). Default: the file's own, else its stem."
@@ -37,7 +37,6 @@ from ..output import gives_json, print_json, scheme_facts
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
 @click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
-@gives_json()
 def command(
     files: tuple[str, ...],
     name: str | None,

@@ -16,13 +16,13 @@ from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
 from ...verify import certify
 from ..destination import claim, write
-from ..help import Command
-from ..options import Duration, seed_option
-from ..output import gives_json, print_json, print_table
-from ..pools import pool_argument
+from ..help import lcma_command
+from ..options import Duration, path_option, seed_option
+from ..output import print_json, print_table
+from ..schemes import pool_argument
 
 
-@click.command("additions", cls=Command)
+@lcma_command("additions", json="the counts and the program")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1)
 @click.option(
     "--all",
@@ -39,13 +39,9 @@ from ..pools import pool_argument
 @seed_option
 @click.option("--as-is", is_flag=True, help="Use the given schemes only: no walks to others of the same rank.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for the walks.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE|DIR",
-    help="Write the program there, as JSON; with --all every program into this folder.",
+@path_option(
+    "--out", metavar="FILE|DIR", help="Write the program there, as JSON; with --all every program into this folder."
 )
-@gives_json("the counts and the program")
 def command(
     schemes: tuple[str, ...],
     every: bool,

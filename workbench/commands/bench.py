@@ -12,16 +12,16 @@ from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
-from ..bench_report import newest_rows
+from ..bench_report import bars_of, newest_rows
 from ..destination import claim, claim_folder
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice, Duration
-from ..output import gives_json, print_json, print_table
+from ..output import cell, print_json, print_table
 from ..products import Device
 from ..progress import Progress
 
 
-@click.command("bench", cls=Command)
+@lcma_command("bench", json="the result")
 @click.argument("suite", metavar="SUITE", required=False)
 @click.option(
     "--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
@@ -58,7 +58,6 @@ from ..progress import Progress
     "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
 )
 @click.option("--dry-run", is_flag=True, help="List the rows and measure nothing.")
-@gives_json()
 def command(
     suite: str | None,
     patterns: tuple[str, ...],
@@ -98,8 +97,7 @@ def command(
     if sizes and not found.sized:
         raise click.UsageError(f"suite {found.name} has no --sizes")
     columns = found.columns if measure is None else found.flags[measure]
-    other = {name: measure == name for name in ("energy", "shares", "gradients")}
-    options = Options(device, sample, rounds, dtypes, seed, sizes=sizes, **other)
+    options = Options(device, sample, rounds, dtypes, seed, sizes, measure or "")
     cases = chosen_cases(found, options, patterns)
     if dry_run and as_json:
         print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])
@@ -127,7 +125,7 @@ def command(
     else:
         print_table(
             ("row", *columns, "bars", ""),
-            [(row["key"], *(_cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
+            [(row["key"], *(cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
             stay=("", "bars"),
             prose=("", "bars"),
         )
@@ -136,17 +134,10 @@ def command(
     if not as_json:
         click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
     if picture and results:
-        found.picture(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
+        found.draw(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
     return int(any(not met for row in results for _, met in row["bars"]))
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "" if value is None else str(value)
-
-
 def _notes(row: Mapping[str, Any]) -> tuple[str, str]:
-    bars = ", ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in row["bars"])
     notes = [row["refused"] or "", "others were computing" if row["contended"] else ""]
-    return bars, "; ".join(note for note in notes if note)
+    return bars_of(dict(row)), "; ".join(note for note in notes if note)

@@ -9,13 +9,12 @@ import click
 
 from ...errors import LcmaError
 from ...home import cache_folder
-from ..help import Command
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..output import print_json
 
 
-@click.command("cache", cls=Command)
+@lcma_command("cache", json="the result")
 @click.option("--clear", is_flag=True, help="Delete it. Nothing is lost but the time to compile again.")
-@gives_json()
 def command(clear: bool, as_json: bool) -> None:
     """Show or clear the compiled code that lcma keeps."""
     folder = cache_folder()

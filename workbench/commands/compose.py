@@ -18,12 +18,12 @@ from ...schemes_db.recipes import render
 from ...schemes_db.shipped import shipped, shipped_names
 from ..board import composed
 from ..destination import claim, write
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice
-from ..output import gives_json, print_json
+from ..output import print_json
 
 
-@click.command("compose", cls=Command)
+@lcma_command("compose", json="the result")
 @click.argument("target", metavar="[MxKxN]", required=False)
 @click.option(
     "--all",
@@ -42,7 +42,6 @@ from ..output import gives_json, print_json
 )
 @click.option("--explain", is_flag=True, help="Print the whole tree of constructions, with blocks and groups.")
 @click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
-@gives_json()
 def command(
     target: str | None,
     everything: bool,

@@ -22,10 +22,10 @@ from ..compression import (
     stored_weights,
 )
 from ..destination import claim
-from ..help import Command
+from ..help import lcma_command
 from ..matrix_files import file_of
-from ..options import Choice
-from ..output import gives_json, print_json, print_table
+from ..options import Choice, path_option
+from ..output import print_json, print_table
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ...kernels.compression import CompressConfig
 
 
-@click.command("compress", cls=Command)
+@lcma_command("compress", json="the result")
 @click.argument("model", metavar="MODEL.safetensors", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), metavar="OUT.safetensors", help="The compressed model.")
+@path_option("--out", metavar="OUT.safetensors", help="The compressed model.")
 @click.option(
     "--kind",
     "what",
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of --measure and of predicted times.")
 @click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
 @click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
-@gives_json()
 def command(
     model: Path,
     out: Path | None,

@@ -11,12 +11,12 @@ from ...schemes_db.formats import FORMATS, WRITERS, format_for, render
 from ...schemes_db.formats.parts import companions
 from ...verify import load
 from ..destination import claim, write
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice
-from ..output import gives_json, print_json, scheme_facts
+from ..output import print_json, scheme_facts
 
 
-@click.command("convert", cls=Command)
+@lcma_command("convert", json="the result")
 @click.argument("source", metavar="IN")
 @click.argument("destination", metavar="OUT")
 @click.option("--to", "to_format", type=Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix.")
@@ -24,7 +24,6 @@ from ..output import gives_json, print_json, scheme_facts
 @click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it.")
 @click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@gives_json()
 @click.option("--round", "rounded", is_flag=True, help="Write the exact scheme that rounding the coefficients gives.")
 def command(
     source: str,

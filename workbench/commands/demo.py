@@ -8,14 +8,13 @@ import sys
 import click
 
 from ..demo import demo
-from ..help import Command
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..output import print_json
 
 
-@click.command("demo", cls=Command)
+@lcma_command("demo", json="the result")
 @click.option("--size", type=click.IntRange(64, 1 << 15), default=4096, show_default=True, help="The longest side.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="Interleaved timing rounds.")
-@gives_json()
 def command(size: int, rounds: int, as_json: bool) -> None:
     """Find, prove, store and run a scheme, in about a minute.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 import platform
 import sys
 import time
@@ -17,32 +15,20 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.shipped import shipped, shipped_names
 from ...verify import check
 from ...version import __version__
-from ..help import Command
+from ..bench.machine import cores, version_of
+from ..help import lcma_command
 from ..options import Choice
-from ..output import gives_json, print_json, print_table
+from ..output import print_json, print_table
 
-PACKAGES = (
-    "numpy",
-    "numba",
-    "sympy",
-    "networkx",
-    "ortools",
-    "click",
-    "rich",
-    "threadpoolctl",
-    "platformdirs",
-    "torch",
-    "triton",
-    "numba-cuda",
-)
+BASE = ("numpy", "numba", "sympy", "networkx", "ortools", "click", "rich", "threadpoolctl", "platformdirs")
+PACKAGES = (*BASE, "torch", "triton", "numba-cuda")
 
 
-@click.command("doctor", cls=Command)
+@lcma_command("doctor", json="the result")
 @click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
 @click.option(
     "--device", type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
 )
-@gives_json()
 def command(measured: bool, device: str | None, as_json: bool) -> int:
     """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:
@@ -54,8 +40,8 @@ def command(measured: bool, device: str | None, as_json: bool) -> int:
         "lcma": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "cores": cores(),
+        "packages": {name: version_of(name) for name in PACKAGES},
         "blas": _blas(),
         "home": str(home()),
         "cache": str(writable(cache_folder())),
@@ -124,13 +110,6 @@ def _measure(device: str, as_json: bool) -> int:
 
 def _say(text: str) -> None:
     click.echo(f"measuring {text}", err=True)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _blas() -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from ...search import flip_graph
-from ..destination import claim, unwritable
+from ..destination import claim, writing
 from ..flip_picture import draw
-from ..help import Command
-from ..output import gives_json, print_json
-from ..pools import pool_argument
+from ..help import lcma_command
+from ..output import print_json
+from ..schemes import pool_argument
 
 
-@click.command("explore", cls=Command)
+@lcma_command("explore", json="the numbers")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option(
     "--radius", type=click.IntRange(0), default=2, show_default=True, help="The largest number of flips from SCHEMEs."
@@ -34,14 +34,8 @@ from ..pools import pool_argument
     metavar="FILE",
     help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
 )
-@gives_json("the numbers")
 def command(
-    schemes: tuple[str, ...],
-    radius: int,
-    limit: int,
-    orbits: bool,
-    outs: tuple[Path, ...],
-    as_json: bool,
+    schemes: tuple[str, ...], radius: int, limit: int, orbits: bool, outs: tuple[Path, ...], as_json: bool
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
 
@@ -54,10 +48,8 @@ def command(
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
     for path in outs:
         write = partial(draw, seen) if path.suffix in (".png", ".svg") else seen.write_graphml
-        try:
+        with writing(path):
             write(path)
-        except OSError as error:
-            raise unwritable(path, error) from None
     facts = {
         "schemes": len(seen.graph),
         "flips": seen.graph.number_of_edges(),

@@ -13,12 +13,12 @@ from ...schemes_db.formats import WRITERS, render
 from ...schemes_db.names import file_stem
 from ..board import board_cells, composed
 from ..destination import claim, write
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice
 from ..schemes import scheme_argument, stored_scheme
 
 
-@click.command("export", cls=Command)
+@lcma_command("export")
 @click.argument("scheme", required=False, metavar="[SCHEME]")
 @click.option(
     "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."

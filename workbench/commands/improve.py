@@ -14,16 +14,15 @@ from ...search.improve.folder import ImproveConfig
 from ...search.improve.gaps import Gap
 from ...search.improve.run import Improved, ImprovementPlan, improve, plan
 from ...search.runs.keep import refuse_unwritable
-from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
-from ..help import Command
+from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, seed_option
-from ..output import gives_json, print_json, print_table
+from ..options import Choice, Duration, cluster_options, cluster_settings, path_option, seed_option
+from ..output import print_json, print_table
 from ..progress import COMPILING, Progress
 
 
-@click.command("improve", cls=Command)
+@lcma_command("improve", json="the stored schemes")
 @click.argument("targets", metavar="[TARGET...]", nargs=-1)
 @click.option(
     "--for",
@@ -38,25 +37,15 @@ from ..progress import COMPILING, Progress
 @seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after this time.")
 @click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Threads of lifts, and of walks on a CPU.",
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads of lifts, and of walks on a CPU."
 )
 @click.option(
     "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
 )
 @cluster_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Store the run in a new folder, so that it can be resumed.",
-)
+@path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
 @click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour without a gain.")
 @click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
-@gives_json("the stored schemes")
 def command(
     targets: tuple[str, ...],
     goal: str | None,
@@ -101,11 +90,7 @@ def command(
     refuse_unwritable()
     with Progress(COMPILING) as progress, Interrupts() as interrupts:
         result = improve(
-            config,
-            jobs=jobs,
-            out=out,
-            on_event=teller(progress, quiet=as_json),
-            stop=lambda: interrupts.wanted,
+            config, jobs=jobs, out=out, on_event=teller(progress, quiet=as_json), stop=lambda: interrupts.wanted
         )
     return report(result, as_json, out)
 

@@ -6,13 +6,13 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
-from ..help import Command
+from ..help import lcma_command
 from ..options import Duration, seed_option
-from ..output import gives_json, print_json
-from ..pools import pool_argument
+from ..output import print_json
+from ..schemes import pool_argument
 
 
-@click.command("lift", cls=Command)
+@lcma_command("lift", json="the shares and the digests")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option("--ring", default="Z", show_default=True, help="Z, or Q, which allows fractions.")
 @seed_option
@@ -24,7 +24,6 @@ from ..pools import pool_argument
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The lifts do not depend on it."
 )
-@gives_json("the shares and the digests")
 def command(
     schemes: tuple[str, ...], ring: str, seed: int, sparse: bool, walks: int, signs: float, jobs: int, as_json: bool
 ) -> int:
@@ -35,13 +34,7 @@ def command(
     folder means its finds over Z2. Exit code 1: nothing lifted.
     """
     result = lift_pool(
-        pool_argument(schemes, origins=True),
-        ring=ring,
-        seed=seed,
-        jobs=jobs,
-        sparse=sparse,
-        walks=walks,
-        signs=signs,
+        pool_argument(schemes, origins=True), ring=ring, seed=seed, jobs=jobs, sparse=sparse, walks=walks, signs=signs
     )
     digests = []
     with Catalog.open() as catalog:

@@ -12,37 +12,15 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
 from ...schemes_db.ranks import best_known
 from ..catalogue_filter import FIELDS, OPERATORS, Filter, FilteredRow, selected
-from ..help import Command
-from ..output import gives_json, print_csv, print_json, print_table
+from ..help import lcma_command
+from ..output import print_csv, print_json, print_table
 
-_COLUMNS = (
-    "name",
-    "target",
-    "ring",
-    "rank",
-    "best known",
-    "full",
-    "half",
-    "additions",
-    "shared",
-    "origin",
-    "digest",
-)
-_RECORD_COLUMNS = (
-    "target",
-    "ring",
-    "rank",
-    "best known",
-    "gap",
-    "full",
-    "half",
-    "fewest additions",
-    "schemes",
-    "digest",
-)
+_COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
+_RANK_COLUMNS = ("target", "ring", "rank", "best known", "gap")
+_RECORD_COLUMNS = (*_RANK_COLUMNS, "full", "half", "fewest additions", "schemes", "digest")
 
 
-@click.command("list", cls=Command)
+@lcma_command("list", json="the rows")
 @click.argument("target", metavar="[TARGET]", required=False)
 @click.option(
     "--where",
@@ -56,14 +34,9 @@ _RECORD_COLUMNS = (
 @click.option(
     "--records", is_flag=True, help="One row a target and ring: the lowest rank, and its gap to the best known."
 )
-@gives_json("the rows")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
 def command(
-    target: str | None,
-    filters: tuple[Callable[[FilteredRow], bool], ...],
-    records: bool,
-    as_json: bool,
-    as_csv: bool,
+    target: str | None, filters: tuple[Callable[[FilteredRow], bool], ...], records: bool, as_json: bool, as_csv: bool
 ) -> None:
     """List the schemes of the catalogue."""
     wanted = parse_target(target).name if target else None
@@ -97,19 +70,9 @@ def _known_rank(entry: CatalogueRow) -> int | None:
 
 
 def _row(entry: CatalogueRow) -> tuple[object, ...]:
-    return (
-        entry.name or "-",
-        entry.target,
-        entry.ring,
-        entry.rank,
-        _known_rank(entry),
-        entry.full_products,
-        entry.half_products,
-        entry.additions,
-        entry.additions_cse,
-        entry.origin,
-        entry.digest,
-    )
+    place = (entry.name or "-", entry.target, entry.ring, entry.rank, _known_rank(entry))
+    counts = (entry.full_products, entry.half_products, entry.additions, entry.additions_cse)
+    return (*place, *counts, entry.origin, entry.digest)
 
 
 def _records(entries: Sequence[CatalogueRow]) -> list[tuple[object, ...]]:

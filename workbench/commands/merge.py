@@ -9,17 +9,15 @@ import click
 from ...search import merge
 from ...search.runs.keep import KEPT, keep_finds
 from ..destination import claim
-from ..help import Command
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..options import path_option
+from ..output import print_json
 from .status import print_runs
 
 
-@click.command("merge", cls=Command)
+@lcma_command("merge", json="runs and finds")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the finds there too, one line each."
-)
-@gives_json("runs and finds")
+@path_option("--out", metavar="FILE", help="Write the finds there too, one line each.")
 def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Merge the finds of several searches.
 

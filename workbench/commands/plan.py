@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import PlanError
-from ..help import Command
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...kernels.planning.explain import Considered, Explanation
 
 
-@click.command("plan", cls=Command)
+@lcma_command("plan", json="the result")
 @click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
 @product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 @click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
-@gives_json()
 def command(
     arguments: tuple[str, ...],
     product: ProductOptions,
@@ -91,22 +90,13 @@ def _explain(found: Explanation, plan: Plan) -> None:
         click.echo(f"roofline:  {check}")
     for margin in found.margins:
         click.echo(f"margin:    {margin.text} less than the baseline's time ({margin.measured})")
-    print_table(
-        ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms"),
-        [
-            (
-                str(candidate),
-                stage.level,
-                stage.name,
-                f"{stage.flops:.3e}",
-                f"{stage.bytes:.3e}",
-                f"{stage.intensity:.2f}",
-                "" if stage.seconds is None else f"{1e3 * stage.seconds:.3f}",
-            )
-            for candidate, stage in found.stages
-        ],
-        stay=("stage", "ms", "level"),
-    )
+    columns = ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms")
+    rows = []
+    for candidate, stage in found.stages:
+        costs = (f"{stage.flops:.3e}", f"{stage.bytes:.3e}", f"{stage.intensity:.2f}")
+        milliseconds = "" if stage.seconds is None else f"{1e3 * stage.seconds:.3f}"
+        rows.append((str(candidate), stage.level, stage.name, *costs, milliseconds))
+    print_table(columns, rows, stay=("stage", "ms", "level"))
     if found.considered:
         print_table(
             ("considered", "strategy", "method", f"{found.basis} ms", "ratio to baseline", "workspace MB", "refused"),
@@ -119,15 +109,9 @@ def _explain(found: Explanation, plan: Plan) -> None:
 
 
 def _row(one: Considered) -> tuple[str, ...]:
-    return (
-        one.candidate.label,
-        one.candidate.strategy,
-        one.candidate.method,
-        "" if one.seconds is None else f"{1e3 * one.seconds:.4g}",
-        "" if one.ratio is None else f"{one.ratio:.3f}",
-        f"{one.workspace / 1e6:.0f}",
-        one.refused or "",
-    )
+    milliseconds = "" if one.seconds is None else f"{1e3 * one.seconds:.4g}"
+    figures = (milliseconds, "" if one.ratio is None else f"{one.ratio:.3f}", f"{one.workspace / 1e6:.0f}")
+    return (one.candidate.label, one.candidate.strategy, one.candidate.method, *figures, one.refused or "")
 
 
 def _ms(seconds: float | None) -> str:

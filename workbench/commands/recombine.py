@@ -11,18 +11,17 @@ import click
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.costs import full_and_half
 from ...search import Recombined, recombine
-from ..help import Command
+from ..help import lcma_command
 from ..options import Duration, seed_option
-from ..output import gives_json, print_json
-from ..pools import pool_argument
+from ..output import print_json
 from ..progress import Progress
+from ..schemes import pool_argument
 
 
-@click.command("recombine", cls=Command)
+@lcma_command("recombine", json="the result")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
-@gives_json()
 def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) -> None:
     """Combine the products of several schemes into the cheapest scheme.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from ...schemes_db.catalog import Catalog
-from ..help import Command
+from ..help import lcma_command
 
 
-@click.command("remove", cls=Command)
+@lcma_command("remove")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 def command(schemes: tuple[str, ...]) -> None:
     """Remove your own schemes from the catalogue, by name or by the start of their digest.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from ...schemes_db.catalog import Catalog
-from ..help import Command
+from ..help import lcma_command
 
 
-@click.command("rename", cls=Command)
+@lcma_command("rename")
 @click.argument("scheme", metavar="SCHEME")
 @click.argument("name", metavar="NAME")
 def command(scheme: str, name: str) -> None:

@@ -10,11 +10,11 @@ from ...errors import LcmaError
 from ..bench_report import benchmarks_page
 from ..blr_report import block_low_rank_page
 from ..board import LARGEST
-from ..destination import claim, unwritable, write
+from ..destination import claim, write, writing
 from ..figures import FIGURES, write_figures
-from ..help import Command
-from ..options import Choice
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..options import Choice, path_option
+from ..output import print_json
 from ..records import records_page
 from ..report import board_json, catalogue_page
 from ..structured_report import structured_page
@@ -23,14 +23,9 @@ PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": str
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
 
 
-@click.command("report", cls=Command)
+@lcma_command("report", json="all formats of the catalogue beside the table")
 @click.argument("subject", type=Choice([*PAGES, *FROM_ROWS, "figures"]))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE|FOLDER",
-    help="Where to write. Default: stdout; docs/figures.",
-)
+@path_option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout; docs/figures.")
 @click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,7 +40,6 @@ FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_pag
     show_default=True,
     help="The longest side of the formats of the catalogue with --json.",
 )
-@gives_json("all formats of the catalogue beside the table")
 def command(subject: str, out: Path | None, results: Path, up_to: int, as_json: bool) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 
@@ -79,10 +73,8 @@ def _write_figures(results: Path, out: Path) -> None:
     for drawn in FIGURES:
         for suffix in (".svg", ".txt"):
             claim(out / f"{drawn.name}{suffix}")
-    try:
+    with writing(out):
         written = write_figures(results, out)
-    except OSError as error:
-        raise unwritable(out, error) from None
     for figure in written:
         if figure.missing:
             click.echo(f"lcma: {figure.name} was left out: {figure.missing}", err=True)

@@ -11,17 +11,16 @@ from ...search.improve.folder import is_improvement
 from ...search.improve.run import resume_improvement
 from ...search.runs.keep import refuse_unwritable
 from ..finds import best_finds
-from ..help import Command
+from ..help import lcma_command
 from ..interrupts import Interrupts
 from ..options import Duration
-from ..output import gives_json
 from ..progress import COMPILING, Progress, beginning
 from .improve import report as report_improvement
 from .improve import teller
 from .search import known_rank, report
 
 
-@click.command("resume", cls=Command)
+@lcma_command("resume", json="statistics and finds")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--time", "seconds", type=Duration(), help="A new limit, counted from the run's beginning.")
 @click.option("--rounds", type=click.IntRange(1), help="A new number of rounds in all, of a search.")
@@ -37,7 +36,6 @@ from .search import known_rank, report
     help="Another Ray cluster than the run's for its workers.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Another number of workers than the run's.")
-@gives_json("statistics and finds")
 def command(
     folder: Path,
     seconds: float | None,

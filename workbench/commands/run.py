@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,14 @@ from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
 from ..destination import claim
 from ..exact import run_exact
-from ..gpu_arrays import as_numpy, to_gpu, wait_for
-from ..help import Command
+from ..gpu_arrays import as_numpy, to_gpu
+from ..help import lcma_command
 from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
-from ..output import gives_json, tell
+from ..output import tell
 from ..product_options import ProductOptions, product_options, reject
-from ..products import FACTORS, Device, causal_name, within_memory
+from ..products import FACTORS, Device, Told, causal_name, run_once
 from ..schemes import AUTO, planned_scheme
-from ..timing import Told, ran
 from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ MAX_ERROR = {
 """A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
 
-@click.command("run", cls=Command)
+@lcma_command("run", json="the result")
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
@@ -48,7 +46,6 @@ MAX_ERROR = {
 @product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
-@gives_json()
 def command(
     scheme: str,
     a: str,
@@ -123,13 +120,9 @@ def _run(
         from ...kernels import plan_for
 
         plan = plan_for(request, chosen, levels, strategy=strategy)
-        began = time.perf_counter()
-        with within_memory(request, plan.candidate):
-            result = plan.build().run(x, y)
-            wait_for(device)
-        seconds = time.perf_counter() - began
         into = f" into {held}" if held != left.dtype else ""
-        yield ran(plan, f"{into} on {device}", device, seconds)
+        result, told = run_once(plan, lambda executor: executor.run(x, y), f"{into} on {device}", device)
+        yield told
         if out is not None:
             yield write_product(out, as_numpy(result), held), {"out": out}
         if check:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from ...schemes_db.invariants import relation
-from ..help import Command
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..output import print_json
 from ..schemes import scheme_argument
 
 _MEANING = {
@@ -17,10 +17,9 @@ _MEANING = {
 }
 
 
-@click.command("same", cls=Command)
+@lcma_command("same", json="the result")
 @click.argument("first", metavar="SCHEME")
 @click.argument("second", metavar="SCHEME")
-@gives_json()
 def command(first: str, second: str, as_json: bool) -> int:
     """Compare two schemes up to change of basis and permutation of roles.
 

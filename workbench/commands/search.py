@@ -23,17 +23,16 @@ from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
-from ..cluster_options import cluster_options, cluster_settings
 from ..finds import best_finds, composition_line, print_result
-from ..help import Command
+from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, seed_option
-from ..output import gives_json, print_json, print_table
+from ..options import Choice, Duration, cluster_options, cluster_settings, path_option, seed_option
+from ..output import print_json, print_table
 from ..progress import Progress, beginning
 from ..schemes import scheme_argument
 
 
-@click.command("search", cls=Command)
+@lcma_command("search", json="statistics and finds")
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--rank",
@@ -144,22 +143,10 @@ from ..schemes import scheme_argument
     "anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: solve the "
     "equations of --rank numerically and make the solutions rational.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Store the run in a new folder, so that it can be resumed.",
-)
+@path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done.")
-@gives_json("statistics and finds")
 def command(
-    target: str,
-    seeds: int | None,
-    jobs: int,
-    out: Path | None,
-    dry_run: bool,
-    as_json: bool,
-    **settings: Any,
+    target: str, seeds: int | None, jobs: int, out: Path | None, dry_run: bool, as_json: bool, **settings: Any
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
 
@@ -342,17 +329,10 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) 
     if as_json:
         print_json([result.to_json() for result in results])
     else:
-        rows = [
-            (
-                result.seed,
-                min(result.ranks, default=None),
-                len(result.finds),
-                result.rounds,
-                round(result.flips / 1e6, 2),
-                round(result.seconds, 3),
-            )
-            for result in results
-        ]
+        rows = []
+        for one in results:
+            done = (one.rounds, round(one.flips / 1e6, 2), round(one.seconds, 3))
+            rows.append((one.seed, min(one.ranks, default=None), len(one.finds), *done))
         print_table(("seed", "lowest rank", "finds", "rounds", "M flips", "seconds"), rows)
         median = f", median {statistics.median(reached):.3f} s" if reached else ""
         goal = f"rank {configs[0].rank}" if configs[0].rank else "a lower rank"

@@ -11,15 +11,14 @@ from ...schemes_db.formats import lcma_json, written
 from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
-from ..help import Command
-from ..output import gives_json, print_json, ratio
+from ..help import lcma_command
+from ..output import print_json, ratio
 from ..reproduce import lifted_again, searched_again
 from ..schemes import scheme_argument
 
 
-@click.command("show", cls=Command)
+@lcma_command("show", json="the scheme, its costs and its certificate")
 @click.argument("scheme", metavar="SCHEME")
-@gives_json("the scheme, its costs and its certificate")
 @click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance and compare the results.")
 def command(scheme: str, as_json: bool, reproduce: bool) -> int:
     """Show a scheme: equations, costs, certificate, provenance.

@@ -8,21 +8,20 @@ import click
 
 from ...errors import LcmaError
 from ...schemes_db.catalog import Catalog
-from ..help import Command
-from ..output import gives_json, print_json
+from ..help import lcma_command
+from ..options import path_option
+from ..output import print_json
 from ..progress import Progress
 from ..site import build_site
 
 
-@click.command("site", cls=Command)
+@lcma_command("site", json="what was written")
 @click.argument("out", metavar="OUT")
-@click.option(
+@path_option(
     "--results",
-    type=click.Path(path_type=Path),
     metavar="DIR",
     help="Show rows of lcma bench of this folder on the pages of the schemes that they name.",
 )
-@gives_json("what was written")
 def command(out: str, results: Path | None, as_json: bool) -> int:
     """Write the catalogue as static pages into the folder OUT.
 

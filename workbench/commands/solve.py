@@ -7,20 +7,19 @@ import click
 from ...schemes_db import parse_target
 from ...schemes_db.catalog import Catalog
 from ...search import solve
-from ..help import Command
+from ..help import lcma_command
 from ..options import Duration, seed_option
-from ..output import gives_json, print_json
+from ..output import print_json
 from ..progress import Progress
 
 
-@click.command("solve", cls=Command)
+@lcma_command("solve", json="the answer")
 @click.argument("target", metavar="TARGET")
 @click.option("--rank", type=click.IntRange(1), required=True, help="The number of products.")
 @click.option("--ring", default="ZT", show_default=True, help="Z2, or ZT for coefficients -1, 0, 1.")
 @seed_option
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
 @click.option("--prove", is_flag=True, help="Order the products: quicker to a proof that there is none.")
-@gives_json("the answer")
 def command(target: str, rank: int, ring: str, seed: int, seconds: float, prove: bool, as_json: bool) -> int:
     """Solve the Brent equations of a tiny target, or prove that they have no solution.
 

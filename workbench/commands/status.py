@@ -10,13 +10,12 @@ import click
 
 from ...search import RunFolderError, Status, status
 from ...search.improve.folder import ImproveFolder, is_improvement
-from ..help import Command
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..output import print_json, print_table
 
 
-@click.command("status", cls=Command)
+@lcma_command("status", json="settings, progress and finds")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@gives_json("settings, progress and finds")
 def command(folders: tuple[Path, ...], as_json: bool) -> int:
     """Show the progress of searches and improvements.
 
@@ -65,44 +64,21 @@ def improvement(path: Path) -> dict[str, Any]:
 
 def print_improvements(found: list[dict[str, Any]]) -> None:
     """A table, one row an improvement."""
-    print_table(
-        ("folder", "targets", "ring", "seed", "device", "state", "turns", "seconds", "gained", "kept"),
-        [
-            (
-                one["folder"],
-                ",".join(one["config"]["targets"]),
-                one["config"]["ring"],
-                one["config"]["seed"],
-                one["config"]["device"],
-                one["state"],
-                sum(one["turns"].values()),
-                round(one["seconds"], 2),
-                one["gained"],
-                len(one["schemes"]),
-            )
-            for one in found
-        ],
-    )
+    columns = ("folder", "targets", "ring", "seed", "device", "state", "turns", "seconds", "gained", "kept")
+    rows = []
+    for one in found:
+        settings = (one["config"][name] for name in ("ring", "seed", "device"))
+        done = (sum(one["turns"].values()), round(one["seconds"], 2), one["gained"], len(one["schemes"]))
+        rows.append((one["folder"], ",".join(one["config"]["targets"]), *settings, one["state"], *done))
+    print_table(columns, rows)
 
 
 def print_runs(runs: list[Status]) -> None:
     """A table, one row a run."""
-    print_table(
-        ("folder", "target", "ring", "seed", "state", "rounds", "seconds", "lowest rank", "finds", "not lifted", "at"),
-        [
-            (
-                run.path,
-                run.config.target,
-                run.config.ring,
-                run.config.seed,
-                run.word,
-                run.round,
-                round(run.seconds, 2),
-                run.lowest,
-                len(run.finds),
-                len(run.unlifted),
-                run.target,
-            )
-            for run in runs
-        ],
-    )
+    columns = ("folder", "target", "ring", "seed", "state", "rounds", "seconds", "lowest rank", "finds", "not lifted")
+    rows = []
+    for run in runs:
+        settings, found = run.config, (run.lowest, len(run.finds), len(run.unlifted))
+        done = (run.word, run.round, round(run.seconds, 2))
+        rows.append((run.path, settings.target, settings.ring, settings.seed, *done, *found, run.target))
+    print_table((*columns, "at"), rows)

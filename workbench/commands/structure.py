@@ -9,20 +9,19 @@ import click
 import numpy as np
 
 from ...errors import PlanError
-from ..destination import claim, unwritable
-from ..factorization import factorized, show_factorized
-from ..help import Command
-from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
+from ..destination import claim, writing
+from ..help import lcma_command
+from ..kronecker import LAYOUT, approximated, draw_errors, factorized, ranked_rows, show_factorized, show_rows
 from ..matrix_files import file_of, read_operand
-from ..options import Choice
-from ..output import gives_json, print_json
+from ..options import Choice, path_option
+from ..output import print_json
 from ..products import DEVICE, Device
 from ..progress import Progress
 
 DTYPES = ("float32", "float64")
 
 
-@click.command("structure", cls=Command)
+@lcma_command("structure", json="the result")
 @click.argument("weight", metavar="W")
 @click.option(
     "--density", type=float, multiple=True, default=(0.5, 0.25, 0.125), show_default=True, help="Parameters at most."
@@ -38,9 +37,8 @@ DTYPES = ("float32", "float64")
     help="How the factors of --patterns are found. [default: all]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="K.npz", help="Store the nearest matrix of --patterns.")
-@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw error against speed.")
-@gives_json()
+@path_option("--out", metavar="K.npz", help="Store the nearest matrix of --patterns.")
+@path_option("--picture", metavar="FILE.svg", help="Draw error against speed.")
 def command(
     weight: str,
     density: tuple[float, ...],
@@ -80,10 +78,8 @@ def command(
     with device.current(), Progress() as progress:
         rows = approximated(matrix, density, batch, layout, device, progress.update)
     if picture is not None:
-        try:
+        with writing(picture):
             draw_errors(rows, picture)
-        except OSError as error:
-            raise unwritable(picture, error) from None
     if as_json:
         print_json({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows[:top]})
     else:

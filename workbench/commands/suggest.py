@@ -8,18 +8,18 @@ import click
 
 from ...kernels.precision import fields_of
 from ..exact import exact_request_of, ring_option
-from ..help import Command
-from ..kronecker import LAYOUT, show_rows, suggested_rows
+from ..help import lcma_command
+from ..kronecker import LAYOUT, ranked_rows, show_rows
 from ..matrix_files import MADE
 from ..options import Choice
-from ..output import gives_json, print_json, print_table
+from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
 if TYPE_CHECKING:
     from ...kernels.ring import ExactRing
 
 
-@click.command("suggest", cls=Command)
+@lcma_command("suggest", json="the result")
 @click.argument("sizes", metavar="M K N|OUTPUTS INPUTS", nargs=-1, type=click.IntRange(1, 1 << 24))
 @click.option("--density", type=float, help="Parameters of a layer at most, as a part of the dense one's.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
-@gives_json()
 def command(
     sizes: tuple[int, ...],
     density: float | None,
@@ -50,7 +49,7 @@ def command(
     OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
     ones would.
     """
-    from ...kernels.structured.suggestions import padding_advice
+    from ...kernels.structured.suggestions import padding_advice, suggested
 
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
@@ -59,7 +58,8 @@ def command(
             raise click.UsageError("--density is for a layer, and takes no --ring")
         outputs, inputs = sizes
         with device.current():
-            lists = suggested_rows((outputs, inputs), density, batch, layout, dtype, device, profile)[:top]
+            found = suggested(outputs, inputs, density)
+            lists = ranked_rows(found, batch, layout, dtype, device, profile)[:top]
         if as_json:
             print_json({"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists})
         else:
@@ -77,14 +77,14 @@ def command(
         machine = machine_of(request, profile)
         decision = decision_for(request, machine=machine)
     baseline = decision.baseline_seconds
-    found: dict[str, dict[str, Any]] = {}
+    schemes: dict[str, dict[str, Any]] = {}
     for proposal in decision.proposals:
         candidate, source = proposal.candidate, proposal.candidate.source
-        if source is None or source.key in found:
+        if source is None or source.key in schemes:
             continue
-        if len(found) == top:
+        if len(schemes) == top:
             break
-        found[source.key] = {
+        schemes[source.key] = {
             "schemes": candidate.label,
             "strategy": candidate.strategy,
             "method": candidate.method,
@@ -95,9 +95,9 @@ def command(
     if as_json:
         basis = "measured" if decision.measured else "predicted"
         data = {"sizes": sizes, "dtype": dtype, "device": str(device), "profile": machine.profile.id, "basis": basis}
-        print_json({**data, "reason": decision.reason, "candidates": list(found.values())})
+        print_json({**data, "reason": decision.reason, "candidates": list(schemes.values())})
         return
-    rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in found.values()]
+    rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in schemes.values()]
     columns = ("schemes", "strategy", "method", "ms", "ratio to baseline")
     print_table(columns, rows, stay=("ratio to baseline", "ms"))
 

@@ -10,8 +10,8 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
-from ..help import Command
-from ..output import gives_json, print_json, print_table
+from ..help import lcma_command
+from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...kernels import Request
 
 
-@click.command("time", cls=Command)
+@lcma_command("time", json="the result")
 @click.argument("scheme", metavar="SCHEME|auto|K")
 @click.option(
     "--scheme",
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 @product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
-@gives_json()
 def command(
     scheme: str,
     named: str | None,

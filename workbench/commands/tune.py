@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import LcmaError, PlanError
-from ..bench.machine import BUSY_SHARE, Watch
-from ..help import Command
-from ..options import Duration
-from ..output import gives_json, print_json, print_table
+from ...kernels.cpu.others import CpuLoadMonitor
+from ..bench.machine import BUSY_SHARE
+from ..help import lcma_command
+from ..options import Duration, path_option
+from ..output import print_json, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import require_memory, sizes_given
 from ..progress import CountedProgress
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from ...kernels.planning.tune import Tuned
 
 
-@click.command("tune", cls=Command)
+@lcma_command("tune", json="the result")
 @click.argument("arguments", metavar="[M K N|K]", nargs=-1)
-@click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
+@path_option("--from", "file", metavar="SHAPES.csv", help="Tune many products.")
 @product_options(ring="Tune exact products in this ring; over Z of entries below 2^20.", strategy=False)
 @click.option(
     "--top",
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
 )
 @click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
-@gives_json()
 def command(
     arguments: tuple[str, ...],
     file: Path | None,
@@ -65,7 +65,7 @@ def command(
         rows = read_shapes(file) if file is not None else [ShapeRow(sizes_given(arguments, 1))]
         requests = [product.request(row.sizes, row.dtype, row.causal) for row in rows]
     product.device.require()
-    watch = Watch()
+    monitor = CpuLoadMonitor()
     results: list[dict[str, Any]] = []
     with product.device.current(), CountedProgress(len(requests)) as progress:
         _precompile(requests, top, again, progress)
@@ -77,8 +77,8 @@ def command(
             results.append(_tuned(request, top, rounds, again, progress))
             longest = max(longest, time.perf_counter() - start)
             progress.step()
-    share = watch.share()
-    if share is not None and share > BUSY_SHARE and any(one["candidates"] for one in results):
+    share = monitor.share()
+    if share > BUSY_SHARE and any(one["candidates"] for one in results):
         click.echo(
             f"other processes used {share:.0%} of the processors meanwhile; tune --again when they are idle", err=True
         )
@@ -168,16 +168,8 @@ def _show(results: list[dict[str, Any]]) -> None:
         for place, figures in enumerate(one["candidates"]):
             predicted = figures["predicted_s"]
             lower, upper = (1e3 * seconds for seconds in figures["quartiles_s"])
-            rows.append(
-                (
-                    "" if place else one["request"],
-                    figures["candidate"],
-                    f"{1e3 * figures['median_s']:.3f} ms",
-                    f"{lower:.3f} - {upper:.3f} ms",
-                    f"{figures['ratio']:.3f}",
-                    "" if predicted is None else f"{1e3 * predicted:.3f} ms",
-                    f"{figures['relative_error']:.1e}",
-                )
-            )
+            times = (f"{1e3 * figures['median_s']:.3f} ms", f"{lower:.3f} - {upper:.3f} ms", f"{figures['ratio']:.3f}")
+            more = ("" if predicted is None else f"{1e3 * predicted:.3f} ms", f"{figures['relative_error']:.1e}")
+            rows.append(("" if place else one["request"], figures["candidate"], *times, *more))
     columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
     print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))

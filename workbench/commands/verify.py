@@ -22,9 +22,9 @@ from ...schemes_db.names import file_stem, visible
 from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
 from ..destination import claim, forced, write
-from ..help import Command
+from ..help import lcma_command
 from ..options import Choice
-from ..output import gives_json, ratio
+from ..output import ratio
 from ..progress import Progress
 
 EXIT_INVALID = 1
@@ -67,7 +67,7 @@ class Answer:
     skipped: int = 0
 
 
-@click.command("verify", cls=Command)
+@lcma_command("verify", json="one object a scheme, one a line,")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
 @click.option(
     "--method",
@@ -89,7 +89,6 @@ class Answer:
     help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
-@gives_json("one object a scheme, one a line,")
 @click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures and warnings.")
 def command(
     files: tuple[str, ...],

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
 from pathlib import Path
 
-from ...schemes_db import Target, Z
-from ...schemes_db.composition import best_composition
-from ...schemes_db.ranks import best_known
-from ...schemes_db.shipped import shipped, shipped_names
+from ...schemes_db.catalog import Catalog
+from ..board import board_cells
 from .canvas import Drawn, axes
 
 LARGEST = 5
@@ -19,19 +16,8 @@ FILLS = ("#17734f", "#a9dcb9", "#f1e5a0", "#f6c794")
 
 def gaps() -> dict[tuple[int, int, int], tuple[int, int]]:
     """Our rank over Z, by a scheme or a composition of shipped ones, and the best known, by format."""
-    kept: dict[tuple[int, int, int], tuple[int, str]] = {}
-    for name in shipped_names():
-        scheme = shipped(name).scheme
-        if scheme.target.is_general and scheme.ring == Z:
-            m, k, n = sorted(scheme.target.shape)
-            key = (m, k, n)
-            kept[key] = min(kept.get(key, (scheme.rank, scheme.digest)), (scheme.rank, scheme.digest))
-    found = {}
-    for shape in combinations_with_replacement(range(2, LARGEST + 1), 3):
-        known = best_known(Target.general(*shape), Z)
-        if known:
-            found[shape] = (best_composition(shape, kept).rank, known.rank)
-    return found
+    with Catalog.in_memory() as catalog:
+        return {cell.shape: (cell.part.rank, cell.known.rank) for cell in board_cells(catalog, up_to=LARGEST)}
 
 
 def draw_ranks(results: Path) -> Drawn | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.drawing import draw
-from ..destination import unwritable
+from ..destination import writing
 from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
 from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, origin_of, proofs_of, provenance_of
@@ -38,10 +38,7 @@ class Built:
 
 
 def build_site(
-    out: Path,
-    catalog: Catalog,
-    on_progress: Callable[[str], None] = lambda text: None,
-    results: Path | None = None,
+    out: Path, catalog: Catalog, on_progress: Callable[[str], None] = lambda text: None, results: Path | None = None
 ) -> Built:
     """Write the pages of a catalogue to the folder `out`, whole or not at all.
 
@@ -57,12 +54,9 @@ def build_site(
     # Inside built documentation, of which Sphinx's inventory is the sign, every page links to it.
     pages = Pages(docs="../index.html" if (out.absolute().parent / "objects.inv").is_file() else None)
     rows = {} if results is None else benchmarks(results)
-    try:
-        with replaced(out) as folder:
-            damaged = damaged_rows(catalog)
-            count = _fill(folder, pages, catalog, damaged, on_progress, rows)
-    except OSError as error:
-        raise unwritable(out, error) from None
+    with writing(out), replaced(out) as folder:
+        damaged = damaged_rows(catalog)
+        count = _fill(folder, pages, catalog, damaged, on_progress, rows)
     largest = max(size for name, size in folder.sizes.items() if name.endswith(".html"))
     return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest, tuple(damaged.values()))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import PlanError
 from ...request import Request
 from .clock import Clock, Reading
-from .trial import MOST_COUNTED, SHORT, Trial, admit, choose, fail, issue, observe
+from .trial import MOST_COUNTED, SHORT, Trial, admit, choose, fail, issue, observe, widen
 
 if TYPE_CHECKING:
     from ..strategy import Executor, Operand, Plan
@@ -36,6 +36,9 @@ ASKED = 4
 """The call of a class at which its contenders are asked for: what is multiplied a few times has nothing to learn, and
 predictions are scaled to the calls before."""
 
+ROUNDS = 2
+"""Times that contenders are asked for, again only where a scheme leads: others by prediction may gain more."""
+
 
 class Lesson:
     """What one class has shown, shared by all threads.
@@ -50,7 +53,8 @@ class Lesson:
         self.plans: list[Plan] = list(plans)
         self.calls = 0
         self._on_decided, self._on_wanted = on_decided, on_wanted
-        self._wanted = False
+        self.rounds = 0
+        """Times that contenders were asked for."""
         self._unread: deque[tuple[int, Reading, bool, int]] = deque()
         self._untimed = 0
         self._lock = threading.Lock()
@@ -71,7 +75,7 @@ class Lesson:
     @property
     def rests(self) -> bool:
         """Whether a call now would show nothing: the class is decided, or waits for the contenders it asked for."""
-        return self.is_settled or (self._wanted and self.trial.open and self.trial.challenger is None)
+        return self.is_settled or (self.rounds > 0 and self.trial.open and self.trial.challenger is None)
 
     def add(self, plans: Sequence[Plan], complete: bool) -> None:
         """Add contenders whose code is compiled; `complete`: no others will come."""
@@ -83,9 +87,8 @@ class Lesson:
         """Return the contender of a call that begins, and whether its time counts; None: the call is not timed."""
         with self._lock:
             self.calls += 1
-            if self.calls >= ASKED and self.trial.open and not self._wanted:
-                self._wanted = True
-                self._on_wanted(self)
+            if self.calls >= ASKED and self.trial.open and not self.rounds:
+                self._ask()
             self._read()
             # Nothing is to be compared yet, or not for a while: a GPU's events cost a small call more than itself.
             waiting = self.trial.challenger is None and (self.trial.decided or len(self.trial.led) >= MOST_COUNTED)
@@ -136,12 +139,19 @@ class Lesson:
             self._unread.popleft()
             self._become(observe(self.trial, contender, seconds, counts, calls))
 
+    def _ask(self) -> None:
+        self.rounds += 1
+        self._on_wanted(self)
+
     def _become(self, trial: Trial) -> None:
         before, self.trial = self.trial, trial
         self.watched = WATCHED if trial.median is None or trial.median >= SHORT else SHORT_WATCHED
         if self.is_settled and (before.median is None or not before.decided):
             self._on_decided(self)
-        if before.decided and before.median is not None and trial.median is None and not self._wanted:
+            if 0 < self.rounds < ROUNDS and self.trial.leader >= self.trial.vendors:
+                self.trial = widen(self.trial)
+                self._ask()
+        if before.decided and before.median is not None and trial.median is None and not self.rounds:
             # Compared again: of the contenders only those that wisdom names are known here.
             self.trial = replace(trial, open=True)
 

@@ -181,6 +181,11 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
     return _settled(trial)
 
 
+def widen(trial: Trial) -> Trial:
+    """Return a decided trial open for more contenders: losers stay beaten, the leader is timed anew."""
+    return replace(trial, open=True, led=())
+
+
 def fail(trial: Trial, contender: int) -> Trial:
     """Record that a contender cannot run: it is never chosen again. The vendor's default library is not refused."""
     if contender == 0:
@@ -226,7 +231,7 @@ def _matched(trial: Trial) -> Trial:
     """Return the trial with a challenger, if one is left that has not lost."""
     if trial.challenger is not None:
         return trial
-    if trial.open and _is_short(trial.led):
+    if trial.open and _is_short(trial.led or (() if trial.median is None else (trial.median,))):
         return trial
     beaten = trial.beaten()
     left = [i for i in range(trial.contenders) if i != trial.leader and i not in beaten]
@@ -253,7 +258,8 @@ def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
     loss = Loss(loser, winner, max(1.0, 1 / ratio if won else ratio))
     if won:
         trial = replace(trial, leader=challenger, led=trial.tried, looks=0)
-    return _matched(replace(trial, challenger=None, tried=(), outstanding=0, losses=(*trial.losses, loss)))
+    done = replace(trial, challenger=None, tried=(), outstanding=0, losses=(*trial.losses, loss), median=None)
+    return _matched(done)
 
 
 def _challenger_wins(trial: Trial) -> bool | None:

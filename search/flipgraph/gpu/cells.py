@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from .chains import make_memory_chains, make_word_chains
 from .layout import Form
 from .primitives import I32, U32, U64, Primitives
-from .values import make_plain_values, make_reversible_values, make_ternary_values
+from .values import make_binary_values, make_ternary_values
 
 
 def make_access(prims: Primitives, form: Form) -> SimpleNamespace:
@@ -193,10 +193,8 @@ def make_cells(prims: Primitives, form: Form, algebra: SimpleNamespace) -> Simpl
     access = make_access(prims, form)
     if form.ternary:
         values = make_ternary_values(prims, form, access)
-    elif form.half:
-        values = make_reversible_values(prims, form, access, algebra)
     else:
-        values = make_plain_values(prims, form, access)
+        values = make_binary_values(prims, form, access, algebra)
     scans = make_scans(prims, form)
     chains = SimpleNamespace(
         **vars(make_memory_chains(prims, form, access, scans)), **vars(make_word_chains(prims, form))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -268,10 +267,6 @@ class Fleet:
         place = walker - (int(self._ends[part - 1]) if part else 0)
         state = self._parts[part].row("state" if current else "best", place)
         return unpack(self.layout, state, provenance)
-
-    def histogram(self) -> dict[int, int]:
-        """Return the number of walkers with each lowest score."""
-        return dict(sorted(Counter(self.score.tolist()).items()))
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:

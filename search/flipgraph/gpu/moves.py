@@ -3,7 +3,7 @@
 Sources: Kauers and Moosbauer (arXiv 2212.01175) for flips and reductions; Arai, Ichikawa and Hukushima
 (arXiv 2312.16960) for the plus transition; Moosbauer and Poole (arXiv 2502.04514) for orbits under
 the cyclic shift, where a flip is of two orbits, shifted so that the equal factors come first.
-`reference.py` is the equivalent in plain Python.
+`tests/search/gpu_reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
         is_live=is_live,
         set_value=set_value,
         free_slot=free_slot,
-        tries=PLUS_TRIES,
         events=(NONE, IDLE, FLIP),
     )
 
@@ -224,21 +223,26 @@ def make_step(
 
 
 def make_plus(
-    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, terms: SimpleNamespace
+    prims: Primitives,
+    form: Form,
+    cells: SimpleNamespace,
+    algebra: SimpleNamespace,
+    terms: SimpleNamespace,
+    orbits: SimpleNamespace,
 ) -> Any:
-    """Create the plus transition, which splits two terms or orbits into three."""
-    jit, symmetric, room = prims.jit, form.symmetric, 32 * form.masks
+    """Create the plus transition, which splits two terms or orbits, of equal size, into three."""
+    jit, symmetric, room, paired = prims.jit, form.symmetric, 32 * form.masks, form.half > 0
     get, sign_of, turn_sign = cells.get, cells.sign_of, cells.turn_sign
     same, add, next_draw, after = algebra.same, algebra.add, terms.next_draw, terms.after
     is_live, set_value, free_slot = terms.is_live, terms.set_value, terms.free_slot
-    unit = I32(3) if symmetric else I32(1)
+    reversed_of, weight, reduce = algebra.reversed_of, orbits.weight, orbits.reduce
 
     @jit
     def plus(fast, far, lane, own, rng, walker):
         """Split two terms into three; return (change of the rank, random state), 0 if no pair allows it.
 
         a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the draw
-        selects the roles of the factors and the shift of an orbit. The terms must differ in all factors.
+        selects the roles of the factors, and shift and reversal of an orbit. The terms must differ in all factors.
         """
         slot = free_slot(fast, far, lane, own)
         if slot == U32(room):
@@ -273,7 +277,10 @@ def make_plus(
                 get(fast, far, lane, own, gq, j),
                 get(fast, far, lane, own, eq, j),
             )
-            if same(a, aj) or same(b, bj) or same(c, cj):
+            if paired and U32(draw >> U32(30)) & U32(1) != U32(0):
+                aj, bj, cj = reversed_of(aj), reversed_of(bj), reversed_of(cj)
+            size = weight(fast, far, lane, own, i)
+            if same(a, aj) or same(b, bj) or same(c, cj) or size != weight(fast, far, lane, own, j):
                 continue
             si, sj = sign_of(fast, lane, i), sign_of(fast, lane, j)
             for n in range(4):
@@ -286,20 +293,28 @@ def make_plus(
                     turn_sign(fast, lane, j, s)
                     turn_sign(fast, lane, slot, sj)
                     # A loop, so that the code of a scan, which is long, occurs once; a plus is rare.
-                    for part in range(6):
+                    for part in range(7):
                         at, term, value = g, i, first
                         if part == 1:
                             at, term, value = q, j, a
                         elif part == 2:
-                            at, term, value = eq, j, second
+                            if not paired:
+                                continue  # it is what it was, as the orbit was not reversed
+                            at, term, value = gq, j, bj
                         elif part == 3:
-                            at, term, value = f, slot, third
+                            at, term, value = eq, j, second
                         elif part == 4:
-                            at, term, value = g, slot, bj
+                            at, term, value = f, slot, third
                         elif part == 5:
+                            at, term, value = g, slot, bj
+                        elif part == 6:
                             at, term, value = e, slot, cj
                         turn_sign(fast, lane, term, set_value(fast, far, lane, own, at, term, value))
-                    return unit, rng
+                    if paired:
+                        change = I32(size + reduce(fast, far, lane, own, i, size))
+                        change = I32(change + reduce(fast, far, lane, own, j, size))
+                        return I32(change + reduce(fast, far, lane, own, slot, size)), rng
+                    return size, rng
         return I32(0), rng
 
     return plus
@@ -315,13 +330,14 @@ def make_moves(
     if form.half:
         orbits = reversible_moves.make_orbits(prims, form, cells, algebra, terms)
         step = reversible_moves.make_step(prims, form, cells, algebra, terms, orbits)
-        plus = reversible_moves.make_plus(prims, form, cells, algebra, terms, orbits)
-        weight = orbits.weight
     else:
-        step = make_step(prims, form, cells, algebra, terms, biased)
-        plus = make_plus(prims, form, cells, algebra, terms)
         unit = I32(3) if form.symmetric else I32(1)
-        weight = jit(lambda fast, far, lane, own, slot: unit)
+        orbits = SimpleNamespace(
+            weight=jit(lambda fast, far, lane, own, slot: unit),
+            reduce=jit(lambda fast, far, lane, own, slot, terms: I32(0)),
+        )
+        step = make_step(prims, form, cells, algebra, terms, biased)
+    plus = make_plus(prims, form, cells, algebra, terms, orbits)
 
     @jit
     def total_cost(fast, far, lane, own, halves):
@@ -336,5 +352,10 @@ def make_moves(
         return total
 
     return SimpleNamespace(
-        next_draw=terms.next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live, weight=weight
+        next_draw=terms.next_draw,
+        step=step,
+        plus=plus,
+        total_cost=total_cost,
+        is_live=is_live,
+        weight=orbits.weight,
     )

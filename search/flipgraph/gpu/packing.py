@@ -11,7 +11,7 @@ from ....errors import PlanError
 from ....schemes_db import Z2, Provenance, Scheme, Target, Z
 from ...terms.involution import Swaps
 from ...terms.orbits import OrbitTerms, reversible, unfolded
-from ...terms.packed import PackedTerms
+from ...terms.packed import PackedTerms, with_moved_bits
 from ...terms.pairs import PairTerms
 from .layout import HASH, MAX_CUBES, PRIME, WalkerLayout, Words, bit_print
 
@@ -251,11 +251,8 @@ def pack_all(layout: WalkerLayout, schemes: Sequence[Scheme]) -> Words:
 
 def _scatter(layout: WalkerLayout, plus: Values) -> PackedTerms:
     """Convert bits of present blocks to bits of all blocks."""
-    words = np.zeros_like(plus)
-    for row, source, places in zip(words, plus, layout.places, strict=True):
-        for bit, place in enumerate(places.tolist()):
-            row |= ((source >> np.uint64(bit)) & np.uint64(1)) << np.uint64(place)
-    return PackedTerms(layout.target, words)
+    rows = [with_moved_bits(row, enumerate(places.tolist())) for row, places in zip(plus, layout.places, strict=True)]
+    return PackedTerms(layout.target, np.stack(rows))
 
 
 def _shapes(target: Target) -> tuple[tuple[int, int], ...]:

@@ -4,8 +4,8 @@ With the shift a slot represents six terms, or three if every matrix is its own 
 Matrices that are equal up to reversal flip; a flip with an orbit that differs from its reversal adds both images to
 one that does not, so that it remains its own reversal. If a flip leaves an orbit equal to its reversal, both cancel; if
 only one matrix of an orbit is not its own reversal, one orbit with the sum of both images replaces both, unless
-`Form.whole`. `flipgraph/orbit_moves.py` and `flipgraph/pair_moves.py` have the same moves for a processor,
-`reversible_reference.py` those in plain Python.
+`Form.whole`. `flipgraph/orbit_moves.py` has the same moves for a processor, `tests/search/gpu_orbit_reference.py` in
+plain Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from .layout import Form
-from .primitives import I32, U32, U64, Primitives
+from .primitives import I32, U32, Primitives
 
 
 def make_orbits(
@@ -142,83 +142,3 @@ def make_step(
         return I32(flip), I32(gone + reduce(fast, far, lane, own, j, others)), I32(0)
 
     return step
-
-
-def make_plus(
-    prims: Primitives,
-    form: Form,
-    cells: SimpleNamespace,
-    algebra: SimpleNamespace,
-    common: SimpleNamespace,
-    orbits: SimpleNamespace,
-) -> object:
-    """Create the plus transition, which splits two orbits into three.
-
-    The second orbit is shifted (if orbits are), reversed and permuted by the draw.
-    """
-    jit, get, room, symmetric = prims.jit, cells.get, 32 * form.masks, form.symmetric
-    same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
-    after, is_live, set_value, free_slot = common.after, common.is_live, common.set_value, common.free_slot
-    weight, reduce, next_draw, tries = orbits.weight, orbits.reduce, common.next_draw, common.tries
-
-    @jit
-    def plus(fast, far, lane, own, rng, walker):
-        """Split two orbits of equal size; return (change of the rank, random state), 0 if no pair allows it."""
-        slot = free_slot(fast, far, lane, own)
-        if slot == U32(room):
-            return I32(0), rng
-        for _ in range(tries):
-            rng = next_draw(rng, walker)
-            draw = U32(rng >> U64(32))
-            i = U32((U64(draw) * U64(room)) >> U64(32))
-            draw = U32(draw * U32(room))
-            j = U32((U64(draw) * U64(room)) >> U64(32))
-            draw = U32(draw * U32(room))
-            if i == j or not is_live(fast, far, lane, own, i) or not is_live(fast, far, lane, own, j):
-                continue
-            f = U32((U64(draw) * U64(3)) >> U64(32))
-            draw = U32(draw * U32(3))
-            q = f
-            if symmetric:
-                q = U32((U64(draw) * U64(3)) >> U64(32))
-                draw = U32(draw * U32(3))
-            g, gq = after(f), after(q)
-            e, eq = after(g), after(gq)
-            if U32(draw >> U32(31)) != U32(0):
-                g, e, gq, eq = e, g, eq, gq
-            a, b, c = get(fast, far, lane, own, f, i), get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
-            aj, bj, cj = (
-                get(fast, far, lane, own, q, j),
-                get(fast, far, lane, own, gq, j),
-                get(fast, far, lane, own, eq, j),
-            )
-            if U32(draw >> U32(30)) & U32(1):
-                aj, bj, cj = reversed_of(aj), reversed_of(bj), reversed_of(cj)
-            terms = weight(fast, far, lane, own, i)
-            if same(a, aj) or same(b, bj) or same(c, cj) or terms != weight(fast, far, lane, own, j):
-                continue
-            first, _ = add(b, bj, U32(0))
-            second, _ = add(cj, c, U32(0))
-            third, _ = add(aj, a, U32(0))
-            # A loop, so that the code of a scan, which is long, occurs once; a plus is rare.
-            for part in range(7):
-                at, term, value = g, i, first
-                if part == 1:
-                    at, term, value = q, j, a
-                elif part == 2:
-                    at, term, value = gq, j, bj
-                elif part == 3:
-                    at, term, value = eq, j, second
-                elif part == 4:
-                    at, term, value = f, slot, third
-                elif part == 5:
-                    at, term, value = g, slot, bj
-                elif part == 6:
-                    at, term, value = e, slot, cj
-                set_value(fast, far, lane, own, at, term, value)
-            change = I32(terms + reduce(fast, far, lane, own, i, terms))
-            change = I32(change + reduce(fast, far, lane, own, j, terms))
-            return I32(change + reduce(fast, far, lane, own, slot, terms)), rng
-        return I32(0), rng
-
-    return plus

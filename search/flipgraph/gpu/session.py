@@ -15,10 +15,9 @@ from ...runs.distinct import DistinctPool
 from ...runs.plan import PoolPlan, Setting
 from ...runs.snapshot import Arrays
 from ...terms.involution import Swaps
-from ...terms.packed import PackedTerms
+from ...terms.packed import PackedTerms, Vector
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
-from ..vector import Vector
 from ..walkers import WalkTerms, walk_kind
 from .fleet import Fleet
 from .packing import pack, unpack

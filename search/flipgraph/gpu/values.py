@@ -62,74 +62,44 @@ def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) 
     return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)
 
 
-def make_reversible_values(
+def make_binary_values(
     prims: Primitives, form: Form, access: SimpleNamespace, algebra: SimpleNamespace
 ) -> SimpleNamespace:
-    """Create the access over GF(2) with reversal: a fingerprint shared by a matrix and its reversal, then the bits."""
-    jit, planes = prims.jit, form.planes
+    """Create the access over GF(2): the bits, with a fingerprint.
+
+    The fingerprint replaces the lowest part and is linear modulo 2; with an involution it precedes the bits, and a
+    matrix shares it with its image.
+    """
+    jit, planes, first = prims.jit, form.planes, int(form.half > 0)
     word_type = U64 if form.wide else U32
     row_of, part, set_part = access.row_of, access.part, access.set_part
     reversed_of = algebra.reversed_of
 
     @jit
     def get(fast, far, lane, own, f, slot):
-        """Return the bits, which follow the fingerprint."""
+        """Return the bits; with a linear fingerprint as stored: a linear image is sufficient for flips."""
         row, shift = row_of(slot), U32(slot & U32(16))
         value = word_type(0)
-        for p in range(1, planes):
+        for p in range(first, planes):
             piece = part(fast, far, lane, own, f, row, shift, p)
-            value = word_type(value | word_type(word_type(piece) << word_type(16 * (p - 1))))
+            value = word_type(value | word_type(word_type(piece) << word_type(16 * (p - first))))
         return value
 
     @jit
     def put(fast, far, lane, own, f, slot, value):
-        """Set a value; return its fingerprint, equal to that of its reversal, and 0 only for 0."""
+        """Set a value; return its fingerprint, with an involution 0 only for 0."""
         row, shift = row_of(slot), U32(slot & U32(16))
-        for p in range(1, planes):
-            piece = U32(U32(value >> word_type(16 * (p - 1))) & U32(0xFFFF))
+        for p in range(first, planes):
+            piece = U32(U32(value >> word_type(16 * (p - first))) & U32(0xFFFF))
             set_part(fast, far, lane, own, f, row, shift, p, piece)
+        if first == 0:
+            return U32(U32(value) & U32(0xFFFF))
         low = U32(0)
         if value != word_type(0):
-            first = U64(min(value, reversed_of(value)))
-            low = max(U32(U64(first * U64(HASH)) >> U64(48)), U32(1))
+            lesser = U64(min(value, reversed_of(value)))
+            low = max(U32(U64(lesser * U64(HASH)) >> U64(48)), U32(1))
         set_part(fast, far, lane, own, f, row, shift, 0, low)
         return low
-
-    @jit
-    def sign_of(fast, lane, slot):
-        return U32(0)
-
-    @jit
-    def turn_sign(fast, lane, slot, by):
-        pass
-
-    return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)
-
-
-def make_plain_values(prims: Primitives, form: Form, access: SimpleNamespace) -> SimpleNamespace:
-    """Create the access over GF(2): the bits, the lowest part replaced by a fingerprint that is linear modulo 2."""
-    jit, planes = prims.jit, form.planes
-    word_type = U64 if form.wide else U32
-    row_of, part, set_part = access.row_of, access.part, access.set_part
-
-    @jit
-    def get(fast, far, lane, own, f, slot):
-        """Return the bits as stored: a linear image modulo 2, which is sufficient for flips."""
-        row, shift = row_of(slot), U32(slot & U32(16))
-        value = word_type(0)
-        for p in range(planes):
-            piece = part(fast, far, lane, own, f, row, shift, p)
-            value = word_type(value | word_type(word_type(piece) << word_type(16 * p)))
-        return value
-
-    @jit
-    def put(fast, far, lane, own, f, slot, value):
-        """Set a value; return its fingerprint."""
-        row, shift = row_of(slot), U32(slot & U32(16))
-        for p in range(planes):
-            piece = U32(U32(value >> word_type(16 * p)) & U32(0xFFFF))
-            set_part(fast, far, lane, own, f, row, shift, p, piece)
-        return U32(U32(value) & U32(0xFFFF))
 
     @jit
     def sign_of(fast, lane, slot):

@@ -9,8 +9,7 @@ import re
 import pytest
 
 import lcma
-from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS
+from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS, combine_kernel
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.dense.arrangements import arrangements, levels_of

@@ -2,17 +2,14 @@
 
 import pytest
 
-from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_text import BY_ROWS, NUMBERS
+from lcma.kernels.codegen.triton_text import BY_ROWS, NUMBERS, combine_kernel
 from lcma.kernels.cuda.float16_pairs import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
 from lcma.kernels.cuda.float16_pairs_kernel import (
-    block_sums,
     largest_bits,
-    level_sums,
+    line_sums,
     pairs_gemm,
     split_pairs,
     verdict,
-    weighted_sums,
 )
 from lcma.kernels.cuda.float16_pairs_level import pairs_level
 from lcma.kernels.dense.given import given
@@ -43,16 +40,15 @@ def test_splitting_needs_no_stack(shifted, fitted):
 def test_sums_along_lines_need_no_stack(block, fitted):
     constants = {"LINES": block[0], "ALONG": block[1]}
     largest = {"x": "*fp32", "along_shifts": "*i32", "largest": "*i32"}
-    sums = {"x": "*fp16", "weights": "*fp32", "plain": "*fp32", "weighted": "*fp32"}
-    blocks = {"x": "*fp32", "shifts": "*i32", "sums": "*fp32"}
     level = dict.fromkeys(("x", "weights", "block_weights", "plain", "weighted", "by_blocks"), "*fp32")
     level["shifts"] = "*i32"
+    sums = level | {"x": "*fp16", "shifts": "*fp16"}
     for kernel, pointers, more in (
         (largest_bits, largest, {"SHIFTED": False}),
         (largest_bits, largest, {"SHIFTED": True}),
-        (weighted_sums, sums, {}),
-        (block_sums, blocks, {}),
-        (level_sums, level, {}),
+        (line_sums, sums, {"SHIFTED": 0, "WEIGHTS": 1}),
+        (line_sums, level, {"SHIFTED": 2, "WEIGHTS": 0}),
+        (line_sums, level, {"SHIFTED": 1, "WEIGHTS": 2}),
     ):
         fitted(kernel, pointers, constants | more, 4)
 

@@ -197,8 +197,8 @@ def test_loops_scale_and_store_halves_as_straight_line_code_does():
     torch.manual_seed(4)
     level, height, width = pairs_level(given([resolve("strassen")[0]] * 3)[0].program), 2, 3
     for one, slabs, dtype in ((level.left, 686, torch.float16), (level.merge, 343, torch.float32)):
-        assert one.nest is not None
-        straight = Combination(one.map, one.direction, one.blocks, one.kinds, scale=one.scale, halves=one.halves)
+        assert one.form.nest is not None
+        straight = Combination(one.map, one.form.direction, one.blocks, scale=one.form.scale, halves=one.form.halves)
         matrix = torch.randn(1, 8 * height - 1, 8 * width - 2)
         stack = torch.randn(1, slabs, height, width).to(dtype)
         shifts = tuple((torch.arange(size) % 7 - 3).int() for size in matrix.shape[1:])

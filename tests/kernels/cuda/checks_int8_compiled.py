@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from lcma.kernels.codegen.triton_modules import combine_kernel
-from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS
+from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS, combine_kernel
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.int8 import GROUP, SMALL_TILE, TILE
 from lcma.kernels.cuda.int8_kernel import multiply_int8

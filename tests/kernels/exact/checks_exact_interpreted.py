@@ -15,7 +15,7 @@ from lcma.kernels.exact.floats import Reductions
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.naive import naive_bits, naive_product
 from lcma.kernels.exact.schemes import ExactMap, given_chain
-from lcma.kernels.exact.tensor_levels import FloatTensorCore, digit_core, integer_core
+from lcma.kernels.exact.tensor_levels import FloatTensorCore, digit_core
 from lcma.kernels.exact.tensor_sums import TensorMemory, TensorSums
 from lcma.kernels.exact.tensors import (
     FUSED,
@@ -158,7 +158,8 @@ def test_levels_over_a_field_are_exact(schemes, digits, modulus):
     whole, out = canvas(sizes[0], sizes[2])
     left, right = (torch.from_numpy(x % modulus if digits else x) for x in (a, b))
     bounds = (modulus - 1,) * 2 if digits else integer_bounds(ring, 1 << 63)
-    core = integer_core(sizes, ring, bounds, given_chain(schemes, 1, ring).maps, digits)
+    maps = given_chain(schemes, 1, ring).maps
+    core = digit_core(maps, sizes, ring, bounds) if digits else FloatTensorCore(sizes, ring, bounds, maps)
     core.run(left, right, out, CPU)
     assert (out.numpy() == naive_product(a, b, ring)).all()
     assert border_is_kept(whole)
@@ -169,7 +170,8 @@ def test_levels_over_the_integers_are_exact(digits, bits):
     sizes = (17, 29, 11)
     a, b = integers(sizes, -(1 << bits), 1 << bits)
     out = torch.empty((17, 11), dtype=torch.int64)
-    core = integer_core(sizes, INTEGERS, (1 << bits,) * 2, given_chain("winograd", 2 - digits, INTEGERS).maps, digits)
+    maps, bounds = given_chain("winograd", 2 - digits, INTEGERS).maps, (1 << bits,) * 2
+    core = digit_core(maps, sizes, INTEGERS, bounds) if digits else FloatTensorCore(sizes, INTEGERS, bounds, maps)
     core.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
     assert (out.numpy() == naive_product(a, b, INTEGERS)).all()
 

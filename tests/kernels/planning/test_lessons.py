@@ -96,3 +96,31 @@ def test_an_interrupted_clock_leaves_later_calls_timed():
     for _ in range(4):
         executor.run(1, 2)
     assert lesson.trial.led
+
+
+@pytest.mark.parametrize(("scheme", "rounds"), [(3e-3, 2), (5e-3, 1)])
+def test_contenders_are_asked_for_again_where_a_scheme_leads(scheme, rounds):
+    seconds = [4e-3, scheme, 2e-3]
+    ticks = clock.HostClock()
+    ticks.seconds = lambda reading: reading
+    asked = []
+    vendor, first, later = (SimpleNamespace(candidate=name) for name in ("vendor", "scheme", "later"))
+    lesson = Lesson(Request(*SIZES), [vendor], begun(1), ticks, lambda _: None, asked.append)
+
+    def calls(count):
+        for _ in range(count):
+            contender, counts = lesson.begin()
+            if counts is not None:
+                lesson.end(contender, seconds[contender], counts)
+
+    calls(10)
+    lesson.add([first], complete=True)
+    calls(400)
+    assert len(asked) == lesson.rounds == rounds
+    if rounds == 2:
+        assert lesson.plan is first
+        lesson.add([later], complete=True)
+        calls(400)
+    assert lesson.trial.decided
+    assert lesson.plan is (later if rounds == 2 else vendor)
+    assert len(asked) == rounds  # and no third time

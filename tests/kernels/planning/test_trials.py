@@ -22,6 +22,7 @@ from lcma.kernels.planning.trials.trial import (
     fail,
     issue,
     observe,
+    widen,
 )
 
 
@@ -237,3 +238,21 @@ def test_medians_of_all_contenders_are_known_when_a_class_is_decided():
     machine = Machine([10e-3, 11e-3, 8e-3, 9e-3], noise=0.005, disturbed=1.0).run(400)
     seconds = machine.trial.seconds()
     assert seconds == pytest.approx({0: 10e-3, 1: 11e-3, 2: 8e-3, 3: 9e-3}, rel=0.03)
+
+
+@pytest.mark.parametrize("later", [[6e-3], [9e-3], [9e-3, 7e-3]])
+def test_a_second_round_is_fought_among_the_leader_and_new_contenders(later):
+    machine = Machine([10e-3, 8e-3, 11e-3], noise=0.005, disturbed=1.0).run(400)
+    assert machine.trial.leader == 1
+    machine.trial = widen(machine.trial)
+    assert machine.trial.seconds() == pytest.approx({0: 10e-3, 1: 8e-3, 2: 11e-3}, rel=0.03)  # what was shown stays
+    machine.run(40)
+    assert set(machine.ran[-40:]) == {1}
+    machine.seconds += later
+    machine.trial = admit(machine.trial, len(machine.seconds), complete=True)
+    machine.run(400)
+    assert machine.trial.decided
+    assert machine.seconds[machine.trial.leader] == min(machine.seconds)
+    assert machine.trial.median == pytest.approx(min(machine.seconds), rel=0.03)
+    assert not {0, 2} & set(machine.ran[440:])  # those that have lost stay beaten
+    assert machine.trial.seconds() == pytest.approx(dict(enumerate(machine.seconds)), rel=0.05)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from ....errors import PlanError
-from ....kernels import Request
+from ....kernels import Plan, Request, plan_for
 from ....kernels.plans.removed import family_of
+from ...products import within_memory
 from .product import Baseline
 
 NAMES = {
@@ -13,6 +18,32 @@ NAMES = {
     "block-low-rank": ("permuted",),
 }
 """The baselines by kind of the request."""
+
+
+def named_plan(request: Request, name: str) -> Plan | Baseline:
+    """Return a baseline, or the plan of the strategy of this name ("auto": of the planner's choice).
+
+    Raises:
+        PlanError: it cannot run.
+    """
+    if name in NAMES.get(kind_of(request), ()):
+        return baseline(request, name)
+    return plan_for(request, strategy=None if name == "auto" else name)
+
+
+def prepared(
+    plan: Plan | Baseline, request: Request, a: Any, b: Any, out: Any, error_of: Callable[[Any], float]
+) -> tuple[Callable[[], Any], float]:
+    """The call of a plan on operands, A prepared before where it stays the same, and the error of its result.
+
+    Raises:
+        PlanError: it cannot run, or there is too little memory.
+    """
+    with within_memory(request, plan.candidate):
+        executor: Any = plan.build()
+        left = executor.prepare(a) if request.static == "A" else a
+        error = error_of(executor.run(left, b, out))
+    return partial(executor.run, left, b, out), error
 
 
 def kind_of(request: Request) -> str:

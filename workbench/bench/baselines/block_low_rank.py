@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from ....kernels import Request
 from ....kernels.structured.block_low_rank import Blast, LowRank, Monarch
 from ....kernels.structured.chain import FactorChain
 from ....kernels.structured.strategy import chain_in
 from ....kernels.structured.views import padded
-from .product import Array, Baseline, Factors
+from .product import Array, Baseline, Factors, copied, permuted
 
 
 def baseline(request: Request, name: str) -> Baseline:
@@ -26,8 +24,7 @@ def baseline(request: Request, name: str) -> Baseline:
 
 
 def _multiply(structure: FactorChain, factors: Factors, x: Array, out: Array) -> None:
-    rows = np.ascontiguousarray(x.T) if isinstance(x, np.ndarray) else x.T.contiguous()
-    out[...] = multiply_permuted(structure, factors, rows).T
+    out[...] = multiply_permuted(structure, factors, copied(x.T)).T
 
 
 def multiply_permuted(structure: FactorChain, factors: Sequence[Array], x: Array) -> Array:
@@ -36,29 +33,17 @@ def multiply_permuted(structure: FactorChain, factors: Sequence[Array], x: Array
         return (x @ factors[1].T) @ factors[0].T
     assert isinstance(structure, Monarch | Blast)
     n, b1, b2, r = len(x), structure.b1, structure.b2, structure.rank
-    parts = _swapped(x.reshape(n, b1, structure.p), 0, 1)  # (b1, n, p)
+    parts = x.reshape(n, b1, structure.p).swapaxes(0, 1)  # (b1, n, p)
     if isinstance(structure, Monarch):
         left, right = factors
-        inner = parts @ _swapped(right.reshape(b1, r * b2, structure.p), 1, 2)  # (b1, n, r b2)
-        inner = _copied(_swapped(inner.reshape(b1, n, r, b2), 2, 3))  # (b1, n, b2, r)
-        inner = _copied(_moved(inner, (2, 1, 0, 3)))  # (b2, n, b1, r)
-        blocks = inner.reshape(b2, n, b1 * r) @ _swapped(left.reshape(b2, structure.q, b1 * r), 1, 2)
+        inner = parts @ right.reshape(b1, r * b2, structure.p).swapaxes(1, 2)  # (b1, n, r b2)
+        inner = copied(inner.reshape(b1, n, r, b2).swapaxes(2, 3))  # (b1, n, b2, r)
+        inner = copied(permuted(inner, (2, 1, 0, 3)))  # (b2, n, b1, r)
+        blocks = inner.reshape(b2, n, b1 * r) @ left.reshape(b2, structure.q, b1 * r).swapaxes(1, 2)
         order = (1, 2, 0) if structure.interleaved else (1, 0, 2)
-        return _copied(_moved(blocks, order)).reshape(n, structure.rows)
+        return copied(permuted(blocks, order)).reshape(n, structure.rows)
     left, scales, right = factors
     inner = parts @ right.swapaxes(1, 2)  # (b1, n, r)
-    mixed = _copied(_moved(inner, (2, 1, 0))) @ scales.swapaxes(1, 2)  # (r, n, b2)
-    blocks = _copied(_moved(mixed, (2, 1, 0))) @ left.swapaxes(1, 2)  # (b2, n, q)
-    return _copied(blocks.swapaxes(0, 1)).reshape(n, structure.rows)
-
-
-def _swapped(x: Array, first: int, second: int) -> Array:
-    return x.swapaxes(first, second)
-
-
-def _moved(x: Array, axes: tuple[int, ...]) -> Array:
-    return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(axes)
-
-
-def _copied(x: Array) -> Array:
-    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()
+    mixed = copied(permuted(inner, (2, 1, 0))) @ scales.swapaxes(1, 2)  # (r, n, b2)
+    blocks = copied(permuted(mixed, (2, 1, 0))) @ left.swapaxes(1, 2)  # (b2, n, q)
+    return copied(blocks.swapaxes(0, 1)).reshape(n, structure.rows)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ....kernels import Candidate, Request
 from ....kernels.plans.removed import family_of
 from ....kernels.prepared_operand import PreparedOperand
@@ -14,6 +16,36 @@ Array = Any
 """A numpy array or a torch tensor."""
 
 Factors = Sequence[Array]
+
+
+def permuted(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return the view with permuted axes."""
+    return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(axes)
+
+
+def copied(x: Array) -> Array:
+    """Return the array, copied unless it is contiguous."""
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()
+
+
+def is_contiguous(x: Array) -> bool:
+    """Return whether an array is stored by rows without gaps."""
+    return bool(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous())
+
+
+def empty(like: Array, shape: tuple[int, ...]) -> Array:
+    """Allocate contiguous memory of the same dtype."""
+    return np.empty(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(shape)
+
+
+def batched_product(left: Array, right: Array, out: Array) -> None:
+    """Compute out = left right, a batch of products."""
+    if isinstance(out, np.ndarray):
+        np.matmul(left, right, out=out)
+        return
+    import torch
+
+    torch.bmm(left, right, out=out)
 
 
 def _unchanged(factors: Factors) -> Factors:

@@ -7,7 +7,6 @@ from functools import partial
 
 from ..blr_layers import KINDS, TABLE, BlrLayer
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..picture import ratios
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
 """On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""
@@ -68,6 +67,5 @@ SUITE = Suite(
     _cases,
     ("chosen", "ratio", "over_best", "over_best_factored", "over_baseline", "weight_bytes", "peak_bytes", "error"),
     ("kernels", "workbench/bench/baselines", "workbench/bench/blr_layers.py", "workbench/bench/blr_products.py"),
-    ratios,
     sized=True,
 )

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ..candidates import decided, named_call, proposed_calls
-from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Sizes, compete, libraries, operands
-from ..means import Rows, geometric, summarised
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
+from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
+from ..means import losses
 
 GRID = (1024, 2048, 4096)
 
@@ -53,8 +52,8 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands(sizes, "float32", seed)
     out = np.empty((sizes[0], sizes[2]), np.float32)
     decision = decided(a, b, out)
-    base = libraries(a, b, 0)
-    calls = dict(islice(proposed_calls(decision, a, b, out, lambda candidate: True), BEST))
+    base = libraries(a, b)
+    calls = dict(islice(proposed_calls(decision, a, b, out), BEST))
     for scheme in NAMED.values():
         try:
             label, call = named_call(scheme, a, b, out)
@@ -73,20 +72,12 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _summary(rows: Rows) -> Mapping[str, Any]:
-    losses = {row["key"]: row["figures"]["loss"] for row in rows if row["figures"]}
-    mean = geometric([1 + loss for loss in losses.values()])
-    worst = max(losses.values(), default=None)
+    found = {row["key"]: row["figures"]["loss"] for row in rows if row["figures"]}
     others = [
         row["figures"]["fastest"] for row in rows if row["figures"] and _not_of_strassen(row["figures"]["fastest"])
     ]
     return {
-        "shapes": len(losses),
-        "mean_loss": None if mean is None else mean - 1,
-        "worst_loss": worst,
-        "bars": {
-            "mean": [MEAN, mean is not None and mean - 1 <= MEAN],
-            "worst": [WORST, worst is not None and worst <= WORST],
-        },
+        **losses(found, MEAN, WORST, lambda _: WORST),
         "fastest_not_of_strassen": others,
         "contended": [row["key"] for row in rows if row["contended"]],
     }
@@ -103,6 +94,6 @@ SUITE = Suite(
     "the planner's choice on a processor against the best of a dozen measured candidates, 36 shapes",
     _cases,
     ("plan", "fastest", "ratio", "best_ratio", "loss"),
-    ("kernels",),
-    summarised(_summary),
+    code_of("cpu_products"),
+    summaries={"": _summary},
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ..case import Case, Figures, Options, Say, Suite, code_of
+from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
 from ..requirements import seeded_torch
 
@@ -83,7 +84,7 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
     if not changed:
         raise PlanError(reports[0].skipped or "no layer was compressed")
     compressed_loss = held_out_loss(model, setting)
-    seconds = _seconds(dense, model, x, options, say)
+    timings = _timed(dense, model, x, options, say)
     say("training again")
     began = time.perf_counter()
     _train_again(model, setting, options.seed, say)
@@ -92,7 +93,7 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
     if options.device == "cuda":
         torch.cuda.empty_cache()
     return {
-        "ratio": seconds["dense"] / seconds["compressed"],
+        "ratio": ratio_to(timings["dense"], timings["compressed"]),
         "loss_dense": loss_dense,
         "loss_dense_retrained": _trained_again(setting, options.device, options.seed),
         "loss_compressed": compressed_loss,
@@ -101,7 +102,7 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
         "layers": len(changed),
         "weight_error": max(report.error for report in changed),
         "output_error": max(report.output_error or 0.0 for report in changed),
-        "ms": {name: 1e3 * one for name, one in seconds.items()},
+        "ms": timings.ms,
         "seconds": {"compressing": compressing, "training again": training},
         "descent": {"steps": DESCENT, "tolerance": TOLERANCE} if kind == "blast" else None,
         "features": setting.features,
@@ -139,25 +140,20 @@ def _train_again(model: Any, setting: Training, seed: int, say: Say = lambda _: 
     train(model, replace(setting, rate=setting.rate / 2), setting.steps // 2, seed + 1, say)
 
 
-def _seconds(dense: Any, model: Any, x: Any, options: Options, say: Say) -> dict[str, float]:
-    """Median seconds of both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
+def _timed(dense: Any, model: Any, x: Any, options: Options, say: Say) -> Timings:
+    """Both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
     import torch
 
-    from ..blr_products import medians
+    from ..blr_products import timed
+    from ..transformers import inferred
 
-    def call(given: Any) -> Any:
-        ready = given if options.device == "cpu" else copy.deepcopy(given).to(torch.bfloat16)
-
-        def run() -> Any:
-            with torch.inference_mode():
-                return ready(x)
-
-        return run
-
-    calls = {"dense": call(dense), "compressed": call(model)}
-    for one in calls.values():
-        one()
-    return medians(calls, x.numel(), options, say)
+    named = {"dense": dense, "compressed": model}
+    if options.device != "cpu":
+        named = {name: copy.deepcopy(one).to(torch.bfloat16) for name, one in named.items()}
+    calls = {name: inferred(one, x) for name, one in named.items()}
+    for call in calls.values():
+        call()
+    return timed(calls, x.numel(), options, say)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -186,7 +182,7 @@ SUITE = Suite(
     "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
     _cases,
     ("ratio", "loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained", "bytes", "layers"),
-    code_of("blr_models", "blr_products", "text_models", "transformer_blocks"),
+    code_of("blr_products", "text_models", "transformers"),
     draw,
     sized=True,
 )

@@ -12,11 +12,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ..candidates import decided, proposed_calls
-from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Call, Sizes, compete, libraries, limited, operands
-from ..picture import ratios
-from ..processes import in_new_process
+from ...products import Sizes
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube, shown
+from ..cpu_products import compete, decided, libraries, limited, operands, proposed_calls
+from ..requirements import in_new_process
 
 PAIRS = 15
 """Interleaved rounds where a bar is on the interval; and of products that take less than a second."""
@@ -39,7 +38,7 @@ class Product:
 
     @property
     def key(self) -> str:
-        return f"{self.dtype} {_named(self.sizes)} {self.threads}T"
+        return f"{self.dtype} {shown(self.sizes)} {self.threads}T"
 
     @property
     def one(self) -> float:
@@ -51,36 +50,28 @@ class Product:
         return options.rounds or (PAIRS if self.one < 2 else FEW)
 
 
-def _square(size: int) -> Sizes:
-    return size, size, size
-
-
-def _named(sizes: Sizes) -> str:
-    return f"{sizes[0]}" if len(set(sizes)) == 1 else "x".join(map(str, sizes))
-
-
 PRODUCTS = (
-    Product("float32", _square(2048), 2, 1.08),
-    Product("float32", _square(4096), 2, 1.20),
-    Product("float32", _square(8192), 2, 1.33),
-    Product("float32", _square(2048), 1, 1.17),
-    Product("float32", _square(4096), 1, 1.28),
-    Product("float32", _square(8192), 1, 1.40),
+    Product("float32", cube(2048), 2, 1.08),
+    Product("float32", cube(4096), 2, 1.20),
+    Product("float32", cube(8192), 2, 1.33),
+    Product("float32", cube(2048), 1, 1.17),
+    Product("float32", cube(4096), 1, 1.28),
+    Product("float32", cube(8192), 1, 1.40),
     Product("float32", (2048, 4096, 11008), 2, 1.19),
     Product("float32", (2048, 4096, 11008), 1),
-    Product("float64", _square(4096), 2, 1.18),
-    Product("float64", _square(8192), 2, 1.25),
-    Product("float64", _square(2048), 2),
-    Product("float64", _square(2048), 1),
-    Product("float64", _square(4096), 1),
+    Product("float64", cube(4096), 2, 1.18),
+    Product("float64", cube(8192), 2, 1.25),
+    Product("float64", cube(2048), 2),
+    Product("float64", cube(2048), 1),
+    Product("float64", cube(4096), 1),
 )
 
 SAFE = (
-    _square(800),
-    _square(1200),
-    _square(1600),
-    _square(2000),
-    _square(3000),
+    cube(800),
+    cube(1200),
+    cube(1600),
+    cube(2000),
+    cube(3000),
     (2048, 4096, 4096),
     (512, 7168, 1536),
     (4096, 512, 4096),
@@ -114,7 +105,7 @@ def _cases(options: Options) -> Iterator[Case]:
             bars = (Bar("taken_share", 1.0, at_most=True),)
             yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed), 25, bars)
         for size in OTHERS:
-            seconds = _seconds(Product("float32", _square(size), 2), few, 6)
+            seconds = _seconds(Product("float32", cube(size), 2), few, 6)
             yield Case(f"other grids float32 {size}", partial(_others, size, few, options.seed), seconds)
         yield Case("rivals float32 4096", partial(_rivals, 4096, few, options.seed), 90)
         yield Case("first calls", _first_calls, 40, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
@@ -126,17 +117,14 @@ def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels import matmul
-    from ....kernels.cpu.blas import backends
 
     a, b = operands(product.sizes, product.dtype, seed)
     out = np.empty((product.sizes[0], product.sizes[2]), product.dtype)
     with limited(product.threads):
         decision = decided(a, b, out)
         say(f"{decision.plan.candidate}")
-        every = {backend.name: _into(backend, a, b, out) for backend in backends() if backend.supports(product.dtype)}
-        speeds = {
-            name: compete(a, b, {name: call}, {name: call}, TRIAL)["gflops"][name] for name, call in every.items()
-        }
+        every = libraries(a, b, out)
+        speeds = {name: compete(a, b, {name: call}, {}, TRIAL)["gflops"][name] for name, call in every.items()}
         best = max(speeds, key=speeds.__getitem__)
         # Only two take turns, and both write one C: where a matrix lies changes a product by some percent.
         figures = compete(a, b, {best: every[best]}, {"auto": lambda: matmul(a, b, out=out)}, rounds)
@@ -150,14 +138,6 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
         "least": 1.0 if same else figures["interval"][0],
         "same_call": same,
     }
-
-
-def _into(backend: Any, a: Any, b: Any, out: Any) -> Call:
-    def call() -> Any:
-        backend.multiply(a, b, out, a.dtype.name)
-        return out
-
-    return call
 
 
 def _library_called(a: Any, b: Any, out: Any) -> str | None:
@@ -183,20 +163,20 @@ def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     """The fastest plan within a share of the operands' memory, and what it really took."""
     from ....kernels import Pool, Request, plan_for
 
-    a, b = operands(_square(4096), "float32", seed)
+    a, b = operands(cube(4096), "float32", seed)
     allowed = int(share * 3 * a.nbytes)
     plan = plan_for(Request.of(a, b, max_workspace=allowed))
     say(str(plan.candidate))
     pool, out = Pool(), np.empty_like(a)
     executor = replace(plan, machine=replace(plan.machine, pool=pool)).build()
-    figures = compete(a, b, libraries(a, b, 2), {"ours": lambda: executor.run(a, b, out)}, rounds)
+    figures = compete(a, b, libraries(a, b), {"ours": lambda: executor.run(a, b, out)}, rounds)
     taken = {"allowed_bytes": allowed, "taken_bytes": pool.high_water, "taken_share": pool.high_water / max(allowed, 1)}
     return {**figures, "plan": str(plan.candidate), **taken}
 
 
 def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The best two candidates of Strassen's powers alone, and the best two with another grid, by the model."""
-    a, b = operands(_square(size), "float32", seed)
+    a, b = operands(cube(size), "float32", seed)
     out = np.empty_like(a)
     decision = decided(a, b, out)
 
@@ -208,7 +188,7 @@ def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
         calls |= dict(islice(proposed_calls(decision, a, b, out, wanted), 2))
     first = set(islice(calls, 2))
     say(", ".join(calls))
-    figures = compete(a, b, libraries(a, b, 2), calls, rounds)
+    figures = compete(a, b, libraries(a, b), calls, rounds)
     found: Mapping[str, float] = figures["ratios"]
     powers_best, others_best = (
         max(found[label] for label in calls if (label in first) is kind) for kind in (True, False)
@@ -255,10 +235,10 @@ def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....schemes_db.resolve import resolve
     from ..rivals import rivals
 
-    a, b = operands(_square(size), "float32", seed)
+    a, b = operands(cube(size), "float32", seed)
     out = np.empty_like(a)
     ours = {"auto": lambda: matmul(a, b, out=out)} | rivals(resolve("strassen")[0], a, b, say)
-    return compete(a, b, libraries(a, b, 2), ours, rounds)
+    return compete(a, b, libraries(a, b), ours, rounds)
 
 
 SUITE = Suite(
@@ -266,6 +246,5 @@ SUITE = Suite(
     "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    ("kernels",),
-    ratios,
+    code_of("cpu_products"),
 )

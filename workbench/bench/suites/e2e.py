@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import product
 from typing import Any
 
 from ....errors import PlanError
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..means import Rows, geometric, summarised
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
+from ..means import geometric
 from ..requirements import seeded_torch
 
 PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
@@ -28,33 +29,23 @@ RATES = {"float32": 4.5e13, "float64": 4.5e13, "bfloat16": 5e14, "float16": 5e14
 
 NEVER_BELOW = 0.99
 
-MEANS = (
-    ("prefill", "float32", 8192, 1.12),
-    ("prefill", "bfloat16", 16384, 1.02),
-    ("train", "float32", TRAINED, 1.12),
-)
+MEANS = (("prefill", "float32", 8192, 1.12), ("prefill", "bfloat16", 16384, 1.02), ("train", "float32", TRAINED, 1.12))
 """Geometric means over the models to reach on a GPU: kind, dtype, least tokens, value."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
-    rows = ON_CPU if on_cpu else ROWS
+    prefilled = ON_CPU if on_cpu else ROWS
     bars = () if on_cpu else (Bar("ratio", NEVER_BELOW),)
-    for dtype in options.dtypes or (("float32",) if on_cpu else ("float32", "bfloat16", "float16")):
-        for name in PARAMETERS:
-            for m in rows:
-                run = partial(prefilled, name, m, rows, dtype, options)
-                ahead = None if on_cpu else partial(_ahead, name, m, dtype, False)
-                seconds = _seconds(name, m, dtype, options, 1)
-                yield Case(f"prefill {name} {dtype} {m}", run, seconds, bars, ahead)
-    for dtype in options.dtypes or ("float32",):
-        if dtype not in ("float32", "float64"):
-            continue  # masters of the weights would be in float32
-        for name in PARAMETERS:
-            m = ON_CPU[-1] if on_cpu else TRAINED
-            run = partial(trained, name, m, dtype, options)
-            ahead = None if on_cpu else partial(_ahead, name, m, dtype, True)
-            yield Case(f"train {name} {dtype} {m}", run, _seconds(name, m, dtype, options, 3), bars, ahead)
+    # Where weights are trained in half precision, masters of them would be in float32.
+    trained = [dtype for dtype in options.dtypes or ("float32",) if dtype in ("float32", "float64")]
+    dtypes = options.dtypes or (("float32",) if on_cpu else ("float32", "bfloat16", "float16"))
+    for kind, some, rows in (("prefill", dtypes, prefilled), ("train", trained, (ON_CPU[-1] if on_cpu else TRAINED,))):
+        for dtype, name, m in product(some, PARAMETERS, rows):
+            run = partial(measured, kind, name, m, rows, dtype, options)
+            ahead = None if on_cpu else partial(_ahead, name, m, dtype, kind == "train")
+            seconds = _seconds(name, m, dtype, options, 3 if kind == "train" else 1)
+            yield Case(f"{kind} {name} {dtype} {m}", run, seconds, bars, ahead)
 
 
 def _seconds(name: str, rows: int, dtype: str, options: Options, passes: int) -> float:
@@ -63,22 +54,19 @@ def _seconds(name: str, rows: int, dtype: str, options: Options, passes: int) ->
     return 2 + 12 * passes * 2 * rows * PARAMETERS[name] * (options.sample or 1) / rate
 
 
-def prefilled(name: str, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say) -> Figures:
-    """The forward pass of one stack."""
-    _ready(options, dtype)
-    from ..prefill import prefill
+def measured(
+    kind: str, name: str, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
+) -> Figures:
+    """The forward pass of one stack, or a training step."""
+    if dtype not in RATES:
+        raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
+    seeded_torch(options, measured=True)
+    from .. import prefill
     from ..prefill_models import STACKS
 
-    return prefill(STACKS[name], rows, all_rows, dtype, options, say)
-
-
-def trained(name: str, rows: int, dtype: str, options: Options, say: Say) -> Figures:
-    """A training step of one stack."""
-    _ready(options, dtype)
-    from ..prefill import train
-    from ..prefill_models import STACKS
-
-    return train(STACKS[name], rows, dtype, options, say)
+    if kind == "train":
+        return prefill.train(STACKS[name], rows, dtype, options, say)
+    return prefill.prefill(STACKS[name], rows, all_rows, dtype, options, say)
 
 
 def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
@@ -89,11 +77,11 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     from ....kernels.torch import dispatch
     from ....kernels.torch.modules import linear_places
     from ....kernels.torch.recipe import ProductRecipe
-    from ..prefill_models import STACKS
+    from ..prefill_models import STACKS, stack
 
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False
-    model = STACKS[name].model(1, device="meta", dtype=getattr(torch, dtype))
+    model = stack(STACKS[name], 1, device="meta", dtype=getattr(torch, dtype))
     weights = [place.weight for place in linear_places(model, new_weight=False)]
     for weight in {tuple(one.shape): one for one in weights}.values():
         outputs, inputs = weight.shape
@@ -106,37 +94,25 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
             dispatch.run(made[0], x, weight.t(), packed=made[1])
 
 
-def _ready(options: Options, dtype: str) -> None:
-    """Check the dtype and the device, which must be measured if it is a GPU."""
-    if dtype not in RATES:
-        raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
-    seeded_torch(options, measured=True)
+def _mean(of: Iterable[Figures], figure: str) -> float | None:
+    return geometric([one[figure] for one in of if figure in one])
 
 
 def _summary(rows: Rows) -> Mapping[str, Any]:
     """Geometric means over the models by kind, dtype and tokens, and the bars."""
     figures = {tuple(row["key"].split()): row["figures"] for row in rows if row["figures"]}
-    groups = dict.fromkeys((kind, dtype, m) for kind, _, dtype, m in figures)
+    groups: dict[tuple[str, ...], list[Figures]] = {}
+    for (kind, _, *rest), one in figures.items():
+        groups.setdefault((kind, *rest), []).append(one)
     means = {
-        " ".join(group): {
-            figure: geometric(
-                [one[figure] for key, one in figures.items() if (key[0], *key[2:]) == group and figure in one]
-            )
-            for figure in ("ratio", "offline")
-        }
-        for group in groups
+        " ".join(group): {figure: _mean(some, figure) for figure in ("ratio", "offline")}
+        for group, some in groups.items()
     }
     bars = {}
     for kind, dtype, least, wanted in MEANS:
+        some = [one for key, one in figures.items() if (key[0], key[2]) == (kind, dtype) and int(key[3]) >= least]
         for figure in ("ratio", "offline") if kind == "prefill" else ("ratio",):
-            found = geometric(
-                [
-                    one[figure]
-                    for key, one in figures.items()
-                    if key[0] == kind and key[2] == dtype and int(key[3]) >= least and figure in one
-                ]
-            )
-            if found is not None:
+            if (found := _mean(some, figure)) is not None:
                 bars[f"{figure}, {kind} {dtype}, at least {least} tokens"] = [wanted, found, found >= wanted]
     least_row = min(figures, key=lambda key: figures[key]["ratio"], default=None)
     return {
@@ -152,6 +128,6 @@ SUITE = Suite(
     "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
     _cases,
     ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
-    code_of("prefill", "prefill_models", "transformer_blocks"),
-    summarised(_summary),
+    code_of("prefill", "prefill_models", "transformers"),
+    summaries={"": _summary},
 )

@@ -10,8 +10,8 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..picture import ratios
-from ..requirements import require_right, seeded_torch
+from ..contest import require_right
+from ..requirements import seeded_torch
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 
@@ -54,7 +54,8 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     """
     torch = seeded_torch(options)
     from .. import blr_models as models
-    from ..blr_products import medians
+    from ..blr_products import timed
+    from ..transformers import inferred
 
     sizes = models.MODELS[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
@@ -72,32 +73,26 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
         mode = "reduce-overhead"  # CUDA graphs
         torch.compiler.reset()  # after eight models torch would run the next ones uncompiled
         forms = {"dense": dense, kind: ours} | ({OR_DENSE: free} if packed else {})
-        timed = {what: one if on_cpu else torch.compile(one, mode=mode) for what, one in forms.items()}
-        calls = {what: partial(_run, one, x, condition) for what, one in timed.items()}
+        ready = {what: one if on_cpu else torch.compile(one, mode=mode) for what, one in forms.items()}
+        calls = {what: inferred(one, x, condition) for what, one in ready.items()}
         for what, call in calls.items():
             say(f"compiling {what}")
             for _ in range(3):
                 call()
-        seconds = medians(calls, 1 << 20, options, say, graphs=False)
+        timings = timed(calls, 1 << 20, options, say, graphs=False)
+    seconds = timings.medians
     weights = {what: sum(p.nbytes for p in one.parameters()) for what, one in (("dense", dense), (kind, ours))}
     return {
         "ratio": seconds["dense"] / seconds[kind],
         "ratio_or_dense": seconds["dense"] / seconds.get(OR_DENSE, seconds[kind]),
         "dense_layers": packed,
         "extra_bytes": extra,
-        "ms": {what: 1e3 * one for what, one in seconds.items()},
+        "ms": timings.ms,
         "weight_bytes": weights,
         "blocks": blocks,
         "tokens": tokens,
         "difference": difference,
     }
-
-
-def _run(module: Any, x: Any, condition: Any) -> Any:
-    import torch
-
-    with torch.inference_mode():
-        return module(x, condition)
 
 
 def take_dense(model: Any, x: Any, condition: Any) -> tuple[int, int]:
@@ -149,6 +144,5 @@ SUITE = Suite(
     "transformers with block low-rank layers against dense ones; --sample N blocks of each",
     _cases,
     ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
-    code_of("blr_layers", "blr_models", "blr_products", "transformer_blocks"),
-    ratios,
+    code_of("blr_layers", "blr_models", "blr_products", "transformers"),
 )

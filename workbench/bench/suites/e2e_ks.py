@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
-from ...timing import Contest, clock_of
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..picture import ratios
-from ..requirements import require_right, seeded_torch
+from ..contest import Calls, Contest, Timings, clock_of, require_right
+from ..requirements import seeded_torch
 
 PARTS = ("square", "up", "down", "ffn", "attention", "block", "full")
 
@@ -46,7 +44,7 @@ SHARES = {
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    if options.shares:
+    if options.measure == "shares":
         for dtype in options.dtypes or ("float16", "float32"):
             for name in ("vit-s/16", "vit-b/16", "vit-l/16", "vit-h/14"):
                 yield Case(f"share {name} {dtype}", partial(share, name, dtype, options), 20.0)
@@ -65,28 +63,29 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
     torch = seeded_torch(options)
-    from .. import ks_models
+    from .. import ks_models as models
+    from ..transformers import inferred
 
-    sizes = {"vit-s": ks_models.VIT_S, "gpt2-medium": ks_models.GPT2_MEDIUM}[name]
+    sizes = {"vit-s": models.VIT_S, "gpt2-medium": models.GPT2_MEDIUM}[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
-    features = sizes.features * (4 if part == "down" else 1)
-    x = torch.randn(sizes.batch, sizes.tokens, features, **where)
-    modules = {kind: _part(sizes, part, kind, where) for kind in ("dense", "auto", "bmm")}
-    ks_models.copy_parameters(modules["auto"], modules["bmm"])
-    calls = {kind: partial(_run, module, x) for kind, module in modules.items()}
+    x = torch.randn(sizes.batch, sizes.tokens, sizes.hidden if part == "down" else sizes.features, **where)
+    modules = {kind: models.part_of(sizes, part, kind, **where) for kind in ("dense", "auto", "bmm")}
+    models.copy_parameters(modules["auto"], modules["bmm"])
+    calls = {kind: inferred(module, x) for kind, module in modules.items()}
     say("comparing results")
     ours, theirs = calls["auto"]().double(), calls["bmm"]().double()
     error = float((ours - theirs).norm() / theirs.norm())
     require_right(f"{name} {part}", error, LIMITS[dtype], "relative difference")
-    seconds = _medians(calls, options, say)
+    timings = _timed(calls, options, say)
+    over = {kind: 1 / ratio for kind, ratio in timings.ratios(timings["dense"]).items()}
     paper = PAPER.get(f"{name} {part}", (None, None))
     return {
-        "over_dense": seconds["auto"] / seconds["dense"],
-        "bmm_over_dense": seconds["bmm"] / seconds["dense"],
+        "over_dense": over["auto"],
+        "bmm_over_dense": over["bmm"],
         "paper": paper[1],
         "paper_bmm": paper[0],
-        "ratio": seconds["dense"] / seconds["auto"],
-        "ms": {kind: 1e3 * value for kind, value in seconds.items()},
+        "ratio": 1 / over["auto"],
+        "ms": timings.ms,
         "difference": error,
     }
 
@@ -95,47 +94,24 @@ def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
     torch = seeded_torch(options)
     from .. import ks_models as models
+    from ..transformers import inferred
 
     sizes = models.VISION[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)
-    modules = {"model": models.model(sizes, "dense", **where), "linear": models.feed_forward_layers(sizes, **where)}
-    calls = {kind: partial(_run, module, x) for kind, module in modules.items()}
-    seconds = _medians(calls, options, say)
+    model, linear = models.part_of(sizes, "full", "dense", **where), models.feed_forward_layers(sizes, **where)
+    ms = _timed({"model": inferred(model, x), "linear": inferred(linear, x)}, options, say).ms
     paper = SHARES.get((name, dtype))
     return {
-        "share": seconds["linear"] / seconds["model"],
+        "share": ms["linear"] / ms["model"],
         "paper": None if paper is None else paper[1] / paper[0],
-        "ms": {kind: 1e3 * value for kind, value in seconds.items()},
-        "paper_ms": None if paper is None else dict(zip(modules, paper, strict=True)),
+        "ms": ms,
+        "paper_ms": None if paper is None else dict(zip(ms, paper, strict=True)),
     }
 
 
-def _part(sizes: Any, part: str, kind: str, where: dict[str, Any]) -> Any:
-    from .. import ks_models
-
-    n = sizes.features
-    if part in ("square", "up", "down"):
-        cols, rows = {"square": (n, n), "up": (n, 4 * n), "down": (4 * n, n)}[part]
-        return ks_models.linear(cols, rows, getattr(sizes, part), kind, **where)
-    builders: dict[str, Any] = {
-        "ffn": ks_models.feed_forward,
-        "attention": ks_models.attention,
-        "block": ks_models.block,
-        "full": ks_models.model,
-    }
-    return builders[part](sizes, kind, **where)
-
-
-def _run(module: Any, x: Any) -> Any:
-    import torch
-
-    with torch.inference_mode():
-        return module(x)
-
-
-def _medians(calls: Mapping[str, Callable[[], Any]], options: Options, say: Say) -> dict[str, float]:
-    return Contest(calls, options.rounds or 7, clock_of(options.device, 0.05), say).run().medians
+def _timed(calls: Calls, options: Options, say: Say) -> Timings:
+    return Contest(calls, options.rounds or 7, clock_of(options.device, 0.05), say).run()
 
 
 SUITE = Suite(
@@ -143,7 +119,6 @@ SUITE = Suite(
     "transformers with Kronecker-sparse layers: seconds over those of dense layers",
     _cases,
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
-    code_of("ks_models", "transformer_blocks"),
-    ratios,
-    {"shares": ("share", "paper", "ms", "paper_ms")},
+    code_of("ks_models", "transformers"),
+    flags={"shares": ("share", "paper", "ms", "paper_ms")},
 )

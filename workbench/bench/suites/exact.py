@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
@@ -11,14 +11,10 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError, VerificationError
-from ...timing import Timings, in_turns, stopwatch
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import limited
+from ..contest import Call, Contest, CpuClock, OwnClock
+from ..cpu_products import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
-from ..picture import ratios
-
-Turn = Callable[[], float]
-"""One product; its seconds."""
 
 BIT_SIZES: Mapping[int, float] = {2048: 1.3, 4096: 1.4, 8192: 1.4, 16384: 1.5, 32768: 1.6}
 """Sides over GF(2), and how many times M4RI's speed is asked for."""
@@ -90,9 +86,10 @@ def _wanted(size: int, options: Options) -> bool:
     return not options.sizes or size in options.sizes
 
 
-def _contest(base: Mapping[str, Turn], ours: Turn, rounds: int) -> dict[str, Any]:
-    """Figures of turns of the baselines and ours; ratios are to the fastest baseline."""
-    timings = Timings(in_turns({**base, "ours": ours}, rounds))
+def _contest(base: Mapping[str, Call], ours: Call, rounds: int, own: bool = False) -> dict[str, Any]:
+    """Figures of turns of the baselines, which with `own` return their seconds, and ours; ratios are to the fastest."""
+    calls = {**base, "ours": partial(CpuClock().seconds, ours) if own else ours}
+    timings = Contest(calls, rounds, OwnClock() if own else CpuClock()).run()
     return {**timings.against(timings.fastest(base), "ours"), "quartiles_s": timings.quartiles_s}
 
 
@@ -135,8 +132,8 @@ def _over_m4ri(size: int, rounds: int, seed: int, say: Say) -> Figures:
         out = _over_gf2(a, b)
         peer.multiply()
         _require_equal(out.words, peer.product(), M4RI.name)
-        ours = stopwatch(lambda: _over_gf2(a, b, out))
-        return {**_contest({"mzd_mul": peer.multiply}, ours, rounds), "plan": _bit_plan(size)}
+        figures = _contest({"mzd_mul": peer.multiply}, lambda: _over_gf2(a, b, out), rounds, own=True)
+        return {**figures, "plan": _bit_plan(size)}
 
 
 def _over_leaf(size: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -147,9 +144,7 @@ def _over_leaf(size: int, rounds: int, seed: int, say: Say) -> Figures:
         _require_equal(out.words, other.words, "the leaf")
         plan = _bit_plan(size)
         say(plan)
-        ours = stopwatch(lambda: _over_gf2(a, b, out))
-        base = stopwatch(lambda: _over_gf2(a, b, other, "leaf"))
-        figures = _contest({"leaf": base}, ours, rounds)
+        figures = _contest({"leaf": lambda: _over_gf2(a, b, other, "leaf")}, lambda: _over_gf2(a, b, out), rounds)
     same = plan == "leaf"
     # The same call cannot lose: what its pairs differ by is what the machine did meanwhile.
     return {**figures, "ratio": 1.0 if same else figures["ratio"], "same_call": same, "plan": plan}
@@ -158,19 +153,18 @@ def _over_leaf(size: int, rounds: int, seed: int, say: Say) -> Figures:
 def _two_threads(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two threads over one, by what `auto` takes for each."""
     a, b = _bits(size, seed)
-    turns: dict[int, Turn] = {}
     plans, outs = {}, {}
     for threads in (1, 2):
         with limited(threads):
             outs[threads], plans[threads] = _over_gf2(a, b), _bit_plan(size)
 
-        def turn(threads: int = threads) -> float:
-            with limited(threads):
-                return stopwatch(lambda: _over_gf2(a, b, outs[threads]))()
+    def multiply(threads: int) -> None:
+        with limited(threads):
+            _over_gf2(a, b, outs[threads])
 
-        turns[threads] = turn
     _require_equal(outs[1].words, outs[2].words, "one thread")
-    return {**_contest({"one thread": turns[1]}, turns[2], rounds), "plan": plans[2], "plan_of_one": plans[1]}
+    figures = _contest({"one thread": partial(multiply, 1)}, partial(multiply, 2), rounds)
+    return {**figures, "plan": plans[2], "plan_of_one": plans[1]}
 
 
 def _residues(size: int, ring: str, seed: int) -> tuple[Any, Any, Any]:
@@ -204,7 +198,7 @@ def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int
             peer.multiply()
             _require_equal(out, peer.product(), name)
         base = {name: peer.multiply for name, peer in peers.items()}
-        figures = _contest(base, stopwatch(lambda: matmul(a, b, ring=field, out=out)), rounds)
+        figures = _contest(base, lambda: matmul(a, b, ring=field, out=out), rounds, own=True)
         return {**figures, "plan": _plan(exact_request(a, b, field))}
 
 
@@ -222,8 +216,7 @@ def _over_galois(size: int, ring: str, rounds: int, seed: int, say: Say) -> Figu
     with limited(1):
         out = matmul(a, b, ring=field)
         _require_equal(out, np.asarray(left @ right), "galois")
-        base = {"galois": stopwatch(lambda: left @ right)}
-        return _contest(base, stopwatch(lambda: matmul(a, b, ring=field)), rounds)
+        return _contest({"galois": lambda: left @ right}, lambda: matmul(a, b, ring=field), rounds)
 
 
 def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -246,13 +239,12 @@ def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures
         found = from_words(out[rows]) if wide else out[rows]
         _require_equal(found.astype(object), naive_product(a[rows], b, INTEGERS), "Python integers")
         product = np.empty_like(floats)
-        base = {
-            "float64": stopwatch(lambda: np.matmul(floats, floats, out=product)),
-            "numpy int64, some rows": stopwatch(lambda: some @ b),
+        calls = {
+            "float64": lambda: np.matmul(floats, floats, out=product),
+            "numpy int64, some rows": lambda: some @ b,
+            "ours": lambda: matmul(a, b, ring="Z", out_dtype=wide, out=out),
         }
-        say("timing")
-        ours = stopwatch(lambda: matmul(a, b, ring="Z", out_dtype=wide, out=out))
-        timings = Timings(in_turns({**base, "ours": ours}, rounds))
+        timings = Contest(calls, rounds, say=say).run()
     mine, parts = timings["ours"].median, size / NUMPY_ROWS
     return {
         "time_over_float64": mine / timings["float64"].median,
@@ -269,6 +261,5 @@ SUITE = Suite(
     _cases,
     ("plan", "baseline", "ratio", "interval"),
     ("kernels", "workbench/bench/exact_peers.py", "workbench/bench/peers"),
-    ratios,
     sized=True,
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..contest import compete, libraries, operands
-from ..means import Rows, geometric, summarised
+from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
+from ..cpu_products import compete, libraries, operands
+from ..means import geometric
 
 SAMPLE = 24
 """Products taken of the paper's 960 unless --sample says otherwise: one of every layer."""
@@ -61,7 +61,7 @@ def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool
     ours = {"auto": lambda: matmul(a, b, out=out)}
     if not any(size % 2 for size in sizes):
         ours |= rivals(resolve("strassen")[0], a, b, say, compiled)
-    figures = compete(a, b, libraries(a, b, 0), ours, rounds)
+    figures = compete(a, b, libraries(a, b), ours, rounds)
     chosen = plan.candidate.strategy != "vendor"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}
 
@@ -105,6 +105,6 @@ SUITE = Suite(
     "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    code_of("gpu_launch", "gpu_layers", "gpu_products"),
-    summarised(_summary),
+    code_of("cpu_products", "gpu_layers", "gpu_products"),
+    summaries={"": _summary},
 )

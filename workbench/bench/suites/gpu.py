@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.precision import arithmetic_of
-from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..gpu_choice import choice_cases, write_summary
+from ...products import Sizes
+from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
+from ..contest import Call
+from ..gpu_choice import choice_cases, summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_int8 import int8_cases
-from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
-from ..gpu_products import RATES, Sizes, ahead, blank, checked, error_of, operands, paired
+from ..gpu_products import RATES, VendorJudge, ahead, blank, graphed, operands, paired, peak_bytes
 from ..gpu_roofline import pictures
-from ..means import Rows
 from ..requirements import require_measured_gpu
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -57,9 +56,7 @@ class Product:
 
     @property
     def key(self) -> str:
-        m, k, n = self.sizes
-        size = f"{m}" if m == k == n else f"{m}x{k}x{n}"
-        return f"product {self.dtype} {size} {self.recipe.replace('strassen', '2x2x2')}"
+        return f"product {self.dtype} {shown(self.sizes)} {self.recipe.replace('strassen', '2x2x2')}"
 
     @property
     def bars(self) -> tuple[Bar, ...]:
@@ -74,30 +71,26 @@ SPAN = {"tf32": (1e-3, 30e-3)}
 """Seconds of the products that layers of a dtype are drawn from: short ones in tf32 are bound by the sums of blocks."""
 
 
-def _square(size: int) -> Sizes:
-    return size, size, size
-
-
 PRODUCTS = (
-    Product("float32", _square(4096), "strassen/4x4x4", 1.20),
-    Product("float32", _square(8192), THREE, 1.40, 1.445),
-    Product("float64", _square(16384), THREE, 1.27, 1.305, 20),
-    Product("bfloat16", _square(16384), f"{TWO}@scheme:stack", 1.10, 1.16),
-    Product("bfloat16", _square(32768), f"{TWO}@scheme:stack", 1.16, 1.23, 25),
-    Product("bfloat16", _square(16384), f"{TWO}@scheme:batched"),
-    Product("float32", _square(4096), TWO),
-    Product("float32", _square(2048), TWO),
-    Product("float32", _square(8192), TWO),
-    Product("float64", _square(8192), TWO),
-    Product("float16", _square(16384), f"{TWO}@scheme:stack"),
-    Product("tf32", _square(16384), f"{TWO}@scheme:batched"),
-    Product("float32", _square(8192), "laderman"),
-    Product("float32", _square(8192), "laderman/strassen"),
-    Product("float32", _square(8192), "4x4x5"),
-    Product("float32", _square(8192), "5x5x5"),
-    Product("bfloat16", _square(16384), "laderman"),
-    Product("bfloat16", _square(16384), "4x4x5"),
-    Product("bfloat16", _square(16384), "5x5x5"),
+    Product("float32", cube(4096), "strassen/4x4x4", 1.20),
+    Product("float32", cube(8192), THREE, 1.40, 1.445),
+    Product("float64", cube(16384), THREE, 1.27, 1.305, 20),
+    Product("bfloat16", cube(16384), f"{TWO}@scheme:stack", 1.10, 1.16),
+    Product("bfloat16", cube(32768), f"{TWO}@scheme:stack", 1.16, 1.23, 25),
+    Product("bfloat16", cube(16384), f"{TWO}@scheme:batched"),
+    Product("float32", cube(4096), TWO),
+    Product("float32", cube(2048), TWO),
+    Product("float32", cube(8192), TWO),
+    Product("float64", cube(8192), TWO),
+    Product("float16", cube(16384), f"{TWO}@scheme:stack"),
+    Product("tf32", cube(16384), f"{TWO}@scheme:batched"),
+    Product("float32", cube(8192), "laderman"),
+    Product("float32", cube(8192), "laderman/strassen"),
+    Product("float32", cube(8192), "4x4x5"),
+    Product("float32", cube(8192), "5x5x5"),
+    Product("bfloat16", cube(16384), "laderman"),
+    Product("bfloat16", cube(16384), "4x4x5"),
+    Product("bfloat16", cube(16384), "5x5x5"),
     Product("bfloat16", (16384, 7168, 18432), TWO),
     Product("bfloat16", (32768, 8192, 8192), TWO),
     Product("float32", (8192, 4096, 11264), TWO),
@@ -120,7 +113,7 @@ def _cases(options: Options) -> Iterator[Case]:
         run = partial(_product, product, rounds, options.seed)
         yield Case(product.key, run, product.seconds, product.bars, partial(_product_ahead, product))
     for size in (1536, 2048, 3072):
-        run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", _square(size))
+        run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", cube(size))
         yield Case(f"graph float32 {size}", run, 8, ahead=sums)
     yield Case(
         "memory float32 8192",
@@ -137,7 +130,7 @@ def _cases(options: Options) -> Iterator[Case]:
             # The vendor has small products done sooner than launches can be told apart by a ratio.
             short = 2 * size**3 / RATES[dtype] < 1e-3
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
-            run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, _square(size))
+            run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, cube(size))
             yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
     yield from fp8_cases(options, rounds)
     yield from int8_cases(options, rounds)
@@ -158,9 +151,9 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
         a, b = operands(dtype, sizes, seed)
         if order == "columns":
             a, b = (x.t().contiguous().t() for x in (a, b))
-        vendor = error_of(a, b, a @ b) + torch.finfo(a.dtype).eps
+        judge = VendorJudge(a, b, torch.finfo(a.dtype).eps)
         result = bilinear_mm(a, b, recipe)
-        worst = max(worst, checked(f"{recipe} {dtype} {sizes}", a, b, result, vendor) / vendor)
+        worst = max(worst, judge(f"{recipe} {dtype} {sizes}", result) / judge.vendor)
         if not torch.equal(result, bilinear_mm(a, b, recipe)):
             raise VerificationError(f"{recipe} {dtype} {sizes}: two runs differ")
     return {"products": len(products), "worst_error_ratio": worst}
@@ -188,17 +181,14 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     made = dispatch.pack(ProductRecipe.parse(product.recipe), b, product.sizes[0])
     if made is None:
         raise PlanError("the vendor's product is best")
-    packed = made[1]
-    vendor = error_of(a, b, torch.matmul(a, b))
-    error = checked(product.recipe, a, b, bilinear_mm(a, b, product.recipe), vendor)
-    checked("packed", a, b, bilinear_mm(a, b, product.recipe, packed), vendor)
+    packed, judge = made[1], VendorJudge(a, b)
     calls = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, product.recipe),
         "offline": lambda: bilinear_mm(a, b, product.recipe, packed),
     }
-    figures = paired(calls, product.sizes, rounds, say)
-    return {**figures, "error": error, "vendor_error": vendor}
+    figures = paired(calls, product.sizes, rounds, say, judge=judge)
+    return {**figures, "error": figures["errors"]["online"], "vendor_error": judge.vendor}
 
 
 def _product_ahead(product: Product) -> None:
@@ -219,37 +209,26 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
     from ....kernels.torch.ops import bilinear_mm
 
-    a, b = operands("float32", _square(size), seed)
-    calls: dict[str, Callable[[], object]] = {}
-    for name, call in (("vendor", torch.matmul), ("online", partial(bilinear_mm, recipe=TWO))):
-        replay, result = graphed(call, a, b)
-        replay()
-        checked(name, a, b, result, error_of(a, b, a @ b))
-        calls[name] = replay
-    return paired(calls, _square(size), rounds, say)
+    a, b = operands("float32", cube(size), seed)
+    of: dict[str, Any] = {"vendor": torch.matmul, "online": partial(bilinear_mm, recipe=TWO)}
+    calls = {name: graphed(partial(call, a, b)) for name, call in of.items()}
+    return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
 
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
     """Memory of a run against what was predicted, and what a quarter of the workspace costs."""
-    import torch
 
     from ....kernels.cuda.requests import request_of
     from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
     from ....kernels.torch.recipe import ProductRecipe
 
-    a, b = operands("float32", _square(8192), seed)
+    a, b = operands("float32", cube(8192), seed)
     plan = recipe_plan(ProductRecipe.parse(TWO), request_of(a, b))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
-    out = bilinear_mm(a, b, TWO)
-    del out
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    out = bilinear_mm(a, b, TWO)
-    peak = torch.cuda.max_memory_allocated() - before - out.numel() * out.element_size()
+    peak = peak_bytes(lambda: bilinear_mm(a, b, TWO)) - a.nbytes  # C is as large as A
     calls = {"vendor": lambda: bilinear_mm(a, b, TWO), "online": lambda: bilinear_mm(a, b, recipe)}
-    figures = paired(calls, _square(8192), rounds, say)
+    figures = paired(calls, cube(8192), rounds, say)
     return {
         "peak_bytes": peak,
         "predicted_bytes": plan.workspace,
@@ -275,12 +254,11 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....schemes_db.straightline import program_of
     from ..rivals import jitted_on_gpu
 
-    a, b = operands(dtype, _square(size), seed)
+    a, b = operands(dtype, cube(size), seed)
     scheme = ProductRecipe(("strassen",)).schemes()[0]
     plain = program_of(scheme, cse=False)
     compiled = torch.compile(partial(naive.multiplied, maps_of(plain), scheme.target.shape))
-    vendor = error_of(a, b, a @ b)
-    calls: dict[str, Callable[[], Any]] = {
+    calls: dict[str, Call] = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, TWO),
         "one level": lambda: bilinear_mm(a, b, "strassen"),
@@ -289,15 +267,12 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     }
     if (jitted := jitted_on_gpu(scheme, a, b, say)) is not None:
         calls["jax"] = jitted
-    for name, call in calls.items():
-        say(name)
-        checked(name, a, b, call(), vendor)
-    return paired(calls, _square(size), rounds, say)
+    return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
 
 def _rivals_ahead(dtype: str, size: int) -> None:
     for recipe in (TWO, "strassen"):
-        ahead(recipe, dtype, _square(size))
+        ahead(recipe, dtype, cube(size))
 
 
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -310,21 +285,16 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.torch.recipe import ProductRecipe
 
     require_measured_gpu()
-    a, b = operands(dtype, _square(size), seed)
+    a, b = operands(dtype, cube(size), seed)
     plan = recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
-    checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))
-    figures = paired({"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}, _square(size), rounds, say)
+    calls: dict[str, Call] = {"vendor": partial(torch.matmul, a, b), "online": partial(matmul, a, b)}
+    figures = paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
     return {
         **figures,
         "added_ms": figures["online_ms"] - figures["vendor_ms"],
         "plan": str(plan.candidate),
         "predicted_ms": 1e3 * (plan.seconds or 0.0),
     }
-
-
-def _pictures(rows: Rows, path: Path) -> None:
-    pictures(rows, path)
-    write_summary(rows, path)
 
 
 SUITE = Suite(
@@ -345,11 +315,9 @@ SUITE = Suite(
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
-        *(
-            f"workbench/bench/gpu_{part}.py"
-            for part in ("choice", "combine", "fp8", "int8", "launch", "layers", "products")
-        ),
-        "workbench/gpu_monitor.py",
+        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fp8", "int8", "layers", "products")),
+        "workbench/gpu_nvml.py",
     ),
-    _pictures,
+    pictures,
+    summaries={"-choice": summary},
 )

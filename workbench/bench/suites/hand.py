@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ def _cases(options: Options) -> Iterator[Case]:
     if options.device == "cpu":
         named = Bar("cold_s", 4.0, at_most=True), Bar("warm_s", 1.0, at_most=True)
         yield Case("lcma run strassen 700x700x700", _named_scheme, 10, named)
+        yield Case("lcma search 3x3x3", _first_find, 30, (Bar("cold_s", 60.0, at_most=True),))
     else:
         for name, most in MODULES.items():
             bar = Bar("over_torch", most, at_most=True)
@@ -125,24 +126,49 @@ def _eager(name: str, seed: int, say: Say) -> Figures:
 
 
 def _named_scheme(say: Say) -> Figures:
-    """Return the seconds of the whole command, cold and in a second process, the product checked."""
+    """Return the seconds of `lcma run` with a scheme, the product checked."""
     with tempfile.TemporaryDirectory(prefix="lcma-hand-") as folder:
-        rng = np.random.default_rng(0)
-        a, b = rng.standard_normal((2, 700, 700), dtype=np.float32)
+        a, b = np.random.default_rng(0).standard_normal((2, 700, 700), dtype=np.float32)
         paths = [str(Path(folder, name)) for name in ("a.npy", "b.npy")]
         np.save(paths[0], a)
         np.save(paths[1], b)
-        environment = {**_environment(), "LCMA_HOME": f"{folder}/home"}
-        command = [sys.executable, "-P", "-m", __name__.partition(".workbench")[0], "run", "strassen", *paths]
-        seconds = []
-        for number in range(2):
-            began = time.perf_counter()
-            out = str(Path(folder, f"c{number}.npy"))
-            subprocess.run([*command, "--out", out], check=True, capture_output=True, env=environment)
-            seconds.append(time.perf_counter() - began)
-            error = np.linalg.norm(np.load(out) - a.astype(np.float64) @ b) / np.linalg.norm(a.astype(np.float64) @ b)
+        out = str(Path(folder, "c.npy"))
+        wanted = a.astype(np.float64) @ b
+
+        def check(printed: str) -> None:
+            error = np.linalg.norm(np.load(out) - wanted) / np.linalg.norm(wanted)
             if error > 1e-5:
                 raise VerificationError(f"lcma run strassen has a relative error of {error:.1e}")
+
+        return _twice(["run", "strassen", *paths, "--out", out, "--force"], check)
+
+
+def _first_find(say: Say) -> Figures:
+    """Return the seconds of `lcma search 3x3x3`, whose rank is checked: finds are proven before they are printed."""
+
+    def check(printed: str) -> None:
+        if "found <3x3x3:23 " not in printed:
+            raise VerificationError("lcma search 3x3x3 found no scheme of rank 23")
+
+    return _twice(["search", "3x3x3", "--rank", "23", "--seed", "1"], check)
+
+
+def _twice(command: list[str], check: Callable[[str], None]) -> Figures:
+    """Return the seconds of a whole command in a home that is empty, and in a second process."""
+    seconds = []
+    with tempfile.TemporaryDirectory(prefix="lcma-hand-") as home:
+        package = __name__.partition(".workbench")[0]
+        for _ in range(2):
+            began = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", package, *command],
+                check=True,
+                capture_output=True,
+                text=True,
+                env={**_environment(), "LCMA_HOME": home},
+            )
+            seconds.append(time.perf_counter() - began)
+            check(done.stdout)
     return {"cold_s": seconds[0], "warm_s": seconds[1]}
 
 

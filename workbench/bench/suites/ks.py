@@ -12,15 +12,17 @@ from typing import Any
 
 from ....errors import PlanError
 from ....home import write_atomic
-from ....kernels.factored import ORDERS
+from ....kernels import Request
+from ....kernels.factored import BATCH_LAST, ORDERS
 from ....kernels.kronecker import KroneckerSparse, Pattern
 from ...contenders import Contender, contest_of
 from ...products import factored_request
 from ...schemes import AUTO
+from ..baselines import baseline
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..contest import Contest, clock_of
 from ..ks_figures import draw_figures
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
-from ..ks_permutations import permutation_share
 from ..ks_tables import HOPELESS, Rows, products, tables
 from ..picture import ratios
 
@@ -35,18 +37,20 @@ CUDA_SAMPLE, GRADIENT_SAMPLE = 120, 40
 
 NEVER_BELOW, GRADIENT_BAR = 0.99, 1.3
 
+PERMUTATION_ROUNDS = 5
+
+MEASURED = {"energy": "energy is read from a GPU", "gradients": "gradients are timed by a GPU's own events"}
+
 
 def _cases(options: Options) -> Iterator[Case]:
     on_cpu, low, high = options.device == "cpu", *CPU_SIDES
     known, count = paper_patterns(), options.sample or (CPU_SAMPLE if on_cpu else CUDA_SAMPLE)
-    if options.energy or options.gradients:
-        if on_cpu:
-            how = "energy is read from a GPU" if options.energy else "gradients are timed by a GPU's own events"
-            raise PlanError(f"{how}; give --device cuda")
-        if options.energy:
-            known = energy_patterns()
-        else:
-            count = options.sample or GRADIENT_SAMPLE
+    if options.measure and on_cpu:
+        raise PlanError(f"{MEASURED[options.measure]}; give --device cuda")
+    if options.measure == "energy":
+        known = energy_patterns()
+    elif options.measure == "gradients":
+        count = options.sample or GRADIENT_SAMPLE
     elif on_cpu:
         known = tuple(one for one in known if low <= min(one.rows, one.cols) and max(one.rows, one.cols) <= high)
     for dtype, pattern in product(options.dtypes or ("float32",), sample(known, count, options.seed)):
@@ -56,9 +60,9 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
     on_cpu, key, of = options.device == "cpu", f"{order} {dtype} {pattern}", (pattern, dtype, order)
-    if options.energy:
+    if options.measure == "energy":
         return Case(f"energy {key}", partial(_energy, *of, options), 9.0)
-    if options.gradients:
+    if options.measure == "gradients":
         bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
         return Case(f"gradients {key}", partial(_gradients, *of, options), 3.0, bars)
     bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
@@ -113,6 +117,25 @@ def _timed(pattern: Pattern, dtype: str, order: str, options: Options, say: Say)
         "error": mine.relative_error,
         "basis": found.basis,
     }
+
+
+def permutation_share(request: Request, pattern: Pattern) -> float:
+    """1 - t / T for the times T of `bmm` by (a, b, c, d) and t by (a d, b, c, 1), which permutes nothing batch-last.
+
+    Both in turns. Source: the protocol of appendix E.3 of Gonon, Zheng, Carrivain, Le (ICML 2025).
+    """
+    from ....kernels.plans.tuning import bench_for
+
+    a, b, c, d = pattern.sizes
+    gathered = KroneckerSparse.of(Pattern(a * d, b, c, 1))
+    plain = factored_request(gathered, request.n, request.arithmetic, BATCH_LAST, device=request.device)
+    bench, calls = bench_for(request), {}
+    for name, one in (("whole", replace(request, max_extra_bytes=0)), ("multiplied", plain)):
+        operands = bench.operands(one, 0)
+        executor = baseline(one, "bmm")
+        calls[name] = lambda executor=executor, operands=operands: executor.run(*operands)
+    times = Contest(calls, PERMUTATION_ROUNDS, clock_of(request.device)).run().medians
+    return 1 - times["multiplied"] / times["whole"]
 
 
 def worth_timing(
@@ -190,11 +213,7 @@ SUITE = Suite(
     "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    (
-        *code_of("ks_patterns", "ks_permutations", "ks_energy", "ks_gradients"),
-        "workbench/bench/baselines",
-        "workbench/contenders.py",
-    ),
+    (*code_of("ks_patterns", "ks_energy", "ks_gradients"), "workbench/bench/baselines", "workbench/contenders.py"),
     _written,
     {
         "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import VerificationError
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..gpu_launch import launch, launch_ahead
-from ..picture import ratios
-from ..processes import in_new_process
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
+from ..gpu_products import ahead, graphed, operands
+from ..requirements import in_new_process
 
 if TYPE_CHECKING:
     from ....kernels import Request
 
 NEW_SIZES = (*range(2500, 3500, 50), *range(4000, 9000, 250))
 """Squares that are planned cold."""
+
+SMALL = cube(64)
+
+TWO = "strassen/strassen"
 
 MET = 3000
 """The square that is planned warm."""
@@ -43,7 +46,8 @@ def _cases(options: Options) -> Iterator[Case]:
         yield Case("small call", _small_call, 5, (Bar("us", 0.4, at_most=True),))
         yield Case("first plan of a process", _first_plan, 15)
     else:
-        yield Case("launch", partial(launch, options.seed), 5, (Bar("us", 8.0, at_most=True),), launch_ahead)
+        sums = partial(ahead, TWO, "float32", SMALL)
+        yield Case("launch", partial(_launch, options.seed), 5, (Bar("us", 8.0, at_most=True),), sums)
     warm, cold = Bar("us", 4.0, at_most=True), Bar("ms", 2.0, at_most=True)
     yield Case("warm plan", partial(_warm_plan, device), 5, (warm,) if device == "cpu" else ())
     yield Case("cold plan", partial(_cold_plan, device), 10, (cold,) if device == "cpu" else ())
@@ -57,6 +61,29 @@ def _small_call(say: Say) -> Figures:
     a = np.ones((8, 8), np.float32)
     ours, numpys = (_least(partial(call, a, a)) for call in (matmul, np.matmul))
     return {"us": 1e6 * (ours - numpys), "numpy_us": 1e6 * numpys}
+
+
+def _launch(seed: int, say: Say) -> Figures:
+    """Microseconds added to torch's product of 64 x 64 matrices: by `auto`, and by two levels in three stages.
+
+    "graph" is what the three stages add where both are replayed from CUDA graphs.
+    """
+    import torch
+
+    from ....kernels.cuda.clock import settled
+    from ....kernels.torch.ops import bilinear_mm, matmul
+
+    a, b = operands("float32", SMALL, seed)
+    vendor, auto, stages = (
+        settled(call) for call in (lambda: a @ b, lambda: matmul(a, b), lambda: bilinear_mm(a, b, TWO))
+    )
+    replayed = [settled(graphed(partial(call, a, b))) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
+    return {
+        "us": 1e6 * (auto - vendor),
+        "stages_us": 1e6 * (stages - vendor),
+        "graph_us": 1e6 * (replayed[1] - replayed[0]),
+        "vendor_us": 1e6 * vendor,
+    }
 
 
 def _warm_plan(device: str, say: Say) -> Figures:
@@ -148,6 +175,5 @@ SUITE = Suite(
     "what `auto` costs beside the product: a small call, plans warm and cold, a launch on a GPU",
     _cases,
     ("us", "ms", "most_ms", "proposed", "priced", "refused"),
-    code_of("gpu_launch"),
-    ratios,
+    code_of("gpu_products"),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ....kernels.precision import arithmetic_of
-from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import operands
-from ..picture import ratios
+from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
+from ..cpu_products import operands
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
 
@@ -20,72 +20,57 @@ PUBLISHED_GROWTH = {"strassen": 12.0, "winograd": 18.0}
 SIZE = 1024
 
 
-CUDA_DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
+DTYPES = {"cpu": ("float32", "float64"), "cuda": ("bfloat16", "float16", "tf32", "float32", "float64")}
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    run, dtypes = _error, ["float32", "float64"]
-    if options.device == "cuda":
-        run, dtypes = _error_on_gpu, [*CUDA_DTYPES]
-    for dtype in options.dtypes or dtypes:
+    for dtype in options.dtypes or DTYPES[options.device]:
         for name in SCHEMES:
             for levels in (1, 2):
-                bars = (Bar("share_of_bound", 1.0, at_most=True),)
-                yield Case(f"{name} {levels} {dtype}", partial(run, name, levels, dtype, options.seed), 4, bars)
+                run = partial(_error, name, levels, dtype, options)
+                yield Case(f"{name} {levels} {dtype}", run, 4, (Bar("share_of_bound", 1.0, at_most=True),))
 
 
-def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
-    """The largest error of an element over k max|A| max|B|, its bound, and the classical product's."""
-    from ....kernels import matmul, plan_for
-    from ....kernels.planning.error import error_bound
-    from ....kernels.request import Request
+def _on_cpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
+    """A, B, the request, the plan, the product by it, and the classical one."""
+    from ....kernels import Request, matmul, plan_for
     from ....schemes_db.resolve import resolve
 
-    a, b = operands((SIZE, SIZE, SIZE), dtype, seed)
-    scheme = resolve(name)[0]
-    exact = np.longdouble if dtype == "float64" else np.float64
-    rows = np.linspace(0, SIZE - 1, 64).astype(int)
-    truth = a[rows].astype(exact) @ b.astype(exact)
-    scale = SIZE * float(np.abs(a).max()) * float(np.abs(b).max())
+    (a, b), scheme = operands(cube(SIZE), dtype, seed), resolve(name)[0]
     request = Request.of(a, b)
-    bound = error_bound(plan_for(request, scheme, levels).candidate.program, request)
-    ours, plain = (
-        float(np.abs(result[rows] - truth).max()) / scale for result in (matmul(a, b, scheme, levels), a @ b)
-    )
-    return _figures(name, ours, plain, bound)
+    return a, b, request, plan_for(request, scheme, levels), matmul(a, b, scheme, levels), a @ b
 
 
-def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
-    """The same on a GPU, where sums are made in float32 or better and kept in the dtype."""
-    import torch
-
+def _on_gpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
+    """The same on a GPU, where sums are made in float32 or better and stored in the dtype."""
     from ....kernels.cuda.requests import request_of
-    from ....kernels.planning.error import error_bound
     from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
     from ....kernels.torch.recipe import ProductRecipe
     from ..gpu_products import operands as tensors
 
-    a, b = tensors(dtype, (SIZE, SIZE, SIZE), seed)
-    recipe = "/".join([name] * levels)
+    a, b = tensors(dtype, cube(SIZE), seed)
     request = request_of(a, b, arithmetic_of(dtype).precision)
-    bound = error_bound(recipe_plan(ProductRecipe((name,) * levels), request).candidate.program, request)
-    rows = torch.linspace(0, SIZE - 1, 64, device=a.device).long()
-    left, right = (x.double().cpu().numpy() for x in (a[rows], b))
-    truth = left.astype(np.longdouble) @ right.astype(np.longdouble)
-    scale = SIZE * float(a.abs().max()) * float(b.abs().max())
-    ours, plain = (
-        float(np.abs(result[rows].double().cpu().numpy() - truth).max()) / scale
-        for result in (bilinear_mm(a, b, recipe), torch.matmul(a, b))
-    )
-    return _figures(name, ours, plain, bound)
+    plan = recipe_plan(ProductRecipe((name,) * levels), request)
+    return a, b, request, plan, bilinear_mm(a, b, "/".join([name] * levels)), a @ b
 
 
-def _figures(name: str, ours: float, plain: float, bound: float) -> Figures:
-    """The errors of a scheme and of the classical product beside the bound and the growth factor of one level."""
+def _error(name: str, levels: int, dtype: str, options: Options, say: Say) -> Figures:
+    """The largest error of an element over k max|A| max|B|, its bound, and the classical product's."""
+    from ....kernels.planning.error import error_bound
     from ....schemes_db.costs import growth_factor
     from ....schemes_db.resolve import resolve
 
+    on_gpu = options.device == "cuda"
+    a, b, request, plan, *products = (_on_gpu if on_gpu else _on_cpu)(name, levels, dtype, options.seed)
+    bound = error_bound(plan.candidate.program, request)
+    rows = np.linspace(0, SIZE - 1, 64).astype(int)
+    some = [x[rows.tolist()] for x in (a, *products)] + [b]
+    left, *found, right = (x.double().cpu().numpy() for x in some) if on_gpu else some
+    exact = np.longdouble if on_gpu or dtype == "float64" else np.float64
+    truth = left.astype(exact) @ right.astype(exact)
+    scale = SIZE * float(abs(a).max()) * float(abs(b).max())
+    ours, plain = (float(np.abs(one - truth).max()) / scale for one in found)
     return {
         "error": ours,
         "bound": bound,
@@ -102,6 +87,5 @@ SUITE = Suite(
     "measured and bounded errors by scheme and level, against published stability factors",
     _cases,
     ("error", "bound", "classical_error", "ratio", "growth_factor", "published_growth"),
-    ("kernels",),
-    ratios,
+    code_of("cpu_products"),
 )

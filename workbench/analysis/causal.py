@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from ..errors import PlanError
-from ..kernels.causal.analysis.savings import MODELS, saved
-from ..kernels.causal.analysis.traffic import CLASSICAL, PRINTED, Traffic, traffic
-from ..kernels.codegen.pebbling import blocks_beyond, in_place
-from ..schemes_db import Scheme
-from ..schemes_db.costs import nonzeros
-from ..schemes_db.resolve import resolve
-from ..schemes_db.symmetry import Triangle, derive
-from .bench.picture import new_figure, save
+from ...errors import PlanError
+from ...schemes_db import Scheme
+from ...schemes_db.costs import nonzeros
+from ...schemes_db.resolve import resolve
+from ...schemes_db.symmetry import Triangle, derive
+from ..bench.picture import new_figure, save
+from .pebbling import blocks_beyond, in_place
+from .savings import MODELS, saved
+from .traffic import CLASSICAL, PRINTED, Traffic, traffic
 
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
@@ -96,7 +96,7 @@ def _errors() -> Table:
         import torch  # noqa: F401
     except ImportError:
         raise PlanError("errors in fp16 and bf16 are measured with torch: pip install 'lcma[torch]'") from None
-    from .bench.suites.causal import rounding
+    from ..bench.suites.causal import rounding
 
     rows: list[tuple[object, ...]] = []
     for product in ("QK", "PV"):

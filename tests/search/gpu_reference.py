@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ....schemes_db import Scheme
-from ..policy import Policy
-from .layout import MAX_CUBES, WalkerLayout, Words
-from .moves import PLUS_TRIES
-from .numbers import FAILS, thresholds_of
-from .packing import bits_of, decode, encode, pack
+from lcma.schemes_db import Scheme
+from lcma.search.flipgraph.gpu.layout import MAX_CUBES, WalkerLayout, Words
+from lcma.search.flipgraph.gpu.moves import PLUS_TRIES
+from lcma.search.flipgraph.gpu.numbers import FAILS, thresholds_of
+from lcma.search.flipgraph.gpu.packing import bits_of, decode, encode, pack
+from lcma.search.flipgraph.policy import Policy
 
 _LOW = (1 << 32) - 1
 
@@ -88,7 +88,18 @@ class GpuReferenceWalk:
 
     @property
     def rank(self) -> int:
-        return len(self.live) * (3 if self.form.symmetric else 1) + sum(cube != 0 for cube in self.cubes)
+        return sum(map(self.weight, self.live)) + sum(cube != 0 for cube in self.cubes)
+
+    def weight(self, slot: int) -> int:
+        """Return the number of terms that a slot represents."""
+        return 3 if self.form.symmetric else 1
+
+    def image(self, value: Value, draw: int) -> Value:
+        """Return a matrix of the second orbit of a plus."""
+        return value
+
+    def reduce(self, slot: int, terms: int) -> None:
+        """Reduce an orbit that represented `terms` terms before its last change: only with an involution."""
 
     @property
     def cost(self) -> int:
@@ -271,7 +282,7 @@ class GpuReferenceWalk:
         self.drop(slot)
 
     def plus(self) -> bool:
-        """Split two terms into three; return False if no pair allows it."""
+        """Split two terms into three; return False if no pair allows it, or if the rank did not increase."""
         free = [slot for slot in self.numbers if slot in self.slots and self.values[0][slot] == ZERO]
         if not free:
             return False
@@ -289,8 +300,9 @@ class GpuReferenceWalk:
             roles = [(f + step * n) % 3 for n in range(3)]
             others = [(q + step * n) % 3 for n in range(3)]
             a, b, c = (self.values[p][i] for p in roles)
-            aj, bj, cj = (self.values[p][j] for p in others)
-            if a == aj or b == bj or c == cj:
+            aj, bj, cj = (self.image(self.values[p][j], draw) for p in others)
+            terms, before = self.weight(i), self.rank
+            if a == aj or b == bj or c == cj or terms != self.weight(j):
                 continue
             si, sj = self.signs[i], self.signs[j]
             for n in range(4):
@@ -299,10 +311,15 @@ class GpuReferenceWalk:
                 if first is not None and second is not None and third is not None:
                     slot = free[0]
                     self.turn_sign(i, self.put(roles[1], i, first))
-                    self.turn_sign(j, s ^ self.put(others[0], j, a) ^ self.put(others[2], j, second))
+                    s ^= self.put(others[0], j, a)
+                    if self.form.half:
+                        self.put(others[1], j, bj)
+                    self.turn_sign(j, s ^ self.put(others[2], j, second))
                     turned = [self.put(role, slot, value) for role, value in zip(roles, (third, bj, cj), strict=True)]
                     self.turn_sign(slot, sj ^ turned[0] ^ turned[1] ^ turned[2])
-                    return True
+                    for one in (i, j, slot):
+                        self.reduce(one, terms)
+                    return self.rank > before
         return False
 
     def turn_sign(self, slot: int, by: int) -> None:

@@ -1,12 +1,12 @@
-"""The walk on orbits under the cyclic shift and a reversal in plain Python; see `reference` and `reversible_moves`."""
+"""The walk on orbits under a cyclic shift and a reversal in plain Python; see `gpu_reference`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .layout import MAX_CUBES, Words
-from .moves import PLUS_TRIES
-from .reference import ZERO, GpuReferenceWalk, Value
+from lcma.search.flipgraph.gpu.layout import MAX_CUBES, Words
+
+from .gpu_reference import ZERO, GpuReferenceWalk, Value
 
 
 class ReversibleReferenceWalk(GpuReferenceWalk):
@@ -28,10 +28,6 @@ class ReversibleReferenceWalk(GpuReferenceWalk):
     def weight(self, slot: int) -> int:
         return self.form.weights[bool(self.odd(slot))]
 
-    @property
-    def rank(self) -> int:
-        return sum(self.weight(slot) for slot in self.live) + sum(cube != 0 for cube in self.cubes)
-
     def flip(self, f: int, i: int, q: int, j: int, draw: int) -> None:
         a, g, e, gq, eq = self.values[f][i], (f + 1) % 3, (f + 2) % 3, (q + 1) % 3, (q + 2) % 3
         equal, mirrored = a == self.values[q][j], a == self.reversal(self.values[q][j])
@@ -51,6 +47,9 @@ class ReversibleReferenceWalk(GpuReferenceWalk):
         self.enter(eq, j)
         self.reduce(i, terms)
         self.reduce(j, others)
+
+    def image(self, value: Value, draw: int) -> Value:
+        return self.reversal(value) if draw >> 30 & 1 else value
 
     def reduce(self, slot: int, terms: int) -> None:
         """Reduce an orbit that represented `terms` terms before its last change."""
@@ -81,38 +80,3 @@ class ReversibleReferenceWalk(GpuReferenceWalk):
                 self.cubes = before
                 return
         self.drop(slot)
-
-    def plus(self) -> bool:
-        """Split two orbits into three; return False if no pair allows it, or if the rank did not increase."""
-        free = [slot for slot in self.numbers if slot in self.slots and self.values[0][slot] == ZERO]
-        if not free:
-            return False
-        for _ in range(PLUS_TRIES):
-            draw = self.draw()
-            i, draw = self.peel(draw, len(self.numbers))
-            j, draw = self.peel(draw, len(self.numbers))
-            if i == j or self.values[0][i] == ZERO or self.values[0][j] == ZERO:
-                continue
-            f, draw = self.peel(draw, 3)
-            q = f
-            if self.form.symmetric:
-                q, draw = self.peel(draw, 3)
-            step = 2 if draw >> 31 else 1
-            roles, others = [(f + step * n) % 3 for n in range(3)], [(q + step * n) % 3 for n in range(3)]
-            mine, theirs = [self.values[p][i] for p in roles], [self.values[p][j] for p in others]
-            if draw >> 30 & 1:
-                theirs = [self.reversal(value) for value in theirs]
-            terms, before = self.weight(i), self.rank
-            if any(x == y for x, y in zip(mine, theirs, strict=True)) or terms != self.weight(j):
-                continue
-            slot = free[0]
-            first, second, third = ((x[0] ^ y[0], 0) for x, y in zip(mine, theirs, strict=True))
-            self.put(roles[1], i, second)
-            for place, value in zip(others, (mine[0], theirs[1], third), strict=True):
-                self.put(place, j, value)
-            for place, value in zip(roles, (first, theirs[1], theirs[2]), strict=True):
-                self.put(place, slot, value)
-            for one in (i, j, slot):
-                self.reduce(one, terms)
-            return self.rank > before
-        return False

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ...schemes_db.grids import Kind
-from ..seeds import splitmix
-from ..terms.packed import WORD_BITS, SchemeTerms, lanes_for
-from ..terms.ternary import TermsModulo3, TernaryTerms
-from .policy import MISS_LIMIT, PLUS_TRIES, Policy
+from lcma.schemes_db.grids import Kind
+from lcma.search.flipgraph.policy import MISS_LIMIT, PLUS_TRIES, Policy
+from lcma.search.seeds import splitmix
+from lcma.search.terms.packed import WORD_BITS, SchemeTerms, lanes_for
+from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
 
 _MASK = (1 << 64) - 1
 _LOW = (1 << 32) - 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ....schemes_db.costs import nonzeros
-from ....schemes_db.scheme import Scheme
+from ...schemes_db.costs import nonzeros
+from ...schemes_db.scheme import Scheme
 from .savings import of_product
 
 

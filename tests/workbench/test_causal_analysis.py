@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.causal.analysis.savings import MODELS, Operations, operations, saved, standard
-from lcma.kernels.causal.analysis.traffic import PRINTED, traffic
+from lcma.workbench.analysis.savings import MODELS, Operations, operations, saved, standard
+from lcma.workbench.analysis.traffic import PRINTED, traffic
 
 
 @pytest.mark.parametrize("product", ["QK", "PV"])

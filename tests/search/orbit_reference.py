@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..terms.orbits import OrbitTerms, reversible
-from ..terms.packed import WORD_BITS, lanes_for
-from .policy import PLUS_TRIES, Policy
-from .reference import ReferenceWalk, bucket
+from lcma.search.flipgraph.policy import PLUS_TRIES, Policy
+from lcma.search.terms.orbits import OrbitTerms, reversible
+from lcma.search.terms.packed import WORD_BITS, lanes_for
+from lcma.search.terms.pairs import PairTerms
+
+from .flip_reference import ReferenceWalk, bucket
 
 _LOW = (1 << 32) - 1
 
@@ -17,20 +19,23 @@ Node = tuple[int, int]
 class OrbitReferenceWalk(ReferenceWalk):
     """A walker on orbits [a, b, c], slots of a list, and a list of cubes; a node is (position, slot).
 
-    With `reverse` an orbit [a, b, c] represents its reversal too, unless it is its own reversal.
+    `turns` is the order of the group: 2 for pairs of an involution, 3 for the cyclic shift, 6 for the shift and a
+    reversal. With an involution an orbit [a, b, c] represents its image too, unless it is its own image.
     """
 
     def __init__(
         self,
-        start: OrbitTerms,
+        start: OrbitTerms | PairTerms,
         seed: int,
         index: int = 0,
         room: int = 0,
         policy: Policy | None = None,
         reverse: bool = False,
     ) -> None:
-        self.policy, self.reverse = policy or Policy(), reverse
-        words, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
+        self.policy, pairs = policy or Policy(), isinstance(start, PairTerms)
+        self.turns = 2 if pairs else 6 if reverse else 3
+        self.reverse, self.shifts = self.turns != 3, self.turns != 2
+        words, cubes = (start.words, []) if pairs else reversible(start) if reverse else (start.orbits, start.cubes)
         orbits = [[int(word) for word in orbit] for orbit in words.T]
         size = WORD_BITS * lanes_for(len(orbits) + room)
         self.start = [*orbits, *[None] * (size - len(orbits))]
@@ -43,7 +48,8 @@ class OrbitReferenceWalk(ReferenceWalk):
 
     @property
     def rank(self) -> int:
-        return sum(6 if self.paired(slot) else 3 for slot in self.live) + len(self.cubes)
+        few = 3 if self.shifts else 1
+        return sum(2 * few if self.paired(slot) else few for slot in self.live) + len(self.cubes)
 
     def go_to_start(self) -> None:
         self.cubes = list(self.first_cubes)
@@ -64,11 +70,11 @@ class OrbitReferenceWalk(ReferenceWalk):
         return [place for place, word in enumerate(self.term(slot)) if self.mirrored(word) != word]
 
     def paired(self, slot: int) -> bool:
-        """Return whether a slot represents six terms."""
+        """Return whether a slot represents twice as many terms as one that is its own image."""
         return bool(self.odd(slot))
 
     def change(self, slot: int, place: int, word: int, paired: bool) -> None:
-        """Add to a matrix; six terms that become three equal pairs cancel, so the orbit is set to zero."""
+        """Add to a matrix; terms that become equal in pairs cancel, so the orbit is set to zero."""
         self.term(slot)[place % 3] ^= word
         if self.reverse and paired and not self.paired(slot):
             self.term(slot)[place % 3] = 0
@@ -80,7 +86,7 @@ class OrbitReferenceWalk(ReferenceWalk):
     def partners(self, node: Node) -> list[Node]:
         """Return the other nodes whose matrix has the same hash, in node order."""
         h = self.hashed(node)
-        nodes = [(place, slot) for place in range(3) for slot in self.live]
+        nodes = [(place, slot) for place in (range(3) if self.shifts else [node[0]]) for slot in self.live]
         return [other for other in nodes if other != node and self.hashed(other) == h]
 
     def try_flip(self, draw: int) -> str:
@@ -113,32 +119,38 @@ class OrbitReferenceWalk(ReferenceWalk):
         """Return (odd position, summand for it) if orbit j, shifted and reversed, equals orbit i in two positions."""
         if self.reverse and self.paired(i) != self.paired(j):
             return None
-        for turn in range(6 if self.reverse else 3):
-            others = [self.at((p + turn, j)) for p in range(3)]
-            if turn >= 3:
-                others = [self.mirrored(word) for word in others]
+        for turn in range(self.turns):
+            others = self.image(turn, j)
             equal = [self.at((p, i)) == others[p] for p in range(3)]
             if sum(equal) >= 2:
                 odd = equal.index(False) if False in equal else 2
                 return odd, others[odd]
         return None
 
+    def image(self, turn: int, slot: int) -> list[int]:
+        """Return the matrices of an orbit, shifted and reversed."""
+        words = [self.at((p + turn * self.shifts, slot)) for p in range(3)]
+        return [self.mirrored(word) for word in words] if turn >= (3 if self.shifts else 1) else words
+
     def can_shrink(self, slot: int) -> bool:
         """Return whether an orbit can be replaced by a smaller one, if the policy allows it.
 
-        It has three equal matrices, or exactly one that is not its own reversal.
+        It has three equal matrices that are a cube, or exactly one matrix that is not its own reversal.
         """
-        return self.policy.orbits == "any" and (len(set(self.term(slot))) == 1 or len(self.odd(slot)) == 1)
+        return self.policy.orbits == "any" and (self.is_cube(slot) or len(self.odd(slot)) == 1)
+
+    def is_cube(self, slot: int) -> bool:
+        return self.shifts and len(set(self.term(slot))) == 1
 
     def shrink(self, slot: int) -> bool:
         """Drop an orbit with a zero matrix, or replace it by cubes or a smaller orbit.
 
-        Returns whether it has exactly one matrix that is not its own reversal, so that another pass is needed.
+        Returns whether another pass is needed.
         """
         orbit, odd = self.term(slot), self.odd(slot)
         if all(orbit) and not self.can_shrink(slot):
             return False
-        if all(orbit) and len(set(orbit)) == 1:
+        if all(orbit) and self.is_cube(slot):
             for cube in {orbit[0], self.mirrored(orbit[0])}:
                 (self.cubes.remove if cube in self.cubes else self.cubes.append)(cube)
             self.free(slot)
@@ -147,7 +159,7 @@ class OrbitReferenceWalk(ReferenceWalk):
         elif len(odd) == 1:
             orbit[odd[0]] ^= self.mirrored(orbit[odd[0]])
             self.reductions += 1
-        return len(odd) == 1
+        return len(odd) == 1 and self.shifts
 
     def reduce(self) -> None:
         """Replace orbits by smaller ones where possible, and merge those that share two matrices."""
@@ -173,17 +185,15 @@ class OrbitReferenceWalk(ReferenceWalk):
 
         The second orbit is shifted and reversed by the draw. Returns False if no pair allows it.
         """
-        if None not in self.slots or len(self.live) < 2:
+        if None not in self.slots or (self.shifts and len(self.live) < 2):
             return False
         for _ in range(PLUS_TRIES):
             live = self.live
             i = live[(self.draw() >> 32) * len(live) >> 32]
             draw = self.draw()
             j = live[(draw >> 32) * len(live) >> 32]
-            turn, order = divmod((draw & _LOW) * (36 if self.reverse else 18) >> 32, 6)
-            other = [self.at((p + turn, j)) for p in range(3)]
-            if turn >= 3:
-                other = [self.mirrored(word) for word in other]
+            turn, order = divmod((draw & _LOW) * 6 * self.turns >> 32, 6)
+            other = self.image(turn, j)
             a = self.term(i)
             if i == j or self.paired(i) != self.paired(j) or any(x == y for x, y in zip(a, other, strict=True)):
                 continue

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ....errors import PlanError
-from ....schemes_db.costs import product_kinds
-from ....schemes_db.grids import Kind
-from ....schemes_db.scheme import Scheme
-from ....schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
+from ...errors import PlanError
+from ...schemes_db.costs import product_kinds
+from ...schemes_db.grids import Kind
+from ...schemes_db.scheme import Scheme
+from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.codegen.pebbling import Work, blocks_beyond, in_place, sums_of, weights
 from lcma.schemes_db import Kind
+from lcma.workbench.analysis.pebbling import Work, blocks_beyond, in_place, sums_of, weights
 
 SIZE = 6
 
