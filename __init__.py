@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from .kernels.torch.block_low_rank_layers import fold_into as fold_into
     from .kernels.torch.compression import compress_ as compress_
     from .kernels.torch.compression import load_compressed_ as load_compressed_
+    from .kernels.torch.kronecker_layers import KSFeedForward as KSFeedForward
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
-    from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
     from .kernels.torch.precompile import compile_products as compile_products
     from .kernels.triangular import causal_pv as causal_pv
@@ -92,8 +92,7 @@ _MODULES = {
     ".kernels.torch.precompile": ("compile_products",),
     ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear", "fold_into"),
     ".kernels.torch.compression": ("compress_", "load_compressed_"),
-    ".kernels.torch.kronecker_layers": ("KSLinear",),
-    ".kernels.torch.kronecker_mlp": ("KSFeedForward",),
+    ".kernels.torch.kronecker_layers": ("KSFeedForward", "KSLinear"),
     ".kernels.torch.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),

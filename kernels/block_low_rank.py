@@ -13,21 +13,19 @@ if TYPE_CHECKING:
     from .structured.block_low_rank import Blast as Blast
     from .structured.block_low_rank import LowRank as LowRank
     from .structured.block_low_rank import Monarch as Monarch
-    from .structured.conversion import from_kronecker as from_kronecker
-    from .structured.conversion import to_kronecker as to_kronecker
     from .structured.decomposition import decompose as decompose
-    from .structured.files import load as load
-    from .structured.files import save as save
     from .structured.matrix import FactoredMatrix as FactoredMatrix
+    from .structured.matrix import from_kronecker as from_kronecker
+    from .structured.matrix import load as load
+    from .structured.matrix import save as save
+    from .structured.matrix import to_kronecker as to_kronecker
     from .structured.published_layouts import from_layout as from_layout
     from .structured.published_layouts import to_layout as to_layout
 
 _MODULES = {
-    "structured.conversion": ("from_kronecker", "to_kronecker"),
     "structured.decomposition": ("decompose",),
-    "structured.files": ("load", "save"),
     "structured.published_layouts": ("from_layout", "to_layout"),
-    "structured.matrix": ("FactoredMatrix",),
+    "structured.matrix": ("FactoredMatrix", "from_kronecker", "load", "save", "to_kronecker"),
     "products.factored": ("matmul",),
     "structured.block_low_rank": ("Blast", "LowRank", "Monarch"),
 }

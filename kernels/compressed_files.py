@@ -18,8 +18,8 @@ from ..home import write_atomic
 from . import safetensors
 from .arrays import Matrix
 from .compression import CompressedWeight
+from .structured.block_low_rank import parse_structure
 from .structured.chain import FactorChain
-from .structured.kinds import parse_structure
 
 STRUCTURES = "lcma_structures"
 

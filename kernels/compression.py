@@ -20,13 +20,11 @@ from .factored import factored_request, product_dtype
 from .plans.decisions import decision_for
 from .request import Request
 from .structured.approximation import factorize
-from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, monarch_of
 from .structured.chain import FactorChain, KroneckerSparse
-from .structured.chainability import chain_reason
-from .structured.conversion import monarch_of
+from .structured.constructions import suggested_pairs
 from .structured.decomposition import STEPS, decompose, least_error
-from .structured.pattern import parse_patterns
-from .structured.suggestions import suggested_pairs
+from .structured.pattern import chain_reason, parse_patterns
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .structured.constructions import low_rank as low_rank
     from .structured.constructions import monarch as monarch
     from .structured.constructions import square_dyadic as square_dyadic
-    from .structured.files import load as load
-    from .structured.files import save as save
     from .structured.layouts import from_layout as from_layout
     from .structured.layouts import to_layout as to_layout
     from .structured.matrix import FactoredMatrix as FactoredMatrix
+    from .structured.matrix import load as load
+    from .structured.matrix import save as save
     from .structured.pattern import Pattern as Pattern
 
 _MODULES = {
@@ -36,10 +36,9 @@ _MODULES = {
         "monarch",
         "square_dyadic",
     ),
-    "structured.files": ("load", "save"),
     "products.fourier": ("dft",),
     "structured.layouts": ("from_layout", "to_layout"),
-    "structured.matrix": ("FactoredMatrix",),
+    "structured.matrix": ("FactoredMatrix", "load", "save"),
     "structured.pattern": ("Pattern",),
     "products.factored": ("matmul",),
     "products.scipy_operator": ("linear_operator",),

@@ -41,7 +41,7 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
     text = strategy_text(strategy, scheme)
     refuse_masks(q=q, k=k)
     if all_tensors(q, k):
-        from .torch.causal import causal_qk as of_tensors
+        from .torch.triangular import causal_qk as of_tensors
 
         return of_tensors(q, k, text)
     return _qk(array_of("q", q), array_of("k", k), text)
@@ -58,7 +58,7 @@ def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | 
     text = strategy_text(strategy, scheme)
     refuse_masks(p=p, v=v)
     if all_tensors(p, v):
-        from .torch.causal import causal_pv as of_tensors
+        from .torch.triangular import causal_pv as of_tensors
 
         return of_tensors(p, v, text)
     return _pv(array_of("p", p), array_of("v", v), text)
@@ -92,7 +92,7 @@ def trmm(
     text = strategy_text(strategy, scheme)
     refuse_masks(a=a, b=b)
     if all_tensors(a, b):
-        from .torch.causal import trmm as of_tensors
+        from .torch.triangular import trmm as of_tensors
 
         return of_tensors(a, b, triangle, transposed, unit, text)
     a, b = array_of("a", a), array_of("b", b)
@@ -117,7 +117,7 @@ def syrk(
     text = strategy_text(strategy, scheme)
     refuse_masks(a=a)
     if all_tensors(a):
-        from .torch.causal import syrk as of_tensors
+        from .torch.triangular import syrk as of_tensors
 
         return of_tensors(a, triangle, transposed, text)
     a = array_of("a", a)

@@ -36,7 +36,7 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     Raises:
         SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.structured.files import is_operand_file, load
+    from ..kernels.structured.matrix import is_operand_file, load
 
     return load(text) if is_operand_file(text) else None
 
@@ -206,8 +206,8 @@ def approximated(
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
     from ..kernels.kronecker import factorize
+    from ..kernels.structured.constructions import suggested
     from ..kernels.structured.pattern import parse_patterns
-    from ..kernels.structured.suggestions import suggested
 
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]

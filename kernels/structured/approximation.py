@@ -1,8 +1,19 @@
-"""Approximation of a dense matrix by Kronecker-sparse factors, by any of the algorithms."""
+"""Approximation of a dense matrix by Kronecker-sparse factors.
+
+Chainable lists are factorised by truncated SVDs of blocks, split off one by one from the left. Each split is optimal
+for its two factors: the blocks that the pair can represent are disjoint, and a truncated SVD of each is optimal. The
+left factor has orthonormal columns within every block, so that errors of later splits are not amplified. Any list that
+composes is approximated by alternating least squares or gradient descent.
+
+Source: Le, Zheng, Riccietti, Gribonval, "Butterfly Factorization with Error Guarantees" (arXiv 2411.04506): two
+chainable factors are optimal, and a list factorised from left to right is within sqrt(L - 1) of the least error.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +22,158 @@ import numpy.typing as npt
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from .descent import alternating, gradient
-from .hierarchical import Factorization, hierarchical
-from .pattern import Pattern, check_composes
+from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
+from ..ranges import ranges
+from .blocks import Array, Matrix, apply_factors, apply_transposed, contiguous, permuted
+from .chain import KroneckerSparse
+from .matrix import FactoredMatrix
+from .naive import dense_factor, factor_parameters
+from .outer import outer_blocks
+from .pattern import Pattern, chain_pattern, chain_rank, chain_reason, check_composes
+
+SVDS_AT_ONCE = 256
+"""Number of blocks whose SVDs are computed by one call."""
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """Factors of an approximation of W, with errors relative to the Frobenius norm of W.
+
+    For chainable lists: `bound` = sqrt(sum of e_l^2) over the splits l of the list in two, with e_l the
+    least error of any product of the two parts, bounds the error; `least` = the largest e_l bounds it from below for
+    any factors. None if unknown.
+    """
+
+    matrix: FactoredMatrix
+    error: float
+    bound: float | None = None
+    least: float | None = None
+
+
+def hierarchical(
+    dense: Matrix, patterns: Sequence[Pattern], on_event: Callable[[str], None] = lambda line: None
+) -> Factorization:
+    """Compute factors whose product approximates a dense matrix (rows, cols) within sqrt(L - 1) of the least error.
+
+    Computed in the matrix's own dtype, float32 at least.
+
+    Raises:
+        PlanError: the list is not chainable, or not of the matrix's size.
+    """
+    patterns = tuple(patterns)
+    check_composes(patterns)
+    if reason := chain_reason(patterns):
+        raise PlanError(f'{reason}; factorize such a list by="alternating" or by="gradient"')
+    check_size(dense, patterns)
+    whole = chain_pattern(patterns)
+    rest = factor_parameters(workable(dense), whole)
+    squares = float(np.linalg.norm(dense)) ** 2
+    outside = 0.0 if whole.density == 1 else float(np.linalg.norm(dense - dense_factor(rest, whole))) ** 2
+    errors, factors = [], []
+    lost = outside
+    for place in range(len(patterns) - 1):
+        on_event(f"factor {place + 1} of {len(patterns)}: {patterns[place]}")
+        left, rest, dropped = two_factors(rest, patterns[place], chain_pattern(patterns[place + 1 :]))
+        factors.append(left)
+        errors.append(dropped)
+        lost += dropped
+    norm = math.sqrt(squares) or 1.0
+    parts = [outside + lost for lost in errors[:1]]  # the first split is of the matrix itself
+    parts += [outside + _least_error(dense, patterns, place) for place in range(2, len(patterns))]
+    bound = math.sqrt(outside + sum(part - outside for part in parts)) / norm
+    least = math.sqrt(max(parts, default=outside)) / norm
+    found = FactoredMatrix.of(patterns, [*factors, rest])
+    return Factorization(found, math.sqrt(lost) / norm, bound, least)
+
+
+def two_factors(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matrix, float]:
+    """Compute the best two factors of a matrix with the pattern of their product; return them and the squared error.
+
+    weights (a1, d2, b1 d1 / d2, a2 c2 / a1). The blocks of the product, one for each block row of the right factor and
+    each diagonal place of the left one, are b1 x c2 and of rank r: their truncated SVDs are the factors.
+    """
+    blocks, rank = rank_blocks(weights, left, right)
+    kept = min(rank, left.b, right.c)
+    u = np.zeros((len(blocks), left.b, rank), weights.dtype)
+    v = np.zeros((len(blocks), rank, right.c), weights.dtype)
+
+    def one(some: slice) -> float:
+        first, values, second = np.linalg.svd(blocks[some], full_matrices=False)
+        u[some, :, :kept] = first[:, :, :kept]
+        v[some, :kept] = values[:, :kept, None] * second[:, :kept]
+        return float((values[:, kept:].astype(np.float64) ** 2).sum())
+
+    dropped = _sum_over_pieces(one, len(blocks))
+    return *factors_of_blocks(u, v, left, right), dropped
+
+
+def rank_blocks(weights: Array, left: Pattern, right: Pattern) -> tuple[Array, int]:
+    """Return the blocks (count, b1, c2) of a matrix of a product's pattern, and their rank in a product."""
+    rank = chain_rank(left, right)
+    assert rank is not None  # the list was checked before
+    shape = left.a, right.d, left.b, left.d // right.d, right.a // left.a, right.c
+    return permuted(weights.reshape(shape), (0, 4, 3, 1, 2, 5)).reshape(-1, left.b, right.c), rank
+
+
+def factors_of_blocks(u: Array, v: Array, left: Pattern, right: Pattern) -> tuple[Array, Array]:
+    """Return the parameters (a, d, b, c) of two factors whose product has the `rank_blocks` u v."""
+    outer = left.a, right.a // left.a, left.d // right.d, right.d
+    first = permuted(u.reshape(*outer, *u.shape[1:]), (0, 2, 3, 4, 1, 5)).reshape(left.parameter_shape)
+    second = permuted(v.reshape(*outer, *v.shape[1:]), (0, 1, 3, 4, 2, 5)).reshape(right.parameter_shape)
+    return contiguous(first), contiguous(second)
+
+
+def _least_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
+    """Return the least squared error of two factors of the patterns of the first `place` and of the remaining ones."""
+    left, right = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
+    blocks, rank = rank_blocks(factor_parameters(workable(dense), chain_pattern(patterns)), left, right)
+
+    def one(some: slice) -> float:
+        values = np.linalg.svd(blocks[some], compute_uv=False)
+        return float((values[:, rank:].astype(np.float64) ** 2).sum())
+
+    return _sum_over_pieces(one, len(blocks))
+
+
+def _sum_over_pieces(one: Callable[[slice], float], blocks: int) -> float:
+    """Return the sum, in a fixed order, of `one` over slices of the blocks, each computed by one thread."""
+    pieces = list(ranges(blocks, -(-blocks // SVDS_AT_ONCE)))
+    found = [0.0] * len(pieces)
+
+    def task(place: int, _: int) -> None:
+        found[place] = one(slice(*pieces[place]))
+
+    with single_threaded_blas():
+        parallel_tasks(task, len(pieces), thread_count())
+    return sum(found)
+
+
+def check_size(dense: Matrix, patterns: Sequence[Pattern]) -> None:
+    """Raise PlanError unless a dense matrix has the sizes of a product and finite entries."""
+    wanted = patterns[0].rows, patterns[-1].cols
+    if dense.shape != wanted:
+        raise PlanError(f"the patterns are of a {wanted[0]} x {wanted[1]} matrix, not of one of shape {dense.shape}")
+    if not np.isfinite(dense).all():
+        raise PlanError("the matrix has entries that are infinite or NaN; there is nothing near it")
+
+
+def workable(dense: Matrix) -> Matrix:
+    """Return a matrix in a dtype for sums."""
+    return dense.astype(np.float32) if dense.dtype == np.float16 else dense
+
+
+Say = Callable[[str], None]
 
 ALGORITHMS = ("hierarchical", "alternating", "gradient")
+
+SWEEPS, SOLVES = 10, 8
+"""Rounds over all factors, and steps of conjugate gradients for each factor of a round."""
+
+STEPS, RATE, MOMENTS = 300, 0.05, (0.9, 0.99)
+"""Number of gradient steps, their initial size relative to the scale of the factors, and the decay of Adam's means."""
+
+SILENT = 1e-14
+"""A relative residual below this is rounding."""
 
 
 def factorize(
@@ -24,7 +182,7 @@ def factorize(
     by: str = "hierarchical",
     *,
     seed: int = 0,
-    on_event: Callable[[str], None] = lambda line: None,
+    on_event: Say = lambda _: None,
 ) -> Factorization:
     """Compute factors K1 ... KL with these patterns whose product approximates a dense matrix (rows, cols).
 
@@ -50,3 +208,101 @@ def factorize(
     if by == "gradient":
         return gradient(matrix, patterns, seed=seed, on_event=on_event)
     raise PlanError(f"by must be one of {', '.join(ALGORITHMS)}, not {by!r}")
+
+
+def alternating(
+    dense: Matrix, patterns: Sequence[Pattern], *, sweeps: int = SWEEPS, seed: int = 0, on_event: Say = lambda _: None
+) -> Factorization:
+    """Approximate a dense matrix by least squares for one factor after the other, the others fixed.
+
+    Each least-squares problem is solved by a few steps of conjugate gradients from the current factor, so that the
+    error never increases. The result depends on the random start.
+    """
+    dense, patterns, factors = _start(dense, patterns, seed)
+    norm = float(np.linalg.norm(dense)) or 1.0
+    error = 1.0
+    for sweep in range(sweeps):
+        for place in range(len(patterns)):
+            residual = _solve(dense, factors, patterns, place)
+        error = residual / norm
+        on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
+    return Factorization(FactoredMatrix.of(patterns, factors), error)
+
+
+def gradient(
+    dense: Matrix, patterns: Sequence[Pattern], *, steps: int = STEPS, seed: int = 0, on_event: Say = lambda _: None
+) -> Factorization:
+    """Approximate a dense matrix by gradient descent on all factors at once (Adam, step size decaying to zero)."""
+    dense, patterns, factors = _start(dense, patterns, seed)
+    norm = float(np.linalg.norm(dense)) or 1.0
+    first = [np.zeros_like(weights) for weights in factors]
+    second = [np.zeros(weights.shape, dense.real.dtype) for weights in factors]
+    best, found = np.inf, factors
+    for step in range(steps + 1):
+        residual = _product(factors, patterns) - dense
+        error = float(np.linalg.norm(residual)) / norm
+        if error < best:
+            best, found = error, [weights.copy() for weights in factors]
+        if step % max(1, steps // 10) == 0:
+            on_event(f"step {step} of {steps}: relative error {best:.3e}")
+        if step == steps:
+            break
+        rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
+        lefts = [apply_transposed(factors[:place], patterns[:place], residual) for place in range(len(factors))]
+        rights = [_product(factors, patterns, place + 1).conj() for place in range(len(factors))]
+        for place, one in enumerate(patterns):
+            slope = outer_blocks(lefts[place], rights[place], one.a, one.d)
+            scale = float(np.sqrt(np.mean(np.abs(factors[place]) ** 2))) or 1.0
+            first[place] += (1 - MOMENTS[0]) * (slope - first[place])
+            second[place] += (1 - MOMENTS[1]) * (np.abs(slope) ** 2 - second[place])
+            mean = first[place] / (1 - MOMENTS[0] ** (step + 1))
+            spread = np.sqrt(second[place] / (1 - MOMENTS[1] ** (step + 1)))
+            factors[place] = factors[place] - rate * scale * mean / (spread + 1e-30)
+    return Factorization(FactoredMatrix.of(patterns, found), best)
+
+
+def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matrix, tuple[Pattern, ...], list[Matrix]]:
+    """Return the matrix in a dtype for sums, and random factors whose product has its norm."""
+    patterns = tuple(patterns)
+    check_composes(patterns)
+    check_size(dense, patterns)
+    dense = workable(dense)
+    factors = list(KroneckerSparse(patterns).draw(np.random.default_rng(seed), dense.dtype.name))
+    drawn = float(np.linalg.norm(_product(factors, patterns)))
+    scale = (float(np.linalg.norm(dense)) / drawn) ** (1 / len(factors)) if drawn else 1.0
+    return dense, patterns, [(weights * scale).astype(dense.dtype) for weights in factors]
+
+
+def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], start: int = 0) -> Array:
+    """Return the product of the factors from one on as a dense matrix."""
+    eye = np.eye(patterns[-1].cols, dtype=factors[0].dtype)
+    return apply_factors(factors[start:], patterns[start:], eye)
+
+
+def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], place: int) -> float:
+    """Improve one factor by conjugate gradients on min |P K Q - W|; returns the norm of the residual."""
+    one, right = patterns[place], _product(factors, patterns, place + 1)
+
+    def forward(weights: Matrix) -> Array:
+        return apply_factors([*factors[:place], weights], patterns[: place + 1], right)
+
+    def backward(residual: Matrix) -> Matrix:
+        left = apply_transposed(factors[:place], patterns[:place], residual)
+        return outer_blocks(left, right.conj(), one.a, one.d)
+
+    residual = dense - forward(factors[place])
+    slope = backward(residual)
+    search, size = slope, float(np.vdot(slope, slope).real)
+    limit = (SILENT * float(np.linalg.norm(dense))) ** 2
+    for _ in range(SOLVES):
+        image = forward(search)
+        length = float(np.vdot(image, image).real)
+        if size <= limit * 1e-6 or length <= limit * 1e-6:
+            break
+        step = size / length
+        factors[place] = factors[place] + step * search
+        residual = residual - step * image
+        slope = backward(residual)
+        size, before = float(np.vdot(slope, slope).real), size
+        search = slope + (size / before) * search
+    return float(np.linalg.norm(residual))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.resolve import resolve
@@ -19,14 +18,13 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, NamedSource, Parameters, Source, Stage
 from ..precision import ACCURATE
 from ..request import CUDA_DTYPES, Layout, Request
+from .blocks import Tensor
 from .chain import FactorChain
 from .executor import StructuredExecutor
 from .pattern import Pattern
 from .strategy import FAMILY, StructuredStrategy, chain_in
-from .tensors import block_batches
+from .tiles import block_batches
 from .views import buffer_rows, copied_ends, padded, steps_of, tensors_like
-
-Tensor = Any
 
 SCHEME = "scheme"
 

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .pattern import Pattern
 
+Matrix = npt.NDArray[Any]
+Tensor = Any
+
 Array = Any
 """A numpy array or a torch tensor."""
+
+Factors = Sequence[Array]
+"""The parameters of the factors of a matrix, left-most first."""
 
 NARROW = 8
 """Largest d for which copies within rows have a kernel of its own, with instructions that select every d-th feature."""

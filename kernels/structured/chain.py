@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.display import line, table
-from .blocks import apply_factors
+from .blocks import Array, Matrix, apply_factors
 from .naive import dense_factor, support
 from .pattern import Pattern, check_composes
-
-Matrix = npt.NDArray[Any]
-Array = Any
-"""A numpy array or a torch tensor."""
 
 Shape = tuple[int, ...]
 
@@ -26,7 +22,7 @@ class FactorChain:
     """A matrix W (rows x cols) that is stored as the factors of a product K1 K2 ... KL; a `FactoredStructure`.
 
     Factors are Kronecker-sparse, left-most first. Their parameters are those (a, d, b, c) of the patterns, in the
-    shapes `factor_shapes` of the subclass. Row i of W is row `row_order[i]` of the product, or row i if there is none.
+    shapes `factor_shapes` of the subclass. Row i of W is row i of the product, or `block_order[i]` if `is_blocked`.
     """
 
     gain: ClassVar[float] = 1.0
@@ -35,16 +31,11 @@ class FactorChain:
     if TYPE_CHECKING:  # at run time a property would be the default of a dataclass's field of its name
 
         @property
-        def patterns(self) -> tuple[Pattern, ...]:
-            """The patterns of the factors, left-most first."""
-
+        def patterns(self) -> tuple[Pattern, ...]: ...  # of the factors, left-most first
         @property
-        def rows(self) -> int:
-            """Number of outputs."""
-
+        def rows(self) -> int: ...
         @property
-        def cols(self) -> int:
-            """Number of inputs."""
+        def cols(self) -> int: ...
 
     @property
     def is_blocked(self) -> bool:
@@ -56,11 +47,6 @@ class FactorChain:
         """For every row (i, j, p) in the order of blocks the row (i, p, j) of the product."""
         a, b, _, d = self.patterns[0].sizes
         return np.arange(a * b * d).reshape(a, b, d).swapaxes(1, 2).reshape(-1)
-
-    @property
-    def row_order(self) -> npt.NDArray[np.int64] | None:
-        """For every row of W the row of the product of the factors; None if they are the same."""
-        return self.block_order if self.is_blocked else None
 
     @property
     def name(self) -> str:
@@ -140,13 +126,13 @@ class FactorChain:
         """Return W (rows, cols), as the product of all factors and the dense right-most one."""
         *others, last = self.canonical(factors)
         product = apply_factors(others, self.patterns[:-1], dense_factor(last, self.patterns[-1]))
-        return product if self.row_order is None else product[self.row_order]
+        return product[self.block_order] if self.is_blocked else product
 
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
         """See `FactoredStructure`."""
         wide = np.complex128 if any(map(np.iscomplexobj, (*factors, x))) else np.float64
         product = apply_factors(self.canonical([one.astype(wide) for one in factors]), self.patterns, x.astype(wide))
-        result: Matrix = product if self.row_order is None else product[self.row_order]
+        result: Matrix = product[self.block_order] if self.is_blocked else product
         return result
 
     def as_table(self, title: str) -> str:

@@ -1,4 +1,4 @@
-"""Lists of patterns that replace dense layers, left-most factor first.
+"""Lists of patterns that replace dense layers, left-most factor first: those of the literature, and suggestions.
 
 Source: Gonon, Zheng, Carrivain, Le (ICML 2025), Table 4.
 """
@@ -6,11 +6,12 @@ Source: Gonon, Zheng, Carrivain, Le (ICML 2025), Table 4.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...arguments import INTEGER, need
 from ...errors import PlanError
-from .pattern import Pattern, check_composes
+from .chain import KroneckerSparse
+from .pattern import Pattern, chain_rank, check_composes, redundant_pair
 
 Patterns = tuple[Pattern, ...]
 
@@ -26,20 +27,12 @@ def low_rank(rows: int, cols: int, rank: int) -> Patterns:
 
 
 def square_dyadic(size: int) -> Patterns:
-    """Return the log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size that is a power of two.
-
-    Raises:
-        PlanError: the size is not a power of two, or below 2.
-    """
+    """Return the log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size; see `block_butterfly`."""
     return block_butterfly(size, 1)
 
 
 def kaleidoscope(size: int) -> Patterns:
-    """Return a butterfly times the transpose of one.
-
-    Raises:
-        PlanError: the size is not a power of two, or below 2.
-    """
+    """Return a butterfly times the transpose of one; see `square_dyadic`."""
     first = square_dyadic(size)
     return (*first, *(pattern.transposed for pattern in reversed(first)))
 
@@ -69,8 +62,9 @@ def monarch(rows: int, cols: int, parts: int) -> Patterns:
     need(INTEGER, least=1, rows=rows, cols=cols, parts=parts)
     if rows % parts or cols % parts:
         common = math.gcd(rows, cols)
-        some = [p for p in range(1, min(common, 4096) + 1) if common % p == 0]
-        raise PlanError(f"parts must divide {rows} and {cols}, not {parts}; choose one of {_few(some)}")
+        some = [str(p) for p in range(1, min(common, 4096) + 1) if common % p == 0]
+        some = some if len(some) <= 12 else [*some[:6], "...", *some[-5:]]
+        raise PlanError(f"parts must divide {rows} and {cols}, not {parts}; choose one of {', '.join(some)}")
     inner = min(rows, cols) // parts
     return Pattern(1, rows // parts, inner, parts), Pattern(parts, inner, cols // parts, 1)
 
@@ -85,6 +79,89 @@ def deformable_butterfly(patterns: Sequence[Pattern]) -> Patterns:
     return tuple(patterns)
 
 
-def _few(numbers: Sequence[int]) -> str:
-    shown = [str(number) for number in numbers]
-    return ", ".join(shown if len(shown) <= 12 else [*shown[:6], "...", *shown[-5:]])
+LEAST_BLOCK = 16
+"""Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""
+
+LEAST_PAD = 64
+"""Padded sizes are multiples of this, so that 2 to 64 blocks divide them."""
+
+
+def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
+    """Return single factors, pairs of factors as Monarch's, and low rank, each of at most density rows cols parameters.
+
+    For each kind and number of blocks it is the list with the most parameters.
+
+    Raises:
+        PlanError: no list has so few parameters, or the density is not between 0 and 1. The text says which sizes have
+            patterns, or the least density.
+    """
+    if not 0 < density <= 1:
+        raise PlanError(f"density must be above 0 and at most 1, not {density}")
+    budget = density * rows * cols
+    found = [*_single(rows, cols, budget), *_pairs(rows, cols, budget)]
+    if rank := int(budget // (rows + cols)):
+        found.append(KroneckerSparse(low_rank(rows, cols, min(rank, rows, cols))))
+    if not found:
+        advice = "" if (sizes := padded(rows, cols)) == (rows, cols) else f", or pad to {sizes[0]} x {sizes[1]}"
+        least = (rows + cols) / (rows * cols)
+        raise PlanError(
+            f"no list for {rows} x {cols} has a density of at most {density:g}: rank 1 has {least:.3g}; raise the "
+            f"density{advice}"
+        )
+    return tuple(found)
+
+
+def padded(rows: int, cols: int) -> tuple[int, int]:
+    """Return the least larger sizes that patterns divide: the same if LEAST_BLOCK does, else multiples of LEAST_PAD."""
+    if math.gcd(rows, cols) % LEAST_BLOCK == 0:
+        return rows, cols
+    return -(-rows // LEAST_PAD) * LEAST_PAD, -(-cols // LEAST_PAD) * LEAST_PAD
+
+
+def padding_advice(rows: int, cols: int) -> str | None:
+    """Return why there are few lists for a layer of these sizes and which sizes have more, or None."""
+    if (sizes := padded(rows, cols)) == (rows, cols):
+        return None
+    return (
+        f"only divisors of gcd({rows}, {cols}) = {math.gcd(rows, cols)} can be numbers of blocks; a layer padded to "
+        f"{sizes[0]} x {sizes[1]} has more patterns"
+    )
+
+
+def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
+    """Return the pairs of factors of `suggested`: chainable ones, as Monarch's, for every number of blocks.
+
+    Raises:
+        PlanError: no pair has so few parameters.
+    """
+    found = tuple(_pairs(rows, cols, density * rows * cols))
+    if not found:
+        raise PlanError(f"no pair of Kronecker-sparse factors of {rows} x {cols} has a density of at most {density:g}")
+    return found
+
+
+def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
+    """Yield factors (a, b, c, d) with the fewest blocks a d within the budget, for every factorization into a d."""
+    common = math.gcd(rows, cols)
+    blocks = next((one for one in _divisors(common) if rows * cols / one <= budget), None)
+    if blocks is None or min(rows, cols) // blocks < LEAST_BLOCK:
+        return
+    for d in _divisors(blocks):
+        yield KroneckerSparse((Pattern(blocks // d, rows // blocks, cols // blocks, d),))
+
+
+def _pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
+    """Yield pairs (1, M/p, r p, p)(p, r p, N/p, 1), chainable with blocks of rank r; for every p the largest r."""
+    for p in _divisors(math.gcd(rows, cols))[1:]:
+        rank = int(budget // (p * (rows + cols)))
+        rank = min(rank, rows // p, cols // p)
+        if rank < 1 or min(rows // p, cols // p, rank * p) < LEAST_BLOCK:
+            continue
+        pair = Pattern(1, rows // p, rank * p, p), Pattern(p, rank * p, cols // p, 1)
+        if chain_rank(*pair) == rank and redundant_pair(pair) is None:
+            yield KroneckerSparse(pair)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
+    return sorted({*small, *(number // one for one in small)})

@@ -5,25 +5,112 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 
-from ..cpu.executor import StagedCore, is_empty
+from ..cpu.executor import is_empty
 from ..cpu.reasons import basic_reason
-from ..cpu.workspace import Pool, shared_pool
+from ..cpu.threads import parallel_tasks, single_threaded_blas
+from ..cpu.workspace import Arena, Pool, shared_pool
 from ..dtypes import dtype_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
+from .blocks import NARROW, Matrix
+from .chain import FactorChain
 from .executor import StructuredExecutor
 from .rewrites import REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
-from .slabs import GATHERED, GATHERED_WIDE, PERMUTATIONS, ViewProduct
 from .strategy import NATURAL_ONLY, StructuredStrategy, chain_in
+from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, view_chain
 
-Matrix = npt.NDArray[Any]
+GATHERED, GATHERED_WIDE, PERMUTATIONS = "gathered slabs", "gathered slabs, d > 8", "permutations"
+"""Stages that copy features within rows: in cache, for a narrow d and for others, and in fresh memory."""
+
+
+def _gather(x: Matrix, packed: Matrix, outer: int, inner: int, d: int) -> None:
+    from .slab_kernels import gather_blocks, narrow_of
+
+    gather_blocks(x.T, packed.T, outer, d, narrow_of(d))
+
+
+def _scatter(packed: Matrix, y: Matrix, outer: int, inner: int, d: int) -> None:
+    from .slab_kernels import narrow_of, scatter_blocks
+
+    scatter_blocks(packed.T, y.T, outer, d, narrow_of(d))
+
+
+GATHERED_ROWS = Ends(_gather, _scatter)
+"""Features are gathered by blocks within the rows of a slab."""
+
+
+@dataclass(frozen=True)
+class ViewProduct:
+    """W X by batched products of numpy on views.
+
+    X (cols, batch) and the result (rows, batch) are stored batch-first (`first`, `last`: their columns are contiguous)
+    or batch-last. With `slab` the batch is divided into slabs of so many columns, each on one thread and multiplied by
+    all factors in buffers that fit in cache; else every product is of the whole batch, on all threads.
+    """
+
+    structure: FactorChain
+    batch: int
+    dtype: str
+    first: bool
+    last: bool
+    slab: int | None = None
+
+    @property
+    def _width(self) -> int:
+        return min(self.slab or self.batch, self.batch)
+
+    @cached_property
+    def _buffer_rows(self) -> tuple[int, int]:
+        """Rows of the two buffers that a slab alternates between."""
+        return buffer_rows(self.structure, self.first, self.last)
+
+    def _slab_bytes(self) -> int:
+        return held_bytes(self._buffer_rows, self._width, dtype_of(self.dtype).numpy.itemsize)
+
+    def workspace(self, threads: int) -> int:
+        return min(threads, -(-self.batch // self._width)) * self._slab_bytes()
+
+    def stages(self) -> list[Stage]:
+        """Return the products of every factor, then the copies of the ends."""
+        item, flop = dtype_of(self.dtype).numpy.itemsize, 2 * dtype_of(self.dtype).parts ** 2
+        patterns = self.structure.patterns
+        found = []
+        for one in reversed(patterns):
+            flops, moved = flop * one.nonzeros * self.batch, one.moved_elements(self.batch) * item
+            found.append(Stage(one.label, flops, moved, product=(one.b, one.c, self._width)))
+        ends = (patterns[-1], patterns[-1].cols), (patterns[0], patterns[0].rows)
+        for copied, (one, features) in zip(copied_ends(self.structure, self.first, self.last), ends, strict=True):
+            if copied:
+                name = PERMUTATIONS if self.slab is None else GATHERED if one.d <= NARROW else GATHERED_WIDE
+                found.append(Stage(name, 0, 2 * features * self.batch * item))
+        return found
+
+    def run(self, a: Any, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
+        """Compute out = W b by the factors `a`, left-most first, in buffers of an arena, on so many threads."""
+        if self.slab is None:
+            self._multiply(a, b, out, arena, PERMUTED)
+            return
+        count = -(-self.batch // self.slab)
+        arenas = arena.split(min(threads, count), self._slab_bytes())
+
+        def one(place: int, worker: int) -> None:
+            some = slice(place * self._width, min((place + 1) * self._width, self.batch))
+            self._multiply(a, b[:, some], out[:, some], arenas[worker].rest(), GATHERED_ROWS)
+
+        with single_threaded_blas():
+            parallel_tasks(one, count, threads)
+
+    def _multiply(self, factors: Any, x: Matrix, out: Matrix, arena: Arena, ends: Ends) -> None:
+        empty = arrays_in(arena, self._buffer_rows, x.shape[1], np.dtype(x.dtype))
+        view_chain(self.structure, self.first, self.last).run(factors, x, out, ends, empty)
+
 
 SLAB_WIDTHS = (128, 512, 2048)
 """Columns of the batch that a thread multiplies by all factors at once."""
@@ -80,7 +167,7 @@ class CpuStructured(StructuredStrategy):
         held = rewritten_bytes(self.name, chain_in(request), request.itemsize) if self.name in REWRITES else 0
         return self.core(candidate, request).workspace(machine.threads) + held
 
-    def core(self, candidate: Candidate, request: Request) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request) -> ViewProduct:
         """Return the core of a candidate that can run a request which is not empty."""
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
         structure = chain_in(request)
@@ -100,7 +187,7 @@ class CpuStructured(StructuredStrategy):
         return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
 
 
-def _in_pool(core: StagedCore, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
+def _in_pool(core: ViewProduct, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
     with pool.take(core.workspace(threads)) as arena:
         core.run(factors, x, out, arena, threads)
 

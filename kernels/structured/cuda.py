@@ -8,38 +8,22 @@ from functools import partial
 from typing import Any
 
 from ..dtypes import dtype_of
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .block_low_rank import Blast, BlockLowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank, Monarch, block_low_rank_of
 from .chain import FactorChain, KroneckerSparse
-from .conversion import block_low_rank_of
-from .cuda_stages import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
-from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
+from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
+from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
 from .handover import handover_reason, multiply_handed_over, relaid
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason
-from .strategy import (
-    DECODE,
-    FUSED,
-    GATHER,
-    NATURAL_ONLY,
-    STRIDED,
-    TILED,
-    TRANSPOSED,
-    StructuredStrategy,
-    chain_in,
-)
-from .tensors import factor_by_factor, multiply_tiled
-from .tiles import TILES, tile_choices, tile_of, tiled_reason, triton_reason
+from .strategy import DECODE, FUSED, GATHER, NATURAL_ONLY, STRIDED, TILED, TRANSPOSED, StructuredStrategy, chain_in
+from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 from .views import buffer_rows, padded, view_chain
-
-DECODE_SIZES = "ahead", "programs", "warps", "weights"
-"""The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
 
 REASONS = {FUSED: fused_reason, GATHER: gather_reason, BY_HALVES: split_reason}
 """The reasons by strategy why a kernel does not multiply patterns, for n columns of a dtype."""
@@ -71,7 +55,7 @@ class CudaStructured(StructuredStrategy):
         if self.name == TRANSPOSED:
             return [(("slab", slab),) for slab in ((WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED))]
         if self.name == DECODE:
-            return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
+            return [tile.parameters for tile in DECODE_TILES]
         if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Monarch | Blast):
             return ((),)
         found: dict[Any, Parameters] = {}
@@ -145,7 +129,8 @@ class CudaStructured(StructuredStrategy):
         if (transposed := _transposed(candidate, request)) is not None:
             return transposed.run
         if self.name == DECODE and (known := _decoded(structure)) is not None:
-            return partial(multiply_few, known, tile=decode_tile(candidate.parameters))
+            sizes: Any = dict(candidate.parameters)
+            return partial(multiply_few, known, tile=DecodeTile(**sizes))
         if self.name == TILED and isinstance(structure, Monarch | Blast):
             return partial(multiply_handed_over, structure)
         patterns = structure.patterns
@@ -159,12 +144,6 @@ class CudaStructured(StructuredStrategy):
             return product if isinstance(structure, KroneckerSparse) else partial(_canonical, structure, product)
         chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
         return view_chain(chain, *(layout is Layout.COLUMNS and request.n > 1 for layout in request.layouts[1:])).run
-
-
-def decode_tile(parameters: Parameters) -> DecodeTile:
-    """Return the tile of a candidate of decode."""
-    ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
-    return DecodeTile(programs, warps, weights, ahead)
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:
@@ -184,11 +163,12 @@ def _decode_reason(structure: FactorChain, n: int, dtype: str) -> str | None:
 
 def _decode_stages(candidate: Candidate, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return one stage for all factors; only the first tile was measured."""
-    measured = candidate.parameters == tuple((name, getattr(DECODE_TILES[0], name)) for name in DECODE_SIZES)
-    n, bandwidth = request.n, machine.profile.bandwidth if measured else None
-    seconds = decode_seconds(structure, n, request.itemsize, bandwidth)
+    measured = candidate.parameters == DECODE_TILES[0].parameters
+    n, bandwidth, seconds = request.n, machine.profile.bandwidth if measured else None, None
+    if bandwidth is not None and n in READ and request.itemsize == 2:
+        seconds = START + READ[n] * structure.parameters * request.itemsize / (READ_RATE * bandwidth)
     moved = (structure.parameters + (structure.rows + structure.cols) * n) * request.itemsize
-    return [Stage("one launch", float(structure.flops(n)), moved, seconds_or_none(seconds))]
+    return [Stage("one launch", float(structure.flops(n)), moved, seconds)]
 
 
 def _canonical(structure: FactorChain, product: Product, factors: Any, x: Any, out: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,14 +9,11 @@ from typing import Any
 from ..cuda.grid_barrier import barrier_memory
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
+from ..planning.strategy import Parameters
 from .block_low_rank import Blast, BlockLowRank, Monarch
-from .chain import FactorChain
+from .blocks import Factors, Tensor
 from .pattern import Pattern
-from .tensors import strides_of
-from .tiles import power_above
-
-Tensor = Any
-Factors = Sequence[Tensor]
+from .tiles import power_above, strides_of
 
 MOST_COLUMNS = 16
 """Maximum number of columns of the kernel."""
@@ -60,6 +55,11 @@ class DecodeTile:
     joined: bool = True
     """True if one launch runs both stages; else each has its own."""
 
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of a candidate, sorted by name."""
+        return tuple((name, getattr(self, name)) for name in ("ahead", "programs", "warps", "weights"))
+
 
 DECODE_TILE = DecodeTile()
 
@@ -75,16 +75,6 @@ DECODE_TILES = (
 fewer ones wait less for each other, which decides where the weights take about 1 MB."""
 
 
-@dataclass(frozen=True)
-class DecodeLaunch:
-    """A launch of the kernel: total programs, tuples of numbers, compiled constants, and compiler options."""
-
-    programs: int
-    numbers: dict[str, tuple[int, int, int]]
-    constants: dict[str, Any]
-    options: dict[str, Any]
-
-
 def multiply_few(
     structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor, tile: DecodeTile = DECODE_TILE
 ) -> None:
@@ -93,7 +83,7 @@ def multiply_few(
     For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
     """
     n, last = x.shape[1], structure.patterns[0]
-    launches = _launches(structure, n, x.dtype, x.device, strides_of(x), strides_of(out), tile)
+    launches = _launches(structure, n, x.dtype, x.device, (strides_of(x), strides_of(out)), tile)
     size = last.blocks * n * last.c
     handed, counter = barrier_memory(x, size) if len(launches) == 1 else (x.new_empty(size),) * 2
     for launch in launches:
@@ -102,72 +92,48 @@ def multiply_few(
 
 @lru_cache(maxsize=1024)
 def _launches(
-    structure: BlockLowRank,
-    n: int,
-    dtype: Any,
-    device: Any,
-    x_strides: tuple[int, int],
-    out_strides: tuple[int, int],
-    tile: DecodeTile,
+    structure: BlockLowRank, n: int, dtype: Any, device: Any, strides: Any, tile: DecodeTile
 ) -> list[Repeated]:
-    """Return the launches of `multiply_few`: one of both stages, or one a stage."""
+    """Return the launches of `multiply_few` by the strides of X and the result: one of both stages, or one a stage."""
     from .decode_kernel import multiply_few_columns
 
-    last = structure.patterns[0]
-    launch = launch_of(structure, n, dtype.itemsize == 2, programs_of(device), tile)
-    row, col = out_strides
+    last, (x_strides, (row, col)) = structure.patterns[0], strides
+    programs, fixed, options = launch_of(structure, n, dtype.itemsize == 2, programs_of(device), tile)
     interleaved = isinstance(structure, Monarch) and structure.interleaved
     block, row = (row, last.blocks * row) if interleaved else (last.b * row, row)
-    joined = tile.joined and launch.programs > 1 and device.type != "cpu"
+    fixed |= {"n": n, "programs": programs, "x_strides": x_strides, "y_strides": (block, row, col)}
+    options["launch_cooperative_grid"] = joined = tile.joined and programs > 1 and device.type != "cpu"
+    tensors = "v", "scales", "u", "x", "z", "y", "counter"
     return [
-        Repeated(
-            multiply_few_columns,
-            (launch.programs,),
-            ("v", "scales", "u", "x", "z", "y", "counter"),
-            n=n,
-            programs=launch.programs,
-            x_strides=x_strides,
-            y_strides=(block, row, col),
-            FIRST=first,
-            LAST=second,
-            launch_cooperative_grid=joined,
-            **launch.numbers,
-            **launch.constants,
-            **launch.options,
-        )
+        Repeated(multiply_few_columns, (programs,), tensors, FIRST=first, LAST=second, **fixed, **options)
         for first, second in (((True, True),) if joined else ((True, False), (False, True)))
     ]
 
 
-def decode_seconds(structure: FactorChain, n: int, itemsize: int, bandwidth: float | None) -> float:
-    """Predicted seconds of `multiply_few` on a GPU of so many bytes a second; NaN where that was not measured."""
-    if bandwidth is None or n not in READ or itemsize != 2:
-        return math.nan
-    return START + READ[n] * structure.parameters * itemsize / (READ_RATE * bandwidth)
+def launch_of(
+    structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile
+) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """Return the total programs, the sizes and constants, and the compiler's options of a launch for n columns.
 
-
-def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile) -> DecodeLaunch:
-    """Return the launch for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
+    It is for a GPU of so many multiprocessors; `half`: elements have two bytes.
+    """
     first, last = structure.patterns[-1], structure.patterns[0]
     resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
     programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
     if mixing:
-        (b1, b2), rows1, inner1 = (
-            (first.blocks, last.blocks),
-            1,
-            inner_tile(first.c, tile.weights // power_above(first.blocks)),
-        )
+        b1, b2, rows1 = first.blocks, last.blocks, 1
+        inner1 = inner_tile(first.c, tile.weights // power_above(b1))
     else:
         (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
     rows2, inner2 = few_tile(last, programs, tile.weights, dot)
-    numbers = {"first": (first.blocks, first.b, first.c), "second": (last.blocks, last.b, last.c)}
     block, minor, group = (structure.rank, n * last.c, last.blocks) if isinstance(structure, Monarch) else (0, 0, 1)
-    numbers |= {"z_strides": (block, minor, last.c)}
-    constants = {"GROUP": group, "MIX": mixing, "N": power_above(n), "DOT": dot, "AHEAD": tile.ahead}
-    constants |= {"B1": b1, "B2": b2, "L": power_above(b1), "M": power_above(b2)}
-    constants |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
+    fixed: dict[str, Any] = {"first": (first.blocks, first.b, first.c), "second": (last.blocks, last.b, last.c)}
+    fixed |= {"z_strides": (block, minor, last.c)}
+    fixed |= {"GROUP": group, "MIX": mixing, "N": power_above(n), "DOT": dot, "AHEAD": tile.ahead}
+    fixed |= {"B1": b1, "B2": b2, "L": power_above(b1), "M": power_above(b2)}
+    fixed |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
     most = min(255, REGISTERS // (32 * tile.warps * resident) // 8 * 8)
-    return DecodeLaunch(programs, numbers, constants, {"num_warps": tile.warps, "maxnreg": most})
+    return programs, fixed, {"num_warps": tile.warps, "maxnreg": most}
 
 
 def few_tile(factor: Pattern, programs: int, weights: int, dot: bool) -> tuple[int, int]:

@@ -53,20 +53,9 @@ def prefetch_rows(weights, sizes, programs, ROWS: tl.constexpr, AHEAD: tl.conste
 
 @triton.jit
 def multiply_rows(
-    weights,
-    x,
-    y,
-    sizes,
-    n,
-    x_strides,
-    y_strides,
-    programs,
-    GROUP: tl.constexpr,
-    ROWS: tl.constexpr,
-    K: tl.constexpr,
-    N: tl.constexpr,
-    DOT: tl.constexpr,
-):
+    weights, x, y, sizes, n, x_strides, y_strides, programs,
+    GROUP: tl.constexpr, ROWS: tl.constexpr, K: tl.constexpr, N: tl.constexpr, DOT: tl.constexpr,
+):  # fmt: skip
     """Compute y[b, i, s] = sum over j of weights[b, i, j] x[b, j, s] for n <= N columns s; sums are float32.
 
     weights of these sizes (count, m, k) are contiguous; strides of x are those of b, j and s. y has the strides block,
@@ -117,22 +106,9 @@ def multiply_rows(
 
 @triton.jit
 def mix_ranks(
-    v,
-    scales,
-    x,
-    z,
-    rank,
-    p,
-    n,
-    x_strides,
-    programs,
-    B1: tl.constexpr,
-    B2: tl.constexpr,
-    L: tl.constexpr,
-    M: tl.constexpr,
-    P: tl.constexpr,
-    N: tl.constexpr,
-):
+    v, scales, x, z, rank, p, n, x_strides, programs,
+    B1: tl.constexpr, B2: tl.constexpr, L: tl.constexpr, M: tl.constexpr, P: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
     """Compute BLAST's first two products z[k, s, r] = sum_l scales[r, k, l] (sum_j v[l, r, j] x[l p + j, s]).
 
     v (B1, rank, p), scales (rank, B2, B1) and z (B2, n, rank) are contiguous. An item is a rank with all its blocks: it
@@ -174,36 +150,11 @@ def mix_ranks(
 
 @triton.jit
 def multiply_few_columns(
-    v,
-    scales,
-    u,
-    x,
-    z,
-    y,
-    counter,
-    n,
-    programs,
-    first,
-    x_strides,
-    z_strides,
-    second,
-    y_strides,
-    GROUP: tl.constexpr,
-    B1: tl.constexpr,
-    B2: tl.constexpr,
-    L: tl.constexpr,
-    M: tl.constexpr,
-    MIX: tl.constexpr,
-    ROWS1: tl.constexpr,
-    K1: tl.constexpr,
-    ROWS2: tl.constexpr,
-    K2: tl.constexpr,
-    N: tl.constexpr,
-    DOT: tl.constexpr,
-    AHEAD: tl.constexpr,
-    FIRST: tl.constexpr,
-    LAST: tl.constexpr,
-):
+    v, scales, u, x, z, y, counter, n, programs, first, x_strides, z_strides, second, y_strides,
+    GROUP: tl.constexpr, B1: tl.constexpr, B2: tl.constexpr, L: tl.constexpr, M: tl.constexpr, MIX: tl.constexpr,
+    ROWS1: tl.constexpr, K1: tl.constexpr, ROWS2: tl.constexpr, K2: tl.constexpr, N: tl.constexpr,
+    DOT: tl.constexpr, AHEAD: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr,
+):  # fmt: skip
     """Compute y (n columns) = W x of a low-rank or Monarch matrix, or (MIX) a BLAST one, in two stages.
 
     `first` and `second` are the sizes (blocks, rows, columns) of the stages' weights v and u; strides are (row, col) of
@@ -231,6 +182,5 @@ def multiply_few_columns(
         wait_for_all(counter, programs)
     if LAST:
         multiply_rows(
-            *(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs),
-            *(1, ROWS2, K2, N, DOT),
+            *(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs), *(1, ROWS2, K2, N, DOT)
         )

@@ -15,13 +15,10 @@ import numpy as np
 from ...arguments import INTEGER, NUMBER, need, shown
 from ...errors import ArgumentError, PlanError
 from ...schemes_db.masks import refuse_masks
+from .approximation import factors_of_blocks, rank_blocks
 from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
-from .blocks import contiguous
-from .hierarchical import factors_of_blocks, rank_blocks
+from .blocks import Array, contiguous
 from .naive import zeros
-
-Array = Any
-"""A numpy array or a torch tensor."""
 
 STEPS = 300
 """Default number of descent steps for BLAST, as in the paper."""
@@ -72,20 +69,14 @@ def decompose(
     refuse_masks(weight=weight)
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
-    wide = _wide(weight)
+    wide: Array = weight.astype(np.float64) if isinstance(weight, np.ndarray) else weight
+    if str(wide.dtype).removeprefix("torch.") != "float64":
+        wide = wide.float()
     if not np.isfinite(float((wide * wide).sum())):
         raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
     if isinstance(structure, Blast):
         return _descend(wide, structure, steps, seed, on_step, tolerance)
     return _truncated(wide, structure)
-
-
-def _wide(weight: Array) -> Array:
-    if isinstance(weight, np.ndarray):
-        return weight.astype(np.float64)
-    import torch
-
-    return weight if weight.dtype == torch.float64 else weight.float()
 
 
 def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,8 @@ from ..cuda.requests import layout_of as tensor_layout
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
+from .blocks import Array, Factors
 from .chain import FactorChain
-
-Array = Any
-"""A numpy array or a torch tensor."""
-
-Factors = Sequence[Any]
 
 Product = Callable[[Factors, Array, Array], None]
 """product(factors, x, out): out (rows, n) = W x for x (cols, n), neither empty; they do not overlap."""
@@ -45,10 +41,8 @@ class StructuredExecutor:
     def prepare(self, a: Factors) -> PreparedOperand:
         """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""
         self._check_factors(a)
-        if self._rewrite is None:
-            return PreparedOperand(a, tuple(a), 0)
-        sums = tuple(self._rewrite(a))
-        return PreparedOperand(a, sums, sum(one.nbytes for one in sums))
+        sums = tuple(a if self._rewrite is None else self._rewrite(a))
+        return PreparedOperand(a, sums, 0 if self._rewrite is None else sum(one.nbytes for one in sums))
 
     def run(self, a: Factors | PreparedOperand, b: Array, out: Array | None = None) -> Array:
         """Compute W X in `out` (rows, n), or in a new array of the request's layout. See `Executor.run`.
@@ -59,7 +53,12 @@ class StructuredExecutor:
         request = self.request
         if not isinstance(a, PreparedOperand):
             self._check_factors(a)
-        self._check_dtypes(a.b if isinstance(a, PreparedOperand) else a, b)
+        wanted = request.storage if isinstance(b, np.ndarray) else b.dtype
+        for place, weights in enumerate(a.b if isinstance(a, PreparedOperand) else a, 1):
+            if weights.dtype != wanted:
+                raise PlanError(f"factor {place} is {weights.dtype} in a product of {wanted}; convert one")
+        if b.dtype != wanted:
+            raise PlanError(f"x is {b.dtype}; the plan is for {wanted}")
         self._check_matrix("x", b, (request.k, request.n), request.layouts[1], b.dtype)
         if out is not None:
             check_out(out, (request.m, request.n), b.dtype, None if isinstance(b, np.ndarray) else b.device)
@@ -67,7 +66,10 @@ class StructuredExecutor:
         overlap = np.may_share_memory if isinstance(b, np.ndarray) else shares_storage
         target = self._empty(b) if out is None or overlap(out, b) else out
         if 0 not in request.shape:
-            self._product(self._rewritten(a), b, target)
+            if isinstance(a, PreparedOperand):
+                self._product(a.sums, b, target)
+            else:
+                self._product(a if self._rewrite is None else self._rewrite(a), b, target)
         if out is None or target is out:
             return target
         out[...] = target
@@ -87,11 +89,6 @@ class StructuredExecutor:
             found = like.new_empty(self._size)
         return found.T if self._transposed else found
 
-    def _rewritten(self, a: Factors | PreparedOperand) -> Factors:
-        if isinstance(a, PreparedOperand):
-            return a.sums
-        return a if self._rewrite is None else self._rewrite(a)
-
     def _check_factors(self, factors: Factors) -> None:
         shapes = self.structure.factor_shapes
         if not isinstance(factors, list | tuple) or len(factors) != len(shapes):
@@ -103,14 +100,6 @@ class StructuredExecutor:
                 )
             if not isinstance(weights, np.ndarray) and not weights.is_contiguous():
                 raise PlanError(f"factor {place} is not contiguous; pass weights.contiguous()")
-
-    def _check_dtypes(self, factors: Factors, x: Array) -> None:
-        wanted = self.request.storage if isinstance(x, np.ndarray) else x.dtype
-        for place, weights in enumerate(factors, 1):
-            if weights.dtype != wanted:
-                raise PlanError(f"factor {place} is {weights.dtype} in a product of {wanted}; convert one")
-        if x.dtype != wanted:
-            raise PlanError(f"x is {x.dtype}; the plan is for {wanted}")
 
     def _check_matrix(self, label: str, matrix: Array, shape: tuple[int, int], layout: Layout, dtype: Any) -> None:
         if tuple(matrix.shape) != shape or matrix.dtype != dtype:

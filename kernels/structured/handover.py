@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..cuda.launch import starter
 from ..cuda.stack import programs_of
 from .block_low_rank import Blast, Monarch
+from .blocks import Factors, Tensor
 from .chain import FactorChain
-from .tensors import multiply_batch
-from .tiles import power_above, triton_reason
+from .tiles import multiply_batch, power_above, triton_reason
 from .views import tensors_like, view_chain
-
-Tensor = Any
-Factors = Sequence[Tensor]
 
 HALVES = ("float16", "bfloat16")
 
@@ -56,17 +52,8 @@ def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = 
     described = TensorDescriptor.from_tensor(given, [columns, 1, inner]), TensorDescriptor.from_tensor(v, [1, c, inner])
     programs = min(programs_of(x.device), b1 * -(-n // columns) * -(-rows // c))
     starter(multiply_and_place, (programs,), x)(
-        *described,
-        middle,
-        n,
-        rows,
-        p,
-        programs,
-        B1=b1,
-        RANK=structure.rank,
-        N=columns,
-        C=c,
-        P=inner,
+        *(*described, middle, n, rows, p, programs),
+        **{"B1": b1, "RANK": structure.rank, "N": columns, "C": c, "P": inner},
         num_warps=8,
         num_stages=3,
     )
@@ -77,20 +64,10 @@ def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tu
     from .handover_kernel import mix_blocks
 
     n, (columns, ranks) = inner.shape[1], tile
-    sides = [max(16, power_above(side)) for side in (structure.b1, structure.b2)]
+    k, m = (max(16, power_above(side)) for side in (structure.b1, structure.b2))
     starter(mix_blocks, (-(-n // columns), -(-structure.rank // ranks)), inner)(
-        inner,
-        scales,
-        mixed,
-        n,
-        structure.rank,
-        inner.stride(0),
-        B1=structure.b1,
-        B2=structure.b2,
-        K=sides[0],
-        M=sides[1],
-        N=columns,
-        R=ranks,
+        *(inner, scales, mixed, n, structure.rank, inner.stride(0)),
+        **{"B1": structure.b1, "B2": structure.b2, "K": k, "M": m, "N": columns, "R": ranks},
         num_warps=4,
         num_stages=3,
     )

@@ -11,19 +11,9 @@ import triton.language as tl
 
 @triton.jit
 def multiply_and_place(
-    x,
-    v,
-    z,
-    n,
-    rows,
-    p,
-    programs,
-    B1: tl.constexpr,
-    RANK: tl.constexpr,
-    N: tl.constexpr,
-    C: tl.constexpr,
-    P: tl.constexpr,
-):
+    x, v, z, n, rows, p, programs,
+    B1: tl.constexpr, RANK: tl.constexpr, N: tl.constexpr, C: tl.constexpr, P: tl.constexpr,
+):  # fmt: skip
     """Compute z[k, s, l RANK + i] = sum over p of v[l, k RANK + i, p] x[s, l, p]; z is (b2, n, b1 RANK), contiguous.
 
     x (n, b1, p) and v (b1, rows, p) are tensor descriptors with rows = b2 RANK. A persistent program computes the tiles
@@ -50,19 +40,9 @@ def multiply_and_place(
 
 @triton.jit
 def mix_blocks(
-    inner,
-    scales,
-    mixed,
-    n,
-    rank,
-    width,
-    B1: tl.constexpr,
-    B2: tl.constexpr,
-    K: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    R: tl.constexpr,
-):
+    inner, scales, mixed, n, rank, width,
+    B1: tl.constexpr, B2: tl.constexpr, K: tl.constexpr, M: tl.constexpr, N: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
     """Compute mixed[r, k, s] = sum_l scales[r, k, l] inner[r, l, s]; inner (rank, B1, width), mixed (rank, B2, width).
 
     One program computes N columns s of R independent ranks. K and M are B1 and B2 rounded up
@@ -80,9 +60,7 @@ def mix_blocks(
             0.0,
         )  # [M, K]
         right = tl.load(
-            inner + (r * B1 + b1)[:, None] * width + s[None, :],
-            (b1 < B1)[:, None] & here[None, :] & (r < rank),
-            0.0,
+            inner + (r * B1 + b1)[:, None] * width + s[None, :], (b1 < B1)[:, None] & here[None, :] & (r < rank), 0.0
         )  # [K, N]
         total = tl.dot(left, right)
         place = mixed + (r * B2 + b2)[:, None] * width + s[None, :]

@@ -8,42 +8,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import need
 from ...errors import PlanError, unknown_name
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import float32_of
-from .naive import dense_factor, factor_parameters
+from .blocks import Matrix
+from .naive import dense_factor, factor_parameters, support
 from .pattern import Pattern
 
-Matrix = npt.NDArray[Any]
+LAYOUTS = {"canonical": "a d b c", "bmm": "ad b c", "kernel": "adc b", "abcd": "a b c d", "dense": "abd acd"}
+"""The axes of the sizes of every layout; the dense matrix has zeros too."""
 
-LAYOUTS = ("canonical", "bmm", "kernel", "abcd", "dense")
+
+def shape_of(axes: str, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape of an array with these axes: "ad b c" has the sizes a d, b and c."""
+    return tuple(math.prod(extents[axis] for axis in group) for group in axes.split())
 
 
-def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
-    """Return the shape of a factor's parameters in a layout.
+def rearranged(weights: Matrix, given: str, wanted: str, extents: Mapping[str, int]) -> Matrix:
+    """Return the array with the axes `given` as a contiguous one with the axes `wanted`."""
+    letters = given.replace(" ", "")
+    order = [letters.index(axis) for axis in wanted.replace(" ", "")]
+    split = weights.reshape([extents[axis] for axis in letters])
+    return np.ascontiguousarray(split.transpose(order)).reshape(shape_of(wanted, extents))
 
-    Raises:
-        PlanError: there is no such layout.
-    """
+
+def _layout(pattern: Pattern, layout: str) -> tuple[str, dict[str, int]]:
+    """Return the axes of a layout, and their sizes."""
     need(Pattern, pattern=pattern)
     need(str, layout=layout)
-    a, b, c, d = pattern.sizes
-    shapes: dict[str, tuple[int, ...]] = {
-        "canonical": (a, d, b, c),
-        "bmm": (a * d, b, c),
-        "kernel": (a * d * c, b),
-        "abcd": (a, b, c, d),
-        "dense": (pattern.rows, pattern.cols),
-    }
-    if layout not in shapes:
+    if layout not in LAYOUTS:
         raise unknown_name("layout", layout, LAYOUTS)
-    return shapes[layout]
+    return LAYOUTS[layout], dict(zip("abcd", pattern.sizes, strict=True))
 
 
 def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
@@ -54,34 +55,20 @@ def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
             outside the pattern's support.
     """
     refuse_masks(weights=weights)
-    wanted = layout_shape(pattern, layout)
+    axes, extents = _layout(pattern, layout)
     need(np.ndarray, weights=weights)
-    if weights.shape != wanted:
+    if weights.shape != (wanted := shape_of(axes, extents)):
         raise PlanError(f"parameters of {pattern} in layout {layout} have shape {wanted}, not {weights.shape}")
-    a, b, c, d = pattern.sizes
-    if layout == "kernel":
-        return np.ascontiguousarray(weights.reshape(a, d, c, b).swapaxes(2, 3))
-    if layout == "abcd":
-        return np.ascontiguousarray(weights.transpose(0, 3, 1, 2))
     if layout == "dense":
         _require_support(weights, pattern)
         return factor_parameters(weights, pattern)
-    return weights.reshape(a, d, b, c)
+    return rearranged(weights, axes, LAYOUTS["canonical"], extents)
 
 
 def _require_support(matrix: Matrix, pattern: Pattern) -> None:
-    """Check that a matrix (rows, cols) is zero outside a pattern's support.
-
-    Raises:
-        PlanError: it is not; the message has the part outside, relative in the Frobenius norm.
-    """
-    a, b, c, d = pattern.sizes
+    """Check that a matrix (rows, cols) is zero outside a pattern's support; the message has the part that is not."""
     numbers = float32_of(matrix) if matrix.dtype == np.uint16 else matrix
-    rest = np.array(numbers, order="C")
-    blocks = rest.reshape(a, b, d, a, c, d)
-    for i in range(a):
-        for j in range(d):
-            blocks[i, :, j, i, :, j] = 0
+    rest = np.where(support(pattern), np.zeros((), numbers.dtype), numbers)
     if not rest.any():
         return
     peak = np.abs(numbers).max()  # squares of the scaled entries neither overflow nor vanish
@@ -98,14 +85,10 @@ def to_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
     Raises:
         PlanError: there is no such layout, or the parameters do not match the pattern.
     """
-    wanted = layout_shape(pattern, layout)
+    axes, extents = _layout(pattern, layout)
     need(np.ndarray, weights=weights)
     if weights.shape != pattern.parameter_shape:
         raise PlanError(f"parameters of {pattern} have shape {pattern.parameter_shape}, not {weights.shape}")
-    if layout == "kernel":
-        return np.ascontiguousarray(weights.swapaxes(2, 3)).reshape(wanted)
-    if layout == "abcd":
-        return np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
     if layout == "dense":
         return dense_factor(weights, pattern)
-    return weights.reshape(wanted)
+    return rearranged(weights, LAYOUTS["canonical"], axes, extents)

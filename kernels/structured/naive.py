@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .blocks import Array, Matrix
 from .pattern import Pattern
-
-Matrix = npt.NDArray[Any]
-Array = Any
-"""A numpy array or a torch tensor."""
 
 
 def support(pattern: Pattern) -> npt.NDArray[np.bool_]:

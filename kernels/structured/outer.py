@@ -1,23 +1,17 @@
-"""The gradient of a factor's parameters: sums over the batch of outer products, block by block."""
+"""The gradient of a factor's parameters: sums over the batch of outer products, block by block; both gradients too."""
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cuda.launch import starter
 from ..request import Layout, layout_of
-from .blocks import as_blocks, is_batch_first
+from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
-from .tensors import is_readable, multiply_blocks
-from .tiles import LEAST_SIDE, power_above
-from .transposition import batch_last, gathered_blocks
-
-Matrix = npt.NDArray[Any]
-Tensor = Any
+from .tiles import LEAST_SIDE, is_readable, multiply_blocks, power_above, triton_reason
+from .transposition import batch_first, batch_last, gathered_blocks
 
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in order."""
@@ -72,9 +66,11 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
         divided = d == 1 or grad.stride(1) == x.stride(1) == 1
         parts = batch_parts(pattern, grad.shape[1], grad.itemsize) if divided else 1
         if parts == 1:
-            return _outer_views(grad, x, pattern)
+            total = grad.new_empty(pattern.parameter_shape)
+            multiply_blocks(as_blocks(grad, *pattern.sizes[:2], d), as_blocks(x, a, c, d).mT, total)
+            return total
         total = _outer_parts(grad, x, pattern, parts, wide)
-    elif tiled and d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
+    elif tiled and d > 1 and triton_reason() is None and not grad.is_complex():
         total = outer_tiled(grad, x, pattern)
     elif is_batch_first(grad) and is_batch_first(x) and is_gathered(pattern, x.shape[1], x.itemsize):
         left, right = gathered_blocks(grad, pattern.b, d), gathered_blocks(x, c, d)
@@ -114,16 +110,12 @@ def _filled(pattern: Pattern, parts: int) -> float:
     return (a if parts == 1 and d <= a else d * parts) * -(-b // 128) * -(-c // 128) / (2 * PROCESSORS)
 
 
-def _busy(pattern: Pattern, n: int, item: int) -> float:
-    """Return the seconds of the multiplications on a GPU without idle multiprocessors."""
-    return 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
-
-
 def _views_seconds(pattern: Pattern, n: int, item: int, parts: int) -> float:
     """Return the seconds of the sums by GEMMs on views, with so many parts of the batch."""
     summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
     calls = pattern.d if parts == 1 and pattern.d <= pattern.a else pattern.a
-    return _busy(pattern, n, item) * max(1.0, 1 / _filled(pattern, parts)) + calls * CALL + summed
+    busy = 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
+    return busy * max(1.0, 1 / _filled(pattern, parts)) + calls * CALL + summed
 
 
 def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
@@ -131,7 +123,8 @@ def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
     a, b, c, d = pattern.sizes
     tiles = -(-b // 64) * -(-c // 64)
     padded = tiles * 64 * 64 / (b * c)
-    return _busy(pattern, n, item) * padded * max(1.0, 2 * PROCESSORS / (a * d * tiles)) + CALL
+    busy = 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
+    return busy * padded * max(1.0, 2 * PROCESSORS / (a * d * tiles)) + CALL
 
 
 def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:
@@ -146,14 +139,6 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
         blocks = left[i].permute(1, 2, 0, 3).flatten(0, 1), right[i].permute(1, 2, 3, 0).flatten(0, 1)
         torch.bmm(*blocks, out=sums[i].flatten(0, 1))
     return torch.sum(sums, 2, dtype=wide)
-
-
-def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-    """Compute the sums of the whole batch by batched GEMMs on views, without copies."""
-    a, b, c, d = pattern.sizes
-    total = grad.new_empty(pattern.parameter_shape)
-    multiply_blocks(as_blocks(grad, a, b, d), as_blocks(x, a, c, d).mT, total)
-    return total
 
 
 def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = None) -> Tensor:
@@ -178,24 +163,36 @@ def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = No
     sums = grad.new_empty((parts, *pattern.parameter_shape), dtype=wide)
     rounded = grad.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
     starter(sum_outer, (programs * parts,), grad)(
-        grad,
-        x,
-        sums,
-        n,
-        part,
-        a,
-        b,
-        c,
-        *grad.stride(),
-        *x.stride(),
-        D=d,
-        PRECISION="tf32" if rounded else "ieee",
-        DOUBLE=grad.dtype == torch.float64,
-        N=step,
-        P=tile_p,
-        Q=tile_q,
-        J=diagonals,
+        *(grad, x, sums, n, part, a, b, c, *grad.stride(), *x.stride()),
+        **{"D": d, "PRECISION": "tf32" if rounded else "ieee", "DOUBLE": wide is torch.float64},
+        **{"N": step, "P": tile_p, "Q": tile_q, "J": diagonals},
         num_warps=8,
         num_stages=2,
     )
     return sums[0] if parts == 1 else sums.sum(0)
+
+
+def naive_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H of arrays."""
+    a, d, b, c = weights.shape
+    return apply_transposed([weights], [Pattern(a, b, c, d)], grad), outer_blocks(grad, np.conj(x), a, d)
+
+
+def transposed_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `naive_gradients` of tensors of a GPU, dX batch-first, for batch-first grad (abd, n) and x (acd, n).
+
+    Each operand is transposed once for both; the memory of the transposed x receives dX before its transposition.
+    """
+    import torch
+
+    a, d, b, c = weights.shape
+    pattern, adjoint = Pattern(a, b, c, d), weights.conj().mT.resolve_conj()
+    if is_gathered(pattern, x.shape[1], x.itemsize):
+        left, right = gathered_blocks(grad, b, d), gathered_blocks(x, c, d)
+        grad_w = torch.bmm(left, right.mH).view(weights.shape)
+        torch.bmm(adjoint.flatten(0, 1), left, out=right)
+        return batch_first(right, c, d), grad_w
+    left, right = batch_last(grad), batch_last(x)
+    grad_w = outer_tensors(left, right.conj(), a, d)
+    multiply_blocks(adjoint, as_blocks(left, a, b, d), as_blocks(right, a, c, d))
+    return batch_first(right), grad_w

@@ -13,26 +13,10 @@ from .tiled_kernel import rounded
 
 @triton.jit
 def sum_outer(
-    grad,
-    x,
-    sums,
-    n,
-    part,
-    a,
-    b,
-    c,
-    grad_feature,
-    grad_batch,
-    x_feature,
-    x_batch,
-    D: tl.constexpr,
-    PRECISION: tl.constexpr,
-    DOUBLE: tl.constexpr,
-    N: tl.constexpr,
-    P: tl.constexpr,
-    Q: tl.constexpr,
-    J: tl.constexpr,
-):
+    grad, x, sums, n, part, a, b, c, grad_feature, grad_batch, x_feature, x_batch,
+    D: tl.constexpr, PRECISION: tl.constexpr, DOUBLE: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
+    Q: tl.constexpr, J: tl.constexpr,
+):  # fmt: skip
     """Compute sums[r, i, j, p, q] = sum over s of part r of grad[i, p, j, s] x[i, q, j, s], for P of p, Q of q, J of j.
 
     Columns s of a part are added N at a time in order. J is 2 or 4: tiles of neighbouring diagonals are

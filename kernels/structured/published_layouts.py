@@ -12,17 +12,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import need
 from ...errors import PlanError
-from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank
+from .blocks import Matrix
+from .layouts import rearranged, shape_of
 from .matrix import FactoredMatrix
-
-Matrix = npt.NDArray[Any]
 
 SCALES = ("b1,b2,r", "b2,b1,r", "r,b2,b1")
 """The layouts of S, by the order of its axes; the last is the canonical one."""
+
+PUBLISHED = {
+    "low-rank": {"V": "p r", "U": "r q"},
+    "monarch": {"V": "l rk p", "U": "k q lr"},
+    "blast": {"V": "l p r", "U": "k r q"},
+}
+"""The axes of the papers' factors but S, in the letters of `BlockLowRank.axes`."""
 
 
 def from_layout(
@@ -41,23 +47,15 @@ def from_layout(
     need(str, scales=scales)
     if (s is None) == isinstance(structure, Blast):
         raise PlanError("BLAST needs V, U and S; low-rank and Monarch matrices need V and U")
-    if isinstance(structure, LowRank):
-        r = structure.rank
-        factors = [_given("U", u, (r, structure.rows)).T, _given("V", v, (structure.cols, r)).T]
-    elif isinstance(structure, Monarch):
-        b1, b2, p, q, r = structure.b1, structure.b2, structure.p, structure.q, structure.rank
-        left, right = _given("U", u, (b2, q, b1 * r)), _given("V", v, (b1, r * b2, p))
-        factors = [left.reshape(b2, q, b1, r), right.reshape(b1, r, b2, p)]
-    else:
-        assert isinstance(structure, Blast)
-        assert s is not None
-        b1, b2, p, q, r = structure.b1, structure.b2, structure.p, structure.q, structure.rank
-        axes = _axes(scales)
-        sizes = {"b1": b1, "b2": b2, "r": r}
-        middle = _given("S", s, tuple(sizes[axis] for axis in axes))
-        left = u if u.shape == (b2, q, r) != (b2, r, q) else _given("U", u, (b2, r, q)).swapaxes(1, 2)
-        right = v if v.shape == (b1, r, p) != (b1, p, r) else _given("V", v, (b1, p, r)).swapaxes(1, 2)
-        factors = [left, middle.transpose([axes.index(axis) for axis in _axes(SCALES[-1])]), right]
+    known, given, factors = _papers(structure, scales), {"U": u, "S": s, "V": v}, []
+    for name, own in structure.axes.items():
+        weights: Any = given[name]
+        papers, shape, other = known[name], *(shape_of(axes, structure.extents) for axes in (known[name], own))
+        if isinstance(structure, Blast) and name != "S" and weights.shape == other != shape:
+            papers = own
+        elif weights.shape != shape:
+            raise PlanError(f"{name} has shape {weights.shape}; {shape} is needed")
+        factors.append(rearranged(weights, papers, own, structure.extents))
     return FactoredMatrix.of(structure, factors)
 
 
@@ -69,26 +67,19 @@ def to_layout(matrix: FactoredMatrix, scales: str = SCALES[0]) -> dict[str, Matr
     """
     need(FactoredMatrix, matrix=matrix)
     need(str, scales=scales)
-    structure, factors = matrix.structure, matrix.factors
-    if isinstance(structure, LowRank):
-        found = {"V": factors[1].T, "U": factors[0].T}
-    elif isinstance(structure, Monarch):
-        b1, b2, r = structure.b1, structure.b2, structure.rank
-        found = {"V": factors[1].reshape(b1, r * b2, structure.p), "U": factors[0].reshape(b2, structure.q, b1 * r)}
-    else:
-        canonical = _axes(SCALES[-1])
-        middle = factors[1].transpose([canonical.index(axis) for axis in _axes(scales)])
-        found = {"V": factors[2].swapaxes(1, 2), "U": factors[0].swapaxes(1, 2), "S": middle}
-    return {name: np.ascontiguousarray(weights) for name, weights in found.items()}
+    structure: Any = matrix.structure
+    need(BlockLowRank, structure=structure)
+    factors = dict(zip(structure.axes, matrix.factors, strict=True))
+    return {
+        name: rearranged(factors[name], structure.axes[name], papers, structure.extents)
+        for name, papers in _papers(structure, scales).items()
+    }
 
 
-def _axes(scales: str) -> list[str]:
+def _papers(structure: BlockLowRank, scales: str) -> dict[str, str]:
+    """Return the papers' axes of every factor."""
+    if not isinstance(structure, Blast):
+        return PUBLISHED[structure.kind]
     if scales not in SCALES:
         raise PlanError(f"layout {scales!r} of S is not known; choose one of {'; '.join(SCALES)}")
-    return scales.split(",")
-
-
-def _given(name: str, weights: Matrix, shape: tuple[int, ...]) -> Matrix:
-    if weights.shape != shape:
-        raise PlanError(f"{name} has shape {weights.shape}; {shape} is needed")
-    return weights
+    return PUBLISHED["blast"] | {"S": scales.replace("b1", "l").replace("b2", "k").replace(",", " ")}

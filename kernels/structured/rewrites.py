@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from .blocks import Array
 from .chain import FactorChain, KroneckerSparse
 from .naive import zeros
 from .pattern import Pattern
 from .split import split_factor, split_factor_bytes
-
-Array = Any
-"""A numpy array or a torch tensor."""
 
 WIDENED, DENSE, BY_HALVES = "widened", "dense", "split"
 

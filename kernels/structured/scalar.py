@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cuda.launch import starter
-from .blocks import empty_result
+from .blocks import Tensor, empty_result
 from .chain import KroneckerSparse
 from .pattern import Pattern
-from .tiles import MOST_PROGRAMS, power_above, triton_reason
+from .tiles import MOST_PROGRAMS, FactorTile, grid_reason, power_above, triton_reason
 from .views import multiply_strided
-
-Tensor = Any
 
 LARGEST_BLOCK = 32
 """Maximum side of a block that is gathered: larger ones are compute-bound, and faster by tiles."""
@@ -29,19 +27,6 @@ MOST_HELD = 256
 
 PAIR_ELEMENTS = 8192
 """Words of 4 bytes of the intermediate result that a program of 256 threads stores."""
-
-
-@dataclass(frozen=True)
-class GatherTile:
-    """The tile of one program: columns of the batch, rows p, diagonals j."""
-
-    n: int
-    p: int
-    j: int
-
-    def programs(self, pattern: Pattern, n: int) -> int:
-        """Return the number of programs of the grid for n columns."""
-        return pattern.a * -(-pattern.b // self.p) * -(-pattern.d // self.j) * -(-n // self.n)
 
 
 @dataclass(frozen=True)
@@ -65,11 +50,11 @@ def _long(elements: int, d: int, first: bool) -> tuple[int, int]:
     return rest // j, j
 
 
-def gather_tile(pattern: Pattern, first: bool, words: int) -> GatherTile:
+def gather_tile(pattern: Pattern, first: bool, words: int) -> FactorTile:
     """Return the tile of a pattern; `words` is the number of words of an element's sum."""
     p = min(ROWS, power_above(pattern.b))
     n, j = _long(ELEMENTS // (p * words), pattern.d, first)
-    return GatherTile(n, p, j)
+    return FactorTile(n, p, 1, j, 4, 0)
 
 
 def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> PairTile:
@@ -86,14 +71,10 @@ def words_of(dtype: str) -> int:
 
 def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
     """Return the reason why the kernel does not support these patterns, or None."""
-    if reason := triton_reason():
-        return reason
-    for one in patterns:
-        if max(one.b, one.c) > LARGEST_BLOCK:
-            return f"blocks of {one} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
-        if gather_tile(one, True, words_of(dtype)).programs(one, n) > MOST_PROGRAMS:
-            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
-    return None
+    large = next((one for one in patterns if max(one.b, one.c) > LARGEST_BLOCK), None)
+    if large is not None and triton_reason() is None:
+        return f"blocks of {large} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
+    return grid_reason(patterns, lambda one: gather_tile(one, True, words_of(dtype)).programs(one, n))
 
 
 def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
@@ -130,10 +111,9 @@ def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor)
     """Compute out (rows, n) = K x (cols, n) for any strides; sums of half precision are computed in float32."""
     from .scalar_kernel import gather_factor
 
-    tile = gather_tile(pattern, out.stride(1) != 1, words_of(_name(x)))
-    sizes = {"N": tile.n, "P": tile.p, "J": tile.j}
-    programs = tile.programs(pattern, x.shape[1])
-    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), pattern.d, sizes, 4)
+    tile = gather_tile(pattern, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
+    programs, sizes = tile.programs(pattern, x.shape[1]), {"D": pattern.d, "N": tile.n, "P": tile.p, "J": tile.j}
+    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), tile.warps, **sizes)
 
 
 def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:
@@ -141,41 +121,25 @@ def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern]
     from .scalar_kernel import multiply_pair
 
     (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
-    tile = pair_tile(pair, out.stride(1) != 1, words_of(_name(x)))
-    sizes = {"N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
-    programs = tile.programs(pair, x.shape[1])
-    _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), d, sizes, 8)
+    tile = pair_tile(pair, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
+    programs, sizes = tile.programs(pair, x.shape[1]), {"D": d, "N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
+    _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), 8, **sizes)
 
 
 def _launch(
-    kernel: Any,
-    programs: int,
-    operands: Sequence[Tensor],
-    blocks: Sequence[int],
-    d: int,
-    sizes: dict[str, int],
-    warps: int,
+    kernel: Any, programs: int, operands: Sequence[Tensor], blocks: Sequence[int], warps: int, **sizes: int
 ) -> None:
     """Launch a kernel on x, the parameters, and y; complex elements are pairs of real ones."""
     import torch
 
     x, out = operands[0], operands[-1]
     parts = 2 if x.is_complex() else 1
+    given = [torch.view_as_real(one) if parts == 2 else one for one in operands]
     starter(kernel, (programs,), x)(
-        *(torch.view_as_real(one) if parts == 2 else one for one in operands),
-        x.shape[1],
-        *blocks,
-        *(parts * stride for stride in (*x.stride(), *out.stride())),
-        D=d,
-        DOUBLE=x.dtype in (torch.float64, torch.complex128),
-        PARTS=parts,
-        **sizes,
+        *(*given, x.shape[1], *blocks, *(parts * stride for stride in (*x.stride(), *out.stride()))),
+        **{"DOUBLE": x.dtype in (torch.float64, torch.complex128), "PARTS": parts, **sizes},
         num_warps=warps,
     )
-
-
-def _name(x: Tensor) -> str:
-    return str(x.dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)

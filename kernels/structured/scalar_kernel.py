@@ -11,23 +11,9 @@ import triton.language as tl
 
 @triton.jit
 def gather_factor(
-    x,
-    weights,
-    y,
-    n,
-    b,
-    c,
-    x_feature,
-    x_batch,
-    y_feature,
-    y_batch,
-    D: tl.constexpr,
-    DOUBLE: tl.constexpr,
-    PARTS: tl.constexpr,
-    N: tl.constexpr,
-    P: tl.constexpr,
-    J: tl.constexpr,
-):
+    x, weights, y, n, b, c, x_feature, x_batch, y_feature, y_batch,
+    D: tl.constexpr, DOUBLE: tl.constexpr, PARTS: tl.constexpr, N: tl.constexpr, P: tl.constexpr, J: tl.constexpr,
+):  # fmt: skip
     """Compute y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], P rows p, J diagonals j, N columns s.
 
     Output-stationary: a program gathers every x[i, q, j, s] that it needs once, for all its rows, and writes its part
@@ -73,27 +59,10 @@ def gather_factor(
 
 @triton.jit
 def multiply_pair(
-    x,
-    first,
-    second,
-    y,
-    n,
-    b1,
-    c1,
-    b2,
-    c2,
-    x_feature,
-    x_batch,
-    y_feature,
-    y_batch,
-    D: tl.constexpr,
-    DOUBLE: tl.constexpr,
-    PARTS: tl.constexpr,
-    N: tl.constexpr,
-    Q: tl.constexpr,
-    P: tl.constexpr,
+    x, first, second, y, n, b1, c1, b2, c2, x_feature, x_batch, y_feature, y_batch,
+    D: tl.constexpr, DOUBLE: tl.constexpr, PARTS: tl.constexpr, N: tl.constexpr, Q: tl.constexpr, P: tl.constexpr,
     J: tl.constexpr,
-):
+):  # fmt: skip
     """Compute y = K1 K2 x for K1 (a, b1, c1, b2 D) by `first` and K2 (a c1, b2, c2, D) by `second`.
 
     h[q, p, j, s] = sum over k of second[(i, q), j, p, k] x[i, q, k, j, s]

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..cuda.float16_pairs import MOST_SHIFT, TOP, largest_of, multiply_pairs, pairs_of, pitch_of, stack_of_pairs
 from ..cuda.float16_pairs import TILE as LARGE
 from ..cuda.launch import starter
 from ..cuda.tiles import Tile
 from ..precision import ACCURATE
+from .blocks import Tensor
 from .pattern import Pattern
-from .tiles import MOST_PROGRAMS, triton_reason
-
-Tensor = Any
+from .tiles import grid_reason
 
 SMALL = Tile(64, 128, 64, 4, 3)
 
@@ -72,13 +70,12 @@ def split_reason(patterns: Sequence[Pattern], n: int, arithmetic: str) -> str | 
     """Return the reason why these patterns are not multiplied by halves, or None."""
     if arithmetic != ACCURATE:
         return f"halves of float16 are for the precision {ACCURATE}, not for {arithmetic}"
-    if reason := triton_reason():
-        return reason
-    for one in patterns:
+
+    def programs(one: Pattern) -> int:
         tile = split_tile(one)
-        if one.a * one.d * -(-one.b // tile.m) * -(-n // tile.n) > MOST_PROGRAMS:
-            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
-    return None
+        return one.a * one.d * -(-one.b // tile.m) * -(-n // tile.n)
+
+    return grid_reason(patterns, programs)
 
 
 def multiply_split(factor: SplitFactor, pattern: Pattern, x: Tensor, out: Tensor) -> None:

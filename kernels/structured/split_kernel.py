@@ -15,24 +15,9 @@ from .transposition_kernel import gathered_place
 
 @triton.jit
 def split_gathered(
-    x,
-    largest,
-    shifts,
-    high,
-    low,
-    features,
-    n,
-    x_feature,
-    x_batch,
-    pitch,
-    parts,
-    inner,
-    D: tl.constexpr,
-    TOP: tl.constexpr,
-    MOST: tl.constexpr,
-    F: tl.constexpr,
-    N: tl.constexpr,
-):
+    x, largest, shifts, high, low, features, n, x_feature, x_batch, pitch, parts, inner,
+    D: tl.constexpr, TOP: tl.constexpr, MOST: tl.constexpr, F: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
     """Split x 2^shift = high + low in float16, x (features, n) of any strides, with a shift for each column.
 
     Features are written to the rows `gathered_place` of `high` and `low`, which are `pitch` elements apart. Shifts are
@@ -55,19 +40,9 @@ def split_gathered(
 
 @triton.jit
 def unscale_scattered(
-    product,
-    row_shifts,
-    shifts,
-    y,
-    features,
-    n,
-    y_feature,
-    y_batch,
-    inner,
-    D: tl.constexpr,
-    F: tl.constexpr,
-    N: tl.constexpr,
-):
+    product, row_shifts, shifts, y, features, n, y_feature, y_batch, inner,
+    D: tl.constexpr, F: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
     """Set y (features, n), of any strides, to the rows `gathered_place` of `product`, without the shifts.
 
     `product` (features, n) is contiguous; `row_shifts` are those of its rows, `shifts` those of its columns.

@@ -94,11 +94,7 @@ class StructuredStrategy(BaseStrategy):
 
 
 def chain_in(request: Request) -> FactorChain:
-    """Return the structure of A.
-
-    Raises:
-        PlanError: A is no factored matrix.
-    """
+    """Return the structure of A, or raise PlanError if A is no factored matrix."""
     structure = request.structures[0]
     if not isinstance(structure, FactorChain):
         raise PlanError("no operand is a factored matrix")

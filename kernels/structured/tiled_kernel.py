@@ -25,24 +25,10 @@ def rounded(tile, PRECISION: tl.constexpr):
 
 @triton.jit
 def multiply_factor(
-    x,
-    weights,
-    y,
-    n,
-    b,
-    c,
-    x_feature,
-    x_batch,
-    y_feature,
-    y_batch,
-    D: tl.constexpr,
-    PRECISION: tl.constexpr,
-    DOUBLE: tl.constexpr,
-    N: tl.constexpr,
-    P: tl.constexpr,
-    Q: tl.constexpr,
-    J: tl.constexpr,
-):
+    x, weights, y, n, b, c, x_feature, x_batch, y_feature, y_batch,
+    D: tl.constexpr, PRECISION: tl.constexpr, DOUBLE: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
+    Q: tl.constexpr, J: tl.constexpr,
+):  # fmt: skip
     """Compute y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p, one j: J = 1.
 
     Output-stationary: one program writes its part of y once; programs that read the same columns s are
@@ -80,24 +66,10 @@ def multiply_factor(
 
 @triton.jit
 def multiply_neighbours(
-    x,
-    weights,
-    y,
-    n,
-    b,
-    c,
-    x_feature,
-    x_batch,
-    y_feature,
-    y_batch,
-    D: tl.constexpr,
-    PRECISION: tl.constexpr,
-    DOUBLE: tl.constexpr,
-    N: tl.constexpr,
-    P: tl.constexpr,
-    Q: tl.constexpr,
-    J: tl.constexpr,
-):
+    x, weights, y, n, b, c, x_feature, x_batch, y_feature, y_batch,
+    D: tl.constexpr, PRECISION: tl.constexpr, DOUBLE: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
+    Q: tl.constexpr, J: tl.constexpr,
+):  # fmt: skip
     """Compute the product of `multiply_factor` for J = 2 or 4.
 
     A tile [N, Q, J] of x is contiguous in (q, j) if it is batch-first and J = d; it is split in registers into

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from ..cuda.launch import starter
-from .blocks import alternating_rows, empty_result
+from .blocks import Tensor, alternating_rows, empty_result
 from .chain import FactorChain
 from .tiles import triton_reason
 from .views import Ends, FactorStep, ViewChain, copied_ends, steps_of, tensors_like, view_chain
-
-Tensor = Any
 
 TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
 """Rows and columns of a tile, and warps of its program, by bytes of an element."""
@@ -59,19 +56,8 @@ def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = 
     rows, cols = source.shape
     programs = -(-rows // height) * -(-cols // width)
     starter(transpose_words, (programs,), source)(
-        source.view(word),
-        target.view(word),
-        rows,
-        cols,
-        words * source.stride(0),
-        words * target.stride(0),
-        inner,
-        D=d,
-        GATHERS=gathers,
-        SCATTERS=scatters,
-        R=height,
-        C=width,
-        W=words,
+        *(source.view(word), target.view(word), rows, cols, words * source.stride(0), words * target.stride(0), inner),
+        **{"D": d, "GATHERS": gathers, "SCATTERS": scatters, "R": height, "C": width, "W": words},
         num_warps=warps,
     )
 

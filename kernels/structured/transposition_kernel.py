@@ -20,20 +20,10 @@ def gathered_place(feature, inner, D: tl.constexpr):
 
 @triton.jit
 def transpose_words(
-    source,
-    target,
-    rows,
-    cols,
-    source_step,
-    target_step,
-    inner,
-    D: tl.constexpr,
-    GATHERS: tl.constexpr,
-    SCATTERS: tl.constexpr,
-    R: tl.constexpr,
-    C: tl.constexpr,
+    source, target, rows, cols, source_step, target_step, inner,
+    D: tl.constexpr, GATHERS: tl.constexpr, SCATTERS: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
     W: tl.constexpr,
-):
+):  # fmt: skip
     """Set target[c, r] = source[r, c] for source (rows, cols) and target (cols, rows), elements of one or two words W.
 
     Steps are row strides in words. A program reads a tile [R, C] along the rows of the source and

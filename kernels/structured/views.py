@@ -8,7 +8,7 @@ natural order: BLAST's first results are [r, l, n], its second ones [r, k, n], a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,14 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..cpu.workspace import Arena, aligned
-from .blocks import alternating_rows, is_batch_first
+from .blocks import Array, Factors, alternating_rows, is_batch_first
 from .chain import FactorChain
 from .pattern import Pattern
-
-Array = Any
-"""A numpy array or a torch tensor."""
-
-Factors = Sequence[Array]
+from .tiles import multiply_blocks
 
 Empty = Callable[[int, int, bool], Array]
 """empty(rows, n, first): a matrix (rows, n), batch-first or batch-last; what the last call but one returned is free."""
@@ -191,8 +187,6 @@ class Launch:
         elif self.is_joined:
             torch.bmm(weights, self._source(x), out=self._target(out))
         else:
-            from .tensors import multiply_blocks
-
             multiply_blocks(weights, source.view(x), target.view(out))
 
 

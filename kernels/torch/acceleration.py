@@ -126,7 +126,10 @@ def accelerate_(
     found = []
     for place, report in zip(places, reports, strict=True):
         if report.refused is None:
-            report = _converted(place, report, packed.get(place.name), max(config.rows))
+            kind: type[FastModule] = FastLinear if isinstance(place.module, nn.Linear) else FastConv1D
+            layer = kind.convert_(place.module)
+            if place.name in packed and layer.pack(max(config.rows)):
+                report = replace(report, packed_bytes=layer.packed_bytes)
         found.append(report)
         on_layer(report)
     return found
@@ -154,10 +157,12 @@ class _Planner:
             return AcceleratedLayer(place.name, *place.sizes, refused=place.refused)
         outputs, inputs = _part(place).shape
         of = partial(AcceleratedLayer, place.name, inputs, outputs)
-        if reason := self._dtype_reason(place.weight):
-            return of(refused=reason)
+        name = str(place.weight.dtype).removeprefix("torch.")
+        if self._device(place.weight) == "cpu" and name not in ON_PROCESSOR:
+            return of(refused=f"{name} is multiplied in float32 on a processor; convert the layer to float32 first")
         try:
-            buckets = tuple(self._bucket(place, rows) for rows in self._config.rows)
+            requests = (tuple(self._requests(place, rows, place.module.training)) for rows in self._config.rows)
+            buckets = tuple(Bucket(some[0].m, *self._gains(some)) for some in requests)
         except PlanError as error:
             return of(refused=str(error))
         if all(bucket.gain <= 1 for bucket in buckets):
@@ -190,17 +195,6 @@ class _Planner:
 
     def _device(self, weight: Tensor) -> str:
         return self._config.device or ("cuda" if weight.is_cuda else "cpu")
-
-    def _dtype_reason(self, weight: Tensor) -> str | None:
-        name = str(weight.dtype).removeprefix("torch.")
-        if self._device(weight) == "cpu" and name not in ON_PROCESSOR:
-            return f"{name} is multiplied in float32 on a processor; convert the layer to float32 first"
-        return None
-
-    def _bucket(self, place: LinearPlace, rows: int) -> Bucket:
-        requests = tuple(self._requests(place, rows, place.module.training))
-        plan, predicted, measured = self._gains(requests)
-        return Bucket(rows, plan, predicted, measured)
 
     def _requests(self, place: LinearPlace, rows: int, training: bool) -> Iterator[Request]:
         """Yield the request of the layer's product; in training also those of the gradients of its input and weight."""
@@ -241,11 +235,3 @@ def _part(place: LinearPlace) -> Tensor:
 def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None:
     known = [one for one in (*theirs, *ours) if one]
     return sum(known[: len(theirs)]) / sum(known[len(theirs) :]) if len(known) == 2 * len(ours) else None
-
-
-def _converted(place: LinearPlace, report: AcceleratedLayer, size: int | None, rows: int) -> AcceleratedLayer:
-    kind: type[FastModule] = FastLinear if isinstance(place.module, nn.Linear) else FastConv1D
-    layer = kind.convert_(place.module)
-    if size is None or not layer.pack(rows):
-        return report
-    return replace(report, packed_bytes=layer.packed_bytes)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from ...arguments import NUMBER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
 from ..products.triangular import strategy_text
-from .attention_graph import attention_graph
-from .bilinear import is_transformed
-from .causal import causal_pv, causal_qk, transposed_pv
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from .bilinear import is_transformed, sum_to
+from .triangular import causal_pv, causal_qk, transposed_pv
 
 LEAST_WORK = 2**21
 """Length times head size from which float32 and float64 on the CPU are computed by our products: measured on two
@@ -64,8 +62,6 @@ def causal_attention(
     Raises:
         PlanError: operands that do not fit each other, or options that sdpa does not have with `strategy="sdpa"`.
     """
-    import torch
-
     need(torch.Tensor, query=query, key=key, value=value)
     need(torch.Tensor | None, attn_mask=attn_mask, sinks=sinks)
     need(NUMBER, dropout_p=dropout_p)
@@ -91,8 +87,10 @@ def causal_attention(
         )
         return output
     logits = (*query.shape[:-1], key.shape[-2])
-    if attn_mask is not None and not _broadcasts(attn_mask.shape, logits):
-        raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
+    if attn_mask is not None:
+        pairs = zip(reversed(attn_mask.shape), reversed(logits), strict=False)
+        if attn_mask.ndim > len(logits) or not all(size in (1, whole) for size, whole in pairs):
+            raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if query.shape[-1] == 0 and scale is None:
         factor = 1.0
@@ -100,11 +98,14 @@ def causal_attention(
     if sinks is not None and sinks.shape != (heads := query.shape[-3] if query.ndim > 2 else 1,):
         raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
     q, k, v = (x.to(worked or x.dtype) for x in (query, key, value))
-    kept = _dropout(q, k, dropout_p) if dropout_p else None
+    kept = None  # the factor of the weights: 0 with the given probability, else 1 / (1 - dropout_p)
+    if dropout_p:
+        shape = (*torch.broadcast_shapes(q.shape[:-3], k.shape[:-3]), *q.shape[-3:-1], k.shape[-2])
+        kept = (torch.rand(shape, dtype=q.dtype, device=q.device) >= dropout_p).to(q.dtype) / (1 - dropout_p)
     if torch.compiler.is_compiling() or is_transformed():
         out, weights = attention_graph(q, k, v, attn_mask, sinks, kept, factor, text)
     else:
-        out, weights = _function().apply(q, k, v, attn_mask, sinks, kept, factor, text)
+        out, weights = CausalAttention.apply(q, k, v, attn_mask, sinks, kept, factor, text)
     out = out.to(query.dtype)
     return (out, weights.detach().to(query.dtype)) if need_weights else out
 
@@ -114,8 +115,6 @@ def pays(query: Tensor, key: Tensor, value: Tensor) -> bool:
 
     The planner is not used: `torch.compile` traces this, and attention is not one product but several and a softmax.
     """
-    import torch
-
     length = min(query.shape[-2], key.shape[-2])
     width = min(query.shape[-1], value.shape[-1])
     wide = query.dtype in (torch.float32, torch.float64)
@@ -145,81 +144,95 @@ def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causa
         raise PlanError(f"{heads} heads of query and {shared} of key; set enable_gqa if each of key's serves several")
 
 
-def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(size in (1, whole) for size, whole in pairs)
+class CausalAttention(torch.autograd.Function):
+    """Attention that works in place: two matrices of the size of the scores are allocated at a time."""
 
+    @staticmethod
+    def forward(ctx, query, key, value, bias, sinks, kept, factor, strategy):
+        weights = causal_qk(query * factor, key, strategy)
+        sunk = softmax_rows(weights, bias, sinks)
+        dropped = weights if kept is None else weights * kept
+        ctx.save_for_backward(query, key, value, bias, sinks, weights, kept, sunk)
+        ctx.factor, ctx.strategy = factor, strategy
+        ctx.mark_non_differentiable(dropped)
+        return causal_pv(dropped, value, strategy), dropped
 
-def _dropout(query: Tensor, key: Tensor, dropout_p: float) -> Tensor:
-    """Return the factor of the weights: 0 with the given probability, else 1 / (1 - dropout_p)."""
-    import torch
-
-    shape = (*torch.broadcast_shapes(query.shape[:-3], key.shape[:-3]), *query.shape[-3:-1], key.shape[-2])
-    return (torch.rand(shape, dtype=query.dtype, device=query.device) >= dropout_p).to(query.dtype) / (1 - dropout_p)
-
-
-_made: list[Any] = []
-
-
-def _function() -> Any:
-    """Return the autograd function; created on first use, because torch is imported only then."""
-    if _made:
-        return _made[0]
-    import torch
-
-    class CausalAttention(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, query, key, value, bias, sinks, kept, factor, strategy):
-            weights = causal_qk(query * factor, key, strategy)
-            sunk = softmax_rows(weights, bias, sinks)
+    @staticmethod
+    def backward(ctx, grad, _):
+        query, key, value, bias, sinks, weights, kept, sunk = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # create_graph: this backward pass is differentiated itself
+            # Views: an operand may have been computed from another one, or be the same tensor.
+            operands: list[Any] = [x if x is None else x.view_as(x) for x in (query, key, value, bias, sinks)]
+            query, key, value, bias, sinks = operands
+            out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.strategy)
+            asked = [x for x, needed in zip(operands, needs, strict=False) if needed]
+            found = iter(torch.autograd.grad(out, asked, grad, create_graph=True))
+            return *(next(found) if needed else None for needed in needs[:5]), None, None, None
+        grad_value = None
+        if needs[2]:
             dropped = weights if kept is None else weights * kept
-            ctx.save_for_backward(query, key, value, bias, sinks, weights, kept, sunk)
-            ctx.factor, ctx.strategy = factor, strategy
-            ctx.mark_non_differentiable(dropped)
-            return causal_pv(dropped, value, strategy), dropped
-
-        @staticmethod
-        def backward(ctx, grad, _):
-            query, key, value, bias, sinks, weights, kept, sunk = ctx.saved_tensors
-            needs = ctx.needs_input_grad
-            if torch.is_grad_enabled():  # create_graph: this backward pass is differentiated itself
-                # Views: an operand may have been computed from another one, or be the same tensor.
-                operands: list[Any] = [x if x is None else x.view_as(x) for x in (query, key, value, bias, sinks)]
-                query, key, value, bias, sinks = operands
-                out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.strategy)
-                asked = [x for x, needed in zip(operands, needs, strict=False) if needed]
-                found = iter(torch.autograd.grad(out, asked, grad, create_graph=True))
-                return *(next(found) if needed else None for needed in needs[:5]), None, None, None
-            groups = key.shape[-3] if key.ndim > 2 else 1
-            grad_value = None
-            if needs[2]:
-                dropped = weights if kept is None else weights * kept
-                grad_value = _summed(transposed_pv(dropped, grad, ctx.strategy), groups)
-            scores = causal_qk(grad, value, ctx.strategy)
-            if kept is not None:
-                scores *= kept
-            means = softmax_backward(scores, weights)
-            grad_query = causal_pv(scores, key, ctx.strategy).mul_(ctx.factor) if needs[0] else None
-            grad_key = None
-            if needs[1]:
-                grad_key = _summed(transposed_pv(scores, query, ctx.strategy), groups).mul_(ctx.factor)
-            grad_bias = None
-            if needs[3]:
-                grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
-            grad_sinks = None
-            if needs[4]:
-                grad_sinks = -(sunk * means).transpose(0, -2).flatten(1).sum(1)
-            return grad_query, grad_key, grad_value, grad_bias, grad_sinks, None, None, None
-
-    _made.append(CausalAttention)
-    return CausalAttention
+            grad_value = sum_to(transposed_pv(dropped, grad, ctx.strategy), value)
+        scores = causal_qk(grad, value, ctx.strategy)
+        if kept is not None:
+            scores *= kept
+        means = softmax_backward(scores, weights)
+        grad_query = causal_pv(scores, key, ctx.strategy).mul_(ctx.factor) if needs[0] else None
+        grad_key = None
+        if needs[1]:
+            grad_key = sum_to(transposed_pv(scores, query, ctx.strategy), key).mul_(ctx.factor)
+        grad_bias = None
+        if needs[3]:
+            grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
+        grad_sinks = None
+        if needs[4]:
+            grad_sinks = -(sunk * means).transpose(0, -2).flatten(1).sum(1)
+        return grad_query, grad_key, grad_value, grad_bias, grad_sinks, None, None, None
 
 
-def _summed(gradient: Tensor, groups: int) -> Tensor:
-    """Sum the gradients of heads that shared a key or value."""
-    if gradient.ndim < 3 or gradient.shape[-3] == groups:
-        return gradient
-    return gradient.unflatten(-3, (groups, -1)).sum(-3)
+def attention_graph(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    sinks: Tensor | None,
+    kept: Tensor | None,
+    factor: float,
+    strategy: str | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the output and the weights after dropout; `kept` multiplies the weights.
+
+    For compilers and higher derivatives; several matrices of the size of the scores are allocated at a time.
+    """
+    weights = causal_softmax(causal_qk(query * factor, key, strategy), bias, sinks)
+    dropped = weights if kept is None else weights * kept
+    return causal_pv(dropped, value, strategy), dropped
+
+
+def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor:
+    """Compute the softmax of rows (..., H, Lq, Lk) below the diagonal, zero above; `sinks` (H,) have no column.
+
+    A fully masked row is zero.
+    """
+    rows, cols = scores.shape[-2:]
+    seen = torch.ones(rows, cols, dtype=torch.bool, device=scores.device).tril()
+    if bias is not None:
+        if bias.dtype == torch.bool:
+            seen = seen & bias
+        else:
+            scores = scores + torch.where(seen, bias, 0).to(scores.dtype)
+    scores = torch.where(seen, scores, -math.inf)
+    top = scores.detach().amax(-1, keepdim=True) if cols else scores.new_zeros((*scores.shape[:-1], 1))
+    logits = None
+    if sinks is not None:
+        logits = (sinks if scores.ndim == 2 else sinks[:, None])[..., None].to(scores.dtype)
+        top = torch.maximum(top, logits.detach())
+    top = torch.where(top == -math.inf, 0.0, top)
+    parts = torch.exp(scores - top)
+    total = parts.sum(-1, keepdim=True)
+    if logits is not None:
+        total = total + torch.exp(logits - top)
+    return parts / torch.where(total == 0, 1.0, total)
 
 
 def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor | None:
@@ -227,8 +240,6 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
 
     If there are sinks, return the fraction of every row's softmax that belongs to its sink, (..., H, Lq).
     """
-    import torch
-
     rows, cols = scores.shape[-2:]
     if bias is not None:
         bias = bias.broadcast_to(scores.shape)
@@ -269,8 +280,6 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
 
 def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
     """Convert the gradient of the weights to that of the scores, in place; return sum_j W_ij dW_ij, (..., Lq)."""
-    import torch
-
     rows, cols = grad.shape[-2:]
     means = grad.new_zeros(grad.shape[:-1])
     for start in range(0, rows, ROWS):

@@ -28,17 +28,11 @@ Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
 
 
 def define_bilinear(
-    schema: str,
-    run: Callable[..., Tensor],
-    fake: Callable[..., Tensor],
-    gradients: Gradients,
-    tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
-    exact_strides: bool = False,
-    sharded: Sharded | None = None,
-) -> Any:
+    schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], gradients: Gradients, **more: Any
+) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
-    See `define_multilinear`; vmap maps a and b.
+    See `define_multilinear`, also for `more`; vmap maps a and b.
     """
 
     def of_both(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
@@ -52,14 +46,14 @@ def define_bilinear(
         return op(left, right, *options), 0
 
     name = schema.partition("(")[0]
-    op = define_multilinear(schema, run, fake, of_both, tangent_options, exact_strides, sharded)
+    op = define_multilinear(schema, run, fake, of_both, **more)
     torch.library.register_vmap(f"lcma::{name}", batched, lib=LIBRARY)
     return op
 
 
 def define_opaque(
     schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], exact_strides: bool = False
-) -> Any:
+) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, an operator without derivatives; return its overload.
 
     With `exact_strides` a compiled graph passes operands with the strides that they were traced with.
@@ -69,7 +63,7 @@ def define_opaque(
     LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *strides))
     LIBRARY.impl(name, run, "CompositeExplicitAutograd")
     torch.library.register_fake(f"lcma::{name}", fake, lib=LIBRARY)
-    return getattr(torch.ops.lcma, name).default
+    return cast("Callable[..., Tensor]", getattr(torch.ops.lcma, name).default)
 
 
 def define_multilinear(
@@ -81,7 +75,7 @@ def define_multilinear(
     exact_strides: bool = False,
     sharded: Sharded | None = None,
     listed: bool = False,
-) -> Any:
+) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, linear in two tensors, if `listed` in one and each of a list; return its overload.
 
     `run` computes the product, `fake` its shape. `tangent_options(options, operand)` returns the options
@@ -90,7 +84,7 @@ def define_multilinear(
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
     `sharded(op, a, b, options)` computes products of DTensors from their local parts; without it they are refused.
     """
-    op = define_opaque(schema, run, fake, exact_strides)
+    op: Any = define_opaque(schema, run, fake, exact_strides)
     defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
 
     def arguments(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
@@ -145,6 +139,12 @@ def define_multilinear(
     return op
 
 
+def check_inner(a: Tensor, b: Tensor) -> None:
+    """Check that a (..., m, k) and b (..., k, n) without data are matrices that multiply, or batches of them."""
+    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
+    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+
+
 def is_differentiated(*tensors: Tensor) -> bool:
     """Return whether autograd records products of these tensors, or they may have tangents of forward AD."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
@@ -157,11 +157,7 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def refuse_sharded(*tensors: Tensor) -> None:
-    """Refuse DTensors where an operator has no sharding rule: gathering the parts implicitly would be slow.
-
-    Raises:
-        PlanError: a tensor is a DTensor.
-    """
+    """Refuse DTensors, by a PlanError, where an operator has no sharding rule: gathering the parts would be slow."""
     if any(map(is_sharded, tensors)):
         raise PlanError(
             "an operand is a DTensor, for which this product has no sharding rule; multiply the parts that each "

@@ -42,10 +42,6 @@ class BlockLowRankLinear(FactoredLinear):
         own: dict[str, Any] = self._parameters  # in a tenth of the time of getattr, which finds parametrized ones
         return [own[name] if name in own else getattr(self, name) for name in self.names]
 
-    def weights(self) -> list[Tensor]:
-        """See `FactoredLinear`."""
-        return self.factors
-
     @classmethod
     def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
         """Return the layer of a stored matrix, of the class of its structure; factors are copied.
@@ -110,8 +106,7 @@ class LowRankLinear(BlockLowRankLinear):
     def __init__(
         self, in_features: int, out_features: int, rank: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
-        _need_sizes(in_features, out_features, 1, rank, bias)
-        super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype)
+        super().__init__(_structure(LowRank, in_features, out_features, (), rank, bias), bias, device, dtype)
 
 
 class MonarchLinear(BlockLowRankLinear):
@@ -136,9 +131,7 @@ class MonarchLinear(BlockLowRankLinear):
         *,
         interleaved: bool = False,
     ) -> None:
-        _need_sizes(in_features, out_features, blocks, rank, bias)
-        b1, b2 = (blocks, blocks) if not isinstance(blocks, tuple) else blocks
-        structure = Monarch(out_features, in_features, b1, b2, rank, interleaved)
+        structure = _structure(Monarch, in_features, out_features, blocks, rank, bias, interleaved)
         super().__init__(structure, bias, device, dtype)
 
 
@@ -163,30 +156,28 @@ class BlastLinear(BlockLowRankLinear):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        _need_sizes(in_features, out_features, blocks, rank, bias)
-        b1, b2 = (blocks, blocks) if not isinstance(blocks, tuple) else blocks
-        structure = Blast(out_features, in_features, b1, b2, rank)
-        super().__init__(structure, bias, device, dtype)
+        super().__init__(_structure(Blast, in_features, out_features, blocks, rank, bias), bias, device, dtype)
 
 
-def _need_sizes(inputs: int, outputs: int, blocks: int | tuple[int, int], rank: int, bias: bool) -> None:
+def _structure(
+    kind: type[Any], inputs: int, outputs: int, blocks: int | tuple[int, ...], rank: int, bias: bool, *more: bool
+) -> Any:
+    """Return the structure of a layer whose arguments these are; `blocks` is () without any."""
     need(INTEGER | tuple, blocks=blocks)
-    if isinstance(blocks, tuple) and len(blocks) != 2:
+    both = blocks if isinstance(blocks, tuple) else (blocks, blocks)
+    if len(both) != 2 and kind is not LowRank:
         raise PlanError(f"blocks must be one number, or (b1, b2), not {blocks}")
     need(INTEGER, in_features=inputs, out_features=outputs, rank=rank)
     need(bool, bias=bias)
+    return kind(outputs, inputs, *both, rank, *more)
 
 
 def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
     """Return the layer of a structure."""
-    i, o, options = structure.cols, structure.rows, (bias, device, dtype)
-    if isinstance(structure, LowRank):
-        return LowRankLinear(i, o, structure.rank, *options)
-    assert isinstance(structure, Monarch | Blast)
-    blocks = structure.b1, structure.b2
-    if isinstance(structure, Blast):
-        return BlastLinear(i, o, blocks, structure.rank, *options)
-    return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved)
+    kinds = {LowRank: LowRankLinear, Monarch: MonarchLinear, Blast: BlastLinear}
+    layer: BlockLowRankLinear = object.__new__(kinds[type(structure)])
+    BlockLowRankLinear.__init__(layer, structure, bias, device, dtype)
+    return layer
 
 
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Module | None = None) -> None:
@@ -231,11 +222,7 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
 
 
 def _input_weight(module: nn.Module) -> Tensor:
-    """Return the factor of a layer that multiplies its inputs, as (..., inputs), a view.
-
-    Raises:
-        PlanError: its inputs cannot be in any order.
-    """
+    """Return the factor of a layer that multiplies its inputs, as (..., inputs), a view, if any order will do."""
     if isinstance(module, LowRankLinear):
         return module.factors[1]
     weight = getattr(module, "weight", None)

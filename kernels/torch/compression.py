@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +31,11 @@ from ..compression import (
     output_error,
     predicted_speed,
 )
+from ..learning import paused
 from ..structured.block_low_rank import BlockLowRank
 from ..structured.chain import KroneckerSparse
 from .block_low_rank_layers import layer_of
 from .kronecker_layers import KSLinear
-from .layer_times import measured_ratios
 from .modules import Filter, LinearPlace, linear_places
 from .processor import stored_tensor
 
@@ -197,26 +201,16 @@ def _array(x: Any) -> Any:
 def _inputs_of(model: nn.Module, places: list[LinearPlace], calibration: Any) -> dict[str, Any]:
     """Return the first inputs of every layer, as float64 arrays (n, cols), from one run of the model."""
     found: dict[str, Any] = {}
-    with _hooks(places, found), torch.no_grad():
-        model(*calibration) if isinstance(calibration, tuple) else model(calibration)
-    return found
 
-
-@contextmanager
-def _hooks(places: list[LinearPlace], found: dict[str, Any]) -> Iterator[None]:
-    def keep(name: str, x: Tensor) -> None:
-        rows = x.detach().reshape(-1, x.shape[-1])[:CALIBRATION_ROWS]
+    def keep(name: str, _: nn.Module, given: tuple[Any, ...]) -> None:
+        rows = given[0].detach().reshape(-1, given[0].shape[-1])[:CALIBRATION_ROWS]
         found.setdefault(name, rows.double().cpu().numpy())
 
-    handles = [
-        place.module.register_forward_pre_hook(lambda _, given, name=place.name: keep(name, given[0]))
-        for place in places
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for place in places:
+            hooks.callback(place.module.register_forward_pre_hook(partial(keep, place.name)).remove)
+        model(*calibration) if isinstance(calibration, tuple) else model(calibration)
+    return found
 
 
 def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
@@ -264,3 +258,48 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
     tensors = {name: stored_tensor(safetensors.read(path, entry)) for name, entry in entries.items()}
     model.load_state_dict(tensors, strict=False)  # names and shapes were compared above
     return list(layers)
+
+
+ROUNDS, SPENT = 7, 0.005
+"""Rounds in which both layers run in turn, and the seconds of each in a round, at least one call."""
+
+
+def measured_ratios(dense: nn.Module, structured: Any, rows: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Return for each number of inputs the dense layer's median seconds over the structured one's, of eager calls.
+
+    `structured` is a `FactoredLinear`. Calls record no gradients, and the host's time counts: with few inputs factors
+    are slower where their launches take longer than reading the dense weight. Products use plans that are known, and
+    nothing is learned.
+    """
+    weight: Any = next(structured.parameters())
+    found = []
+    with torch.no_grad(), paused():
+        for count in rows:
+            x = torch.randn(count, structured.in_features, dtype=weight.dtype, device=weight.device)
+            found.append((count, _ratio(partial(dense, x), partial(structured, x), weight.device)))
+    return tuple(found)
+
+
+def _ratio(first: Callable[[], Any], second: Callable[[], Any], device: torch.device) -> float:
+    """Return the median seconds of the first call over those of the second, in rounds of both."""
+    calls = first, second
+    repeats = []
+    for call in calls:
+        call()  # plans, and compiles
+        repeats.append(math.ceil(SPENT / max(_seconds(call, 1, device), 1e-9)))
+    times: tuple[list[float], list[float]] = [], []
+    for number in range(ROUNDS):
+        for place in (0, 1) if number % 2 else (1, 0):
+            times[place].append(_seconds(calls[place], repeats[place], device))
+    return statistics.median(times[0]) / statistics.median(times[1])
+
+
+def _seconds(call: Callable[[], Any], repeats: int, device: torch.device) -> float:
+    """Return the seconds of one of so many calls, which the device has finished."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None  # calls on a processor have ended
+    wait()
+    began = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    wait()
+    return (time.perf_counter() - began) / repeats

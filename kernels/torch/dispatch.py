@@ -44,11 +44,7 @@ def recipe_plan(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan
 
 
 def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
-    """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static.
-
-    Raises:
-        PlanError, CatalogError, VerificationError: as `recipe_plan`, or the tensors do not multiply.
-    """
+    """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static. See `recipe_plan`."""
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
@@ -56,21 +52,10 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
         return VendorExecutor()
     precision, index = dense_precision(a, recipe.precision), index_of(a.device)
     now = mode() if recipe.is_free and packed is None else Mode.FROZEN
-    if now is Mode.LEARNS and (learning := _learning(recipe, a, b, precision)) is not None:
+    orders = _order(a), _order(b)
+    key = recipe, a.shape, b.shape, orders, a.dtype, b.dtype, a.device, b.device, precision, packed is None
+    if now is Mode.LEARNS and (learning := _learning(key, recipe, a, b, precision)) is not None:
         return learning
-    key = (
-        recipe,
-        a.shape,
-        b.shape,
-        _order(a),
-        _order(b),
-        a.dtype,
-        b.dtype,
-        a.device,
-        b.device,
-        precision,
-        packed is None,
-    )
     found = plan_cache.get(key)
     if found is None:
         request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
@@ -104,13 +89,12 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     return cast(Tensor, executor.run(a, b))
 
 
-def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
+def _learning(key: Any, recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
     """Return the executor that learns from the calls of these tensors, the vendor's until their class is prepared.
 
     None if nothing is learned of such products.
     """
-    key = ("learning", recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, a.device, precision)
-    found: Executor | None = plan_cache.get(key)
+    found: Executor | None = plan_cache.get(("learning", key))
     if found is None:
         request = request_of(a, b, precision, max_abs=recipe.max_abs)
         request = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
@@ -119,7 +103,7 @@ def _learning(recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None
         found = learning_executor(request, wait=False)
         if found is None:
             return VendorExecutor.of(request)
-        plan_cache.put(key, found)
+        plan_cache.put(("learning", key), found)
     return found
 
 
@@ -128,7 +112,7 @@ def run(recipe: ProductRecipe, a: Tensor, b: Tensor, out: Tensor | None = None, 
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = recipe_executor(recipe, a, b, packed)
-    if packed is not None and _prepares(executor) and cast(Any, executor).fits(packed):
+    if packed is not None and getattr(executor, "prepares", False) and cast(Any, executor).fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
@@ -138,10 +122,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     """Return the recipe to use and B~ of a static operand (k, n), for products of about so many rows.
 
     The recipe names its schemes, as B~ depends on them. Without a scheme the second is the quantised B in fp8, or the
-    scaled B in tf32, which any number of rows may use. None if the vendor's product is best.
-
-    Raises:
-        PlanError, CatalogError, VerificationError: as `recipe_plan`.
+    scaled B in tf32, which any number of rows may use. None if the vendor's product is best. See `recipe_plan`.
     """
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")
@@ -153,7 +134,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
         request = request_of(b.new_empty((rows, b.shape[0])), b, precision, static="B")
         plan = recipe_plan(recipe, request, index_of(b.device))
         built: Any = plan.build()
-        if _prepares(built) and isinstance(built.core, PackedProduct):
+        if getattr(built, "prepares", False) and isinstance(built.core, PackedProduct):
             return recipe, built.prepare(b).sums
         source = plan.candidate.source
         schemes = [level.scheme for level in source.levels] if isinstance(source, FlatChain) else []
@@ -161,12 +142,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     if not recipe.levels:
         return None
     executor = recipe_executor(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, cast(Any, executor).prepare(b).sums) if _prepares(executor) else None
-
-
-def _prepares(executor: Executor) -> bool:
-    """Return whether an executor takes a B prepared before."""
-    return getattr(executor, "prepares", False)
+    return (recipe, cast(Any, executor).prepare(b).sums) if getattr(executor, "prepares", False) else None
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

@@ -11,12 +11,12 @@ from ...errors import PlanError
 from ..structured.chain import FactorChain
 from ..structured.matrix import FactoredMatrix
 from .bilinear import is_sharded
-from .modules import refuse_script
+from .packed_weight import PackedModule
 from .processor import stored_array, stored_tensor
 from .structured import dense_where_faster
 
 
-class FactoredLinear(nn.Module):
+class FactoredLinear(PackedModule):
     """`torch.nn.Linear` with a weight W that is a chain of factors; subclasses store the factors and multiply by them.
 
     Parameters are the factors, in the shapes of the structure, and `bias` (out_features,). Factors are drawn from a
@@ -24,12 +24,9 @@ class FactoredLinear(nn.Module):
     U(+-1/sqrt(in_features)). `pack` lets the layer use the dense weight where that is faster.
     """
 
-    __prepare_scriptable__ = refuse_script
-
     structure: FactorChain
     strategy: str | None
     bias: nn.Parameter | None
-    _packed: tuple[Tensor, tuple[Any, ...]] | None = None
 
     def _begin(self, structure: FactorChain, bias: bool, strategy: str | None, device: Any, dtype: Any) -> None:
         """Set the sizes and allocate the bias."""
@@ -38,9 +35,13 @@ class FactoredLinear(nn.Module):
         empty = torch.empty(self.out_features, device=device, dtype=dtype)
         self.register_parameter("bias", nn.Parameter(empty) if bias else None)
 
+    factors: Any
+    precision: str | None = None
+
     def weights(self) -> list[Tensor]:
         """Return the factors, left-most first."""
-        raise NotImplementedError
+        found: list[Tensor] = self.factors
+        return found
 
     def reset_parameters(self) -> None:
         """Draw new factors and a new bias."""
@@ -69,23 +70,16 @@ class FactoredLinear(nn.Module):
         are not detected: call `pack` again after them. Returns whether the weight is stored.
 
         Raises:
-            PlanError: the factors are sharded, or nothing runs the product.
+            PlanError: the factors are sharded, the layer has a precision of its own, or nothing runs the product.
         """
+        if self.precision is not None:
+            raise PlanError("a dense weight is multiplied as torch is set; make the layer without precision=")
         self.unpack()
         if any(is_sharded(one) for one in self.weights()):
             raise PlanError("the factors are sharded (DTensor); a dense weight is stored on one device only")
         weight = dense_where_faster(self.weights(), self.structure, rows, max_extra_bytes, self.strategy)
         self._packed = None if weight is None else (weight, self._state())
         return weight is not None
-
-    @property
-    def packed_bytes(self) -> int:
-        """Number of bytes of the dense weight that `pack` stored."""
-        return 0 if self._packed is None else self._packed[0].nbytes
-
-    def unpack(self) -> None:
-        """Free the dense weight."""
-        self._packed = None
 
     def _state(self) -> tuple[Any, ...]:
         """Return the identity of the factors' content, to detect changes after packing."""
@@ -115,18 +109,10 @@ class FactoredLinear(nn.Module):
         self.unpack()
         return super()._apply(*args, **kwargs)
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        self.unpack()
-        super()._load_from_state_dict(*args, **kwargs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_packed": None}
-
     def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> None:
         """Copy the factors of a matrix of the layer's structure, and a bias (out_features,) or (out_features, 1).
 
-        Raises:
-            PlanError: the layer has no bias, or one of another size; nothing was changed.
+        A bias that the layer does not have, or of another size, is refused before anything is changed.
         """
         if bias is not None and (self.bias is None or bias.numel() != self.out_features):
             raise PlanError(f"a bias of {bias.numel()} entries is not one of this layer of {self.out_features} outputs")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, cast
+
+import torch
 
 COUNTER = "torch.utils.flop_counter"
 
@@ -26,21 +29,15 @@ class _Finder(MetaPathFinder):
         for finder in sys.meta_path:
             found = finder.find_spec(fullname, path, target)
             if found is not None and found.loader is not None:
-                _register_after(found.loader)
+
+                def executed(module: ModuleType, execute: Any = found.loader.exec_module) -> None:
+                    execute(module)
+                    for operator, formula in _formulas.items():
+                        cast(Any, module).register_flop_formula(operator)(formula)
+
+                cast(Any, found.loader).exec_module = executed
                 return found
         return None
-
-
-def _register_after(loader: Any) -> None:
-    """Let a loader register the formulas after it has executed the flop counter's module."""
-    execute = loader.exec_module
-
-    def executed(module: ModuleType) -> None:
-        execute(module)
-        for operator, formula in _formulas.items():
-            cast(Any, module).register_flop_formula(operator)(formula)
-
-    loader.exec_module = executed
 
 
 def flop_formula(operator: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -55,3 +52,9 @@ def flop_formula(operator: Any) -> Callable[[Callable[..., int]], Callable[..., 
         return formula
 
     return decorated
+
+
+def classical_flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
+    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
+    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]

@@ -1,4 +1,4 @@
-"""Linear layers whose weight is a product of Kronecker-sparse factors."""
+"""Linear layers whose weight is a product of Kronecker-sparse factors, and a feed-forward block of them."""
 
 from __future__ import annotations
 
@@ -143,16 +143,6 @@ class KSLinear(FactoredLinear):
             return self.from_columns(self._biased(weight @ self.as_columns(x), last=False), x)
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
 
-    def pack(self, rows: int, max_extra_bytes: int) -> bool:
-        """See `FactoredLinear`.
-
-        Raises:
-            PlanError: as there, or the layer has a precision of its own.
-        """
-        if self.precision is not None:
-            raise PlanError("a dense weight is multiplied as torch is set; make the layer without precision=")
-        return super().pack(rows, max_extra_bytes)
-
     def as_columns(self, x: Tensor) -> Tensor:
         """Return inputs in the layer's layout as the columns of a matrix (cols, n), without a copy if x is contiguous.
 
@@ -184,14 +174,11 @@ class KSLinear(FactoredLinear):
 
     def _check_features(self, x: Tensor) -> None:
         if x.dim() < 1 or x.shape[-1 if self.layout == BATCH_FIRST else 0] != self.in_features:
-            raise PlanError(self._misfit(tuple(x.shape)))
-
-    def _misfit(self, shape: tuple[int, ...]) -> str:
-        wanted = f"(..., {self.in_features})" if self.layout == BATCH_FIRST else f"({self.in_features}, ...)"
-        other = BATCH_LAST if self.layout == BATCH_FIRST else BATCH_FIRST
-        fits = shape and shape[0 if self.layout == BATCH_FIRST else -1] == self.in_features
-        mend = f'; make the layer with layout="{other}"' if fits else ""
-        return f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}"
+            first, shape = self.layout == BATCH_FIRST, tuple(x.shape)
+            wanted = f"(..., {self.in_features})" if first else f"({self.in_features}, ...)"
+            fits = shape and shape[0 if first else -1] == self.in_features
+            mend = f'; make the layer with layout="{BATCH_LAST if first else BATCH_FIRST}"' if fits else ""
+            raise PlanError(f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}")
 
     def extra_repr(self) -> str:
         names = "".join(map(str, self.structure.patterns))
@@ -210,3 +197,72 @@ def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]
         if not isinstance(one, Pattern) and len(one) != 4:
             raise PlanError(f"a Kronecker-sparse pattern has four sizes (a, b, c, d), not {tuple(one)}")
     return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in listed)
+
+
+class KSFeedForward(nn.Module):
+    """x + down(gelu(up(norm(x)))) with Kronecker-sparse `up` and `down`; the norm and the residual are optional.
+
+    `up` and `down` are patterns or lists of patterns, as for `KSLinear`. Inputs and results of layout "bsf" are
+    (..., features), of "bsl" (features, ...). From the first factor of `up` to the last of `down` the batch is last
+    in either layout: biases and the activation are applied so, and nothing is transposed in between. `precision` is
+    that of `KSLinear`.
+
+    Raises:
+        PlanError: `down` does not fit the outputs of `up`, or a residual is requested and sizes differ.
+    """
+
+    def __init__(
+        self,
+        up: PatternLike | Sequence[PatternLike],
+        down: PatternLike | Sequence[PatternLike],
+        bias: bool = True,
+        layout: str = BATCH_FIRST,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        norm: bool = True,
+        residual: bool = True,
+        approximate: str = "none",
+        precision: str | None = None,
+    ) -> None:
+        need(bool, norm=norm, residual=residual)
+        need(str, approximate=approximate)
+        super().__init__()
+        first, second = (
+            KSLinear(patterns, bias, layout, device, dtype, precision=precision) for patterns in (up, down)
+        )
+        if first.out_features != second.in_features:
+            raise PlanError(f"up gives {first.out_features} features and down takes {second.in_features}")
+        if residual and first.in_features != second.out_features:
+            sizes = f"{first.in_features} features become {second.out_features}"
+            raise PlanError(f"a residual needs equal sizes, and {sizes}; pass residual=False")
+        self.norm = nn.LayerNorm(first.in_features, device=device, dtype=dtype) if norm else None
+        self.up, self.down = first, second
+        self.layout, self.residual, self.approximate = layout, residual, approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output in the layout of x.
+
+        Raises:
+            PlanError: x has another number of features, or another dtype.
+        """
+        columns = self.up.as_columns(x)
+        hidden = columns if self.norm is None else self._normed(columns)
+        hidden = functional.gelu(self.up.columns(hidden), approximate=self.approximate)
+        first = self.layout == BATCH_FIRST
+        result = self.down.columns(hidden, last=first)
+        if self.residual:
+            result = result + columns
+        return self.down.from_columns(result, x)
+
+    def _normed(self, columns: Tensor) -> Tensor:
+        """Apply the layer norm to the columns of (features, n), in their layout."""
+        norm = self.norm
+        assert norm is not None
+        if self.layout == BATCH_FIRST:
+            normed: Tensor = norm(columns.T)
+            return normed.T
+        wide = columns.float() if columns.dtype in (torch.float16, torch.bfloat16) else columns
+        variance, mean = torch.var_mean(wide, 0, correction=0, keepdim=True)
+        normed = ((wide - mean) * torch.rsqrt(variance + norm.eps)).to(columns.dtype)
+        return normed * norm.weight[:, None] + norm.bias[:, None]

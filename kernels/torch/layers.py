@@ -18,30 +18,26 @@ from ..cuda.machine import index_of
 from ..cuda.requests import request_of
 from . import dispatch
 from .bilinear import is_sharded
-from .modules import is_conv1d, is_plain, refuse_script
+from .modules import is_conv1d, is_plain
 from .ops import bilinear_mm, is_small, is_the_vendors, recipe_of
-from .packed_weight import PackedWeight, unwatch, watch
+from .packed_weight import PackedModule, PackedWeight, unwatch, watch
 from .recipe import AUTO, ProductRecipe
 
 SchemeLike = str | Scheme | Sequence[str | Scheme]
 
 
-class FastModule(nn.Module):
+class FastModule(PackedModule):
     """A linear layer whose product uses a scheme, for any storage of its weight; base of the classes below."""
 
     lcma_fast = True
     """Marks these layers for the walk over a model."""
 
-    __prepare_scriptable__ = refuse_script
-
     transposed: bool
     """True if the weight is stored as (out_features, in_features)."""
 
-    weight: Tensor
     bias: Any
     source: type[nn.Module] = nn.Linear
     recipe: str
-    _packed: tuple[str, Tensor, weakref.ref[Tensor], tuple[Any, ...]] | None
 
     def _set_recipe(self, scheme: SchemeLike, levels: int | None, precision: str | None = None) -> None:
         check_dense_precision(precision)
@@ -105,17 +101,8 @@ class FastModule(nn.Module):
             self._packed = None
             return False
         watch(self)
-        self._packed = (str(made[0]), made[1], weakref.ref(self.weight), self._state())
+        self._packed = (made[1], str(made[0]), weakref.ref(self.weight), self._state())
         return True
-
-    @property
-    def packed_bytes(self) -> int:
-        """Number of bytes of the packed sums."""
-        return 0 if self._packed is None else self._packed[1].nbytes
-
-    def unpack(self) -> None:
-        """Free the packed sums."""
-        self._packed = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., in_features) to (..., out_features); a DTensor by the local parts of x and the weight.
@@ -169,19 +156,12 @@ class FastModule(nn.Module):
         """Return the recipe to run, and B~ if it was computed from the current weight."""
         if self._packed is None:
             return self.recipe, None
-        recipe, stack, of, state = self._packed
+        stack, recipe, of, state = self._packed
         if torch.compiler.is_compiling():  # the weight's state cannot be read in a graph
             return (self.recipe, None) if self.training else (recipe, stack)
         # another parameter in its place, as under FSDP, may reuse the memory and the version
         kept = of() is self.weight and state == self._state()
         return (recipe, stack) if kept else (self.recipe, None)
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        self.unpack()
-        super()._load_from_state_dict(*args, **kwargs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_packed": None}
 
 
 def unpackable(weight: Tensor) -> str | None:

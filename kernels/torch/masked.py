@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from ..causal.block_masks import TILE, Mask, block_sizes, check_square, coarse_m
 from ..codegen.certified import SchemeLike, certified
 from ..operand_kinds import is_tensor
 from ..products.triangular import masked
-from .bilinear import Options, define_bilinear, sum_to
-from .flops import flop_formula
+from .bilinear import Options, check_inner, define_bilinear, sum_to
+from .flops import classical_flops, flop_formula
 from .ops import bilinear_mm
 from .processor import through_numpy
 from .recipe import named
@@ -27,14 +27,12 @@ def masked_matmul(a: Tensor, b: Tensor, mask: Mask, scheme: SchemeLike | None = 
     """See `lcma.masked_matmul`."""
     kinds = _kinds(mask)
     if scheme is None:
-        product: Tensor = _operator(a, b, kinds, "out")
-        return product
+        return _operator(a, b, kinds, "out")
     proven = certified(scheme)
     if reason := scheme_reason(proven.target, kinds.numpy()):
         raise PlanError(reason)
     # The operator of schemes has derivatives: products by the same scheme with its roles permuted.
-    by_scheme: Tensor = bilinear_mm(a, b, named(proven))
-    return by_scheme
+    return bilinear_mm(a, b, named(proven))
 
 
 def _kinds(mask: Any) -> Tensor:
@@ -87,34 +85,26 @@ def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Ten
 
 def _wanted(a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
     """Write the runs of a masked result; half blocks are masked afterwards."""
-    height, width = sizes
-    for i, row in enumerate(kinds):
-        rows = slice(i * height, (i + 1) * height)
-        for start, stop in runs_of(row != Kind.ABSENT):
-            cols = slice(start * width, stop * width)
-            torch.mm(a[rows], b[:, cols], out=out[rows, cols])
-        for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
-            _cut(out[rows, j * width : (j + 1) * width], row[j] == Kind.UPPER)
+    for _, rows, _, _, cols in _runs(kinds, *sizes):
+        torch.mm(a[rows], b[:, cols], out=out[rows, cols])
+    _cut_halves(out, kinds, sizes)
 
 
 def _present(
     a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int], inside: Tensor | None
 ) -> None:
     """Add the products of the runs of a masked left operand; masked parts of a block may be NaN."""
-    height, width = sizes
-    for i, row in enumerate(kinds):
-        rows = slice(i * height, (i + 1) * height)
-        for start, stop in runs_of(row != Kind.ABSENT):
-            cols = slice(start * width, stop * width)
-            run = a[rows, cols]
-            halves = [j for j in range(start, stop) if row[j] != Kind.FULL]
-            if inside is not None:
-                run = run.masked_fill(~inside[rows, cols], 0)
-            elif halves:
-                run = run.clone()
-            for j in halves:
-                _cut(run[:, (j - start) * width : (j - start + 1) * width], row[j] == Kind.UPPER)
-            out[rows].addmm_(run, b[cols])
+    width = sizes[1]
+    for row, rows, start, stop, cols in _runs(kinds, *sizes):
+        run = a[rows, cols]
+        halves = [j for j in range(start, stop) if row[j] != Kind.FULL]
+        if inside is not None:
+            run = run.masked_fill(~inside[rows, cols], 0)
+        elif halves:
+            run = run.clone()
+        for j in halves:
+            _cut(run[:, (j - start) * width : (j - start + 1) * width], row[j] == Kind.UPPER)
+        out[rows].addmm_(run, b[cols])
 
 
 def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
@@ -122,9 +112,22 @@ def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
     height, width = block_sizes(kinds, rows, cols)
     mask = torch.from_numpy(kinds != Kind.ABSENT)
     mask = mask.repeat_interleave(height, 0).repeat_interleave(width, 1)[:rows, :cols].contiguous()
-    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
-        _cut(mask[i * height : (i + 1) * height, j * width : (j + 1) * width], kinds[i, j] == Kind.UPPER)
+    _cut_halves(mask, kinds, (height, width))
     return mask
+
+
+def _runs(kinds: npt.NDArray[np.int8], height: int, width: int) -> Iterator[tuple[Any, slice, int, int, slice]]:
+    """Yield the runs of wanted blocks, by rows: the row, its elements, the first and the last block, their elements."""
+    for i, row in enumerate(kinds):
+        for start, stop in runs_of(row != Kind.ABSENT):
+            yield row, slice(i * height, (i + 1) * height), start, stop, slice(start * width, stop * width)
+
+
+def _cut_halves(matrix: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
+    """Zero the elements outside the triangles of half blocks of these sizes, in place."""
+    height, width = sizes
+    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
+        _cut(matrix[i * height : (i + 1) * height, j * width : (j + 1) * width], kinds[i, j] == Kind.UPPER)
 
 
 def _cut(block: Tensor, upper: bool) -> None:
@@ -134,8 +137,7 @@ def _cut(block: Tensor, upper: bool) -> None:
 
 
 def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
-    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
-    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    check_inner(a, b)
     return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
 
 
@@ -166,8 +168,4 @@ def _transposed(mask: Tensor) -> Tensor:
 _operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradients)
 
 
-@flop_formula(torch.ops.lcma.masked_mm)
-def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
-    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
-    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
+flop_formula(torch.ops.lcma.masked_mm)(classical_flops)

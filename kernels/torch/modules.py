@@ -82,8 +82,10 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None, *, new_weig
     found = []
     for names in walk.names.values():
         module = walk.modules[names[0]]
-        accepted = [name for name in names if filter_fn is None or filter_fn(name, module)] if is_linear(module) else []
-        if accepted:
+        sizes = (getattr(module, side, None) for side in ("in_features", "out_features"))
+        if not (is_conv1d(module) or all(isinstance(size, int) for size in sizes)):
+            continue  # no linear layer by its type or by its sizes, whatever its product is
+        if accepted := [name for name in names if filter_fn is None or filter_fn(name, module)]:
             others = [name for name in names if name not in accepted]
             reason = f"it is {others[0]} too, which is not selected" if others else walk.reason(names, module)
             found.append(LinearPlace(accepted[0], module, reason))
@@ -129,8 +131,10 @@ class _ModuleWalk:
         if others := [one for one in self.holders.get(_memory(weight), ()) if one != f"{names[0]}.weight"]:
             return f"its weight is tied: it is {others[0]} too"
         for name in names:
-            if (reader := self._reader(name)) and (self.new_weight or _bypasses(reader[0], module)):
-                return f"{type(reader[0]).__name__}.{reader[1]} reads its weight"
+            if found := self._reader(name):
+                reader, method = found  # modules of torch multiply by the weight itself in inference
+                if self.new_weight or (type(reader).__module__.startswith("torch.nn.") and not module.training):
+                    return f"{type(reader).__name__}.{method} reads its weight"
         return _dependent_reason(module, weight) if self.new_weight else None
 
     def _reader(self, name: str) -> tuple[nn.Module, str] | None:
@@ -182,21 +186,10 @@ def _dependent_reason(module: nn.Module, weight: Tensor) -> str | None:
     return "its weight has no data (device meta); load it first" if weight.is_meta else None
 
 
-def _bypasses(reader: nn.Module, module: nn.Module) -> bool:
-    """Return whether a module of torch multiplies by the weight itself in place of a call, as it does in inference."""
-    return type(reader).__module__.startswith("torch.nn.") and not module.training
-
-
 def _memory(parameter: Tensor) -> int:
     """Return a number that parameters of the same data share."""
     plain = type(parameter) is nn.Parameter and parameter.numel()
     return (parameter.data_ptr() if plain else 0) or id(parameter)
-
-
-def is_linear(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer by its type or by its sizes, whatever its product is."""
-    sizes = (getattr(module, name, None) for name in ("in_features", "out_features"))
-    return is_conv1d(module) or all(isinstance(size, int) for size in sizes)
 
 
 def is_plain(module: nn.Module) -> bool:
@@ -232,9 +225,5 @@ def _sharded_reason(module: nn.Module, under_fsdp: bool, new_weight: bool) -> st
 
 
 def refuse_script(module: nn.Module) -> nn.Module:
-    """Refuse torch.jit.script, as the `__prepare_scriptable__` of layers: its compiler does not know their operators.
-
-    Raises:
-        PlanError: always.
-    """
+    """Refuse torch.jit.script, as `__prepare_scriptable__` of layers: its compiler does not know their operators."""
     raise PlanError(f"{type(module).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export")

@@ -26,6 +26,7 @@ from . import dispatch
 from .bilinear import (
     PLAIN,
     Options,
+    check_inner,
     define_bilinear,
     is_differentiated,
     is_eager,
@@ -34,7 +35,7 @@ from .bilinear import (
     register_autocast,
     sum_to,
 )
-from .flops import flop_formula
+from .flops import classical_flops, flop_formula
 from .processor import through_numpy
 from .recipe import AUTO, ProductRecipe, named
 
@@ -94,11 +95,7 @@ def matmul(
 
 
 def automatic(a: Tensor, b: Tensor) -> Tensor:
-    """Compute a @ b as `matmul` with defaults does. The operator, which is avoided here, takes microseconds.
-
-    Raises:
-        PlanError: the operands do not fit each other.
-    """
+    """Compute a @ b as `matmul` with defaults does. The operator, which is avoided here, takes microseconds."""
     if is_small(a, b):
         return torch.matmul(a, b)
     if torch.compiler.is_compiling():
@@ -152,20 +149,14 @@ _EIGHT_BITS = f";precision={FP8}"
 
 
 def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    """Compute a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b.
-
-    Raises:
-        PlanError, CatalogError, VerificationError: as `matmul`.
-    """
+    """Compute a @ b as `matmul` for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b."""
     if recipe.endswith(_EIGHT_BITS) and is_differentiated(a, b):
         raise PlanError("products in fp8 have no gradient and no tangent; use no_grad(), or leave the precision out")
-    product: Tensor = _operator(a, b, recipe, packed)
-    return product
+    return _operator(a, b, recipe, packed)
 
 
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
-    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    check_inner(a, b)
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     wide = a.dtype == torch.int8 and ProductRecipe.parse(recipe).max_abs is not None
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=torch.int32 if wide else a.dtype)
@@ -191,10 +182,6 @@ def _tangent_options(options: Options, operand: int) -> Options:
     return options if operand == 0 else (options[0], None)
 
 
-def _run_opaque(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    return _run(a, b, recipe, packed, None)
-
-
 def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Options) -> Tensor:
     """Compute a product of DTensors from their local parts, with the plan for the local sizes."""
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
@@ -206,19 +193,15 @@ def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Optio
 
 _operator = define_bilinear(
     "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
-    _run_opaque,
+    lambda a, b, recipe, packed=None: _run(a, b, recipe, packed, None),
     _fake,
     _gradients,
-    _tangent_options,
+    tangent_options=_tangent_options,
     sharded=_run_sharded,
 )
 
 
-@flop_formula(torch.ops.lcma.bilinear_mm)
-def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
-    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
-    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
+flop_formula(torch.ops.lcma.bilinear_mm)(classical_flops)
 
 
 def _under_autocast(

@@ -1,21 +1,40 @@
-"""Weights with precomputed sums, which are dropped if the weight may change."""
+"""Layers that store what was computed from their weights, and weights that drop it if they may change."""
 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .modules import refuse_script
 
-class Packed(Protocol):
-    """A layer that stores the sums of its weight."""
+
+class PackedModule(nn.Module):
+    """A layer that stores a tensor computed from its parameters, until they change; base of the linear layers."""
+
+    __prepare_scriptable__ = refuse_script
 
     weight: Tensor
+    _packed: tuple[Any, ...] | None = None
+    """The tensor, and the identity of what it was computed from."""
+
+    @property
+    def packed_bytes(self) -> int:
+        """Number of bytes of what `pack` stored."""
+        return 0 if self._packed is None else int(self._packed[0].nbytes)
 
     def unpack(self) -> None:
-        """Drop the sums."""
+        """Free what `pack` stored."""
+        self._packed = None
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self.unpack()
+        super()._load_from_state_dict(*args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_packed": None}
 
 
 _packed_layers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -24,7 +43,7 @@ _packed_layers: weakref.WeakSet[Any] = weakref.WeakSet()
 class PackedWeight(nn.Parameter):
     """A parameter that notifies its layer when its `.data` is accessed: writes to that do not change the version."""
 
-    _layer: weakref.ref[Packed]
+    _layer: weakref.ref[PackedModule]
 
     @property
     def data(self) -> Tensor:
@@ -52,7 +71,7 @@ class PackedWeight(nn.Parameter):
         return found
 
 
-def watch(layer: Packed) -> None:
+def watch(layer: PackedModule) -> None:
     """Drop a layer's sums at `weight.data` and after every step of an optimizer that has its weight."""
     if not isinstance(layer.weight, PackedWeight):
         layer.weight.__class__ = PackedWeight
@@ -64,7 +83,7 @@ def watch(layer: Packed) -> None:
     _packed_layers.add(layer)
 
 
-def unwatch(layer: Packed) -> None:
+def unwatch(layer: PackedModule) -> None:
     """Drop a layer's sums, and make its weight a plain parameter again; undoes `watch`."""
     layer.unpack()
     _packed_layers.discard(layer)

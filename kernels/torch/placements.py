@@ -42,15 +42,14 @@ class ShardedOperand:
 
 
 @dataclass(frozen=True)
-class ProductRule:
-    """The placements of a product C = A B and of both gradients, for a gradient of C that has the dual of C's."""
+class ShardingRule:
+    """The placements of a result and of its operands' gradients, for a gradient of the result that has its dual."""
 
     result: Placements
-    grad_a: Placements
-    grad_b: Placements
+    grads: tuple[Placements, ...]
 
 
-def product_rule(a: ShardedOperand, b: ShardedOperand) -> ProductRule:
+def product_rule(a: ShardedOperand, b: ShardedOperand) -> ShardingRule:
     """Return the rule for A (..., m, k) and B (..., k, n) on one mesh, found for every mesh dimension by itself.
 
     Column-parallel: A replicated, B sharded along n, so C is sharded along n. Row-parallel: both sharded along k,
@@ -64,19 +63,11 @@ def product_rule(a: ShardedOperand, b: ShardedOperand) -> ProductRule:
     known = [one for one in found if one is not None]
     if len(known) < len(found):
         raise PlanError(_refusal(a, b))
-    results, grads_a, grads_b = zip(*known, strict=True)
-    return ProductRule(results, grads_a, grads_b)
+    result, *grads = zip(*known, strict=True)
+    return ShardingRule(result, tuple(grads))
 
 
-@dataclass(frozen=True)
-class LayerRule:
-    """The placements of a structured layer's result, and of the gradients of its input and factors."""
-
-    result: Placements
-    grads: tuple[Placements, ...]
-
-
-def layer_rule(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool = False) -> LayerRule:
+def layer_rule(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool = False) -> ShardingRule:
     """Return the rule for an input with features along `axis` and the factors of a structured weight, on one mesh.
 
     Replicated factors allow an input that is replicated, partial or sharded along another dimension. A low-rank
@@ -94,7 +85,7 @@ def layer_rule(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], 
             raise PlanError(_layer_refusal(x, axis, factors, low_rank))
         found.append(one)
     result, *grads = zip(*found, strict=True)
-    return LayerRule(result, tuple(grads))
+    return ShardingRule(result, tuple(grads))
 
 
 def dual(placement: Placement) -> Placement:

@@ -16,11 +16,7 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 def through_numpy(product: Callable[..., npt.NDArray[Any]], *tensors: Tensor) -> Tensor:
-    """Return product(*arrays) as a tensor of the operands' dtype; float16 and bfloat16 run in float32, rounded once.
-
-    Raises:
-        PlanError: numpy has no such dtype.
-    """
+    """Return product(*arrays) as a tensor of the operands' dtype; float16 and bfloat16 run in float32, rounded once."""
     dtype = tensors[0].dtype
     result = torch.from_numpy(np.asarray(product(*(as_array(x) for x in tensors)), order="C"))
     return result.to(dtype) if dtype in HALVES else result

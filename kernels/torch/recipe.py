@@ -71,7 +71,7 @@ class ProductRecipe:
         """
         from ..codegen.certified import certified
 
-        return [_known(name) or certified(name) for name in self.levels]
+        return [_schemes.get(name) or certified(name) for name in self.levels]
 
     @cached_property
     def is_general(self) -> bool:
@@ -79,11 +79,7 @@ class ProductRecipe:
         return all(scheme.target.is_general for scheme in self.schemes())
 
     def require_general(self, what: str) -> None:
-        """Check that the schemes are for full matrices, which `what` multiplies.
-
-        Raises:
-            PlanError: one is for another product.
-        """
+        """Raise PlanError unless the schemes are for full matrices, which `what` multiplies."""
         for scheme in self.schemes():
             if not scheme.target.is_general:
                 name = scheme.name or scheme.digest[:12]
@@ -128,11 +124,6 @@ def named(scheme: str | Scheme) -> str:
     with _lock:
         _schemes[scheme.digest] = certified(scheme)
     return scheme.digest
-
-
-def _known(name: str) -> Scheme | None:
-    with _lock:
-        return _schemes.get(name)
 
 
 def _permuted(name: str, order: str) -> str:

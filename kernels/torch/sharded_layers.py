@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from ..factored import BATCH_FIRST
-from ..structured.block_low_rank import LowRank
-from ..structured.kinds import parse_structure
+from ..structured.block_low_rank import LowRank, parse_structure
 from .ops import bilinear_mm
 from .recipe import AUTO, ProductRecipe
 from .sharding import sharded_layer, sharded_product
@@ -22,10 +21,7 @@ from .structured import kronecker_chain, structured_mm
 def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, transposed: bool) -> Tensor:
     """Compute x W^T + bias for DTensors x (..., in), weight (out, in) and bias (out,); W if not `transposed`.
 
-    Local parts are multiplied with the plan for their sizes; nothing is communicated.
-
-    Raises:
-        PlanError: an operand is no DTensor, or the placements need a redistribution.
+    Local parts are multiplied with the plan for their sizes; nothing is communicated. See `sharded_product`.
     """
     ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     rows = x.unsqueeze(0) if x.dim() == 1 else x
@@ -37,11 +33,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
 def block_low_rank_linear(
     x: Tensor, factors: list[Tensor], bias: Tensor | None, text: str, strategy: str | None
 ) -> Tensor:
-    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors.
-
-    Raises:
-        PlanError: the placements have no rule.
-    """
+    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors. See `sharded_layer`."""
     structure = parse_structure(text)
 
     def run(part: Tensor, *weights: Tensor) -> Tensor:
@@ -67,11 +59,7 @@ def kronecker_linear(
     strategy: str | None,
     precision: str | None,
 ) -> Tensor:
-    """Map a DTensor x in the layer's layout by the local part of x and replicated factors.
-
-    Raises:
-        PlanError: the placements have no rule.
-    """
+    """Map a DTensor x in the layer's layout by the local part of x and replicated factors. See `sharded_layer`."""
     first = layout == BATCH_FIRST
     structure = parse_structure(text)
     rows, singles = structure.rows, structure.singles

@@ -33,7 +33,8 @@ def sharded_product(
     if left is None or right is None:
         raise PlanError(_mixed(a, b.t() if transposed else b))
     rule = product_rule(left, right.transposed() if transposed else right)
-    grad_b = ShardedOperand(rule.grad_b, right.shape[::-1]).transposed().placements if transposed else rule.grad_b
+    grad_a, grad_b = rule.grads
+    grad_b = ShardedOperand(grad_b, right.shape[::-1]).transposed().placements if transposed else grad_b
     shape = _shape(left.shape, right.shape[::-1] if transposed else right.shape)
 
     def run(part_a: Tensor, part_b: Tensor) -> Tensor:
@@ -45,7 +46,7 @@ def sharded_product(
             )
         return product(part_a, part_b)
 
-    return _by_parts(run, (a, b), (rule.grad_a, grad_b), rule.result, shape, bias)
+    return _by_parts(run, (a, b), (grad_a, grad_b), rule.result, shape, bias)
 
 
 def sharded_layer(
@@ -110,22 +111,14 @@ def _operand(x: Tensor) -> ShardedOperand | None:
 
 
 def _shape(a: tuple[int, ...], b: tuple[int, ...]) -> torch.Size:
-    """Return the global shape of the product.
-
-    Raises:
-        PlanError: the sizes do not fit.
-    """
+    """Return the global shape of the product."""
     if a[-1] != b[-2]:
         raise PlanError(f"inner sizes differ: {a[-1]} and {b[-2]}")
     return torch.Size((*torch.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]))
 
 
 def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMesh) -> Tensor:
-    """Return the local term of a bias (n,) for a result with these placements, whose dimension `axis` is n.
-
-    Raises:
-        PlanError: the bias is no DTensor, or its placements need a redistribution.
-    """
+    """Return the local term of a bias (n,) for a result with these placements, whose dimension `axis` is n."""
     wanted = tuple(Shard(0) if one == Shard(axis) else Replicate() for one in placements)
     given = tuple(bias.placements) if isinstance(bias, DTensor) else None
     if given != wanted:
@@ -137,7 +130,7 @@ def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMes
     grads = tuple(Partial() if of_rows else kept for of_rows, kept in zip(rows, wanted, strict=True))
     terms = _terms(placements, mesh)
     part: Tensor = _Unwrap.apply(bias, grads)
-    return _Share.apply(part, terms) if terms > 1 else part
+    return _Share.apply(part, terms, True) if terms > 1 else part
 
 
 class _Unwrap(torch.autograd.Function):
@@ -152,7 +145,7 @@ class _Unwrap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        grad = _Common.apply(grad, ctx.terms) if ctx.terms > 1 else grad
+        grad = _Share.apply(grad, ctx.terms, False) if ctx.terms > 1 else grad
         return _Wrap.apply(grad, ctx.mesh, ctx.placements, ctx.shape), None
 
 
@@ -181,29 +174,19 @@ class _Wrap(torch.autograd.Function):
 
 
 class _Share(torch.autograd.Function):
-    """A replicated tensor as equal terms of a pending sum; its gradient is that of the sum, on every process."""
+    """A replicated tensor as equal terms of a pending sum, x / terms if `divided`; its gradient is that of the sum.
+
+    Every process has the gradient of the sum, which is that of its term: not `divided`, the inverse of a division.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, terms: int) -> Tensor:
-        ctx.terms = terms
-        return x / terms
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return _Common.apply(grad, ctx.terms), None
-
-
-class _Common(torch.autograd.Function):
-    """The gradient of a term of a pending sum, equal to that of the sum; each process has a share of its own."""
-
-    @staticmethod
-    def forward(ctx: Any, grad: Tensor, terms: int) -> Tensor:
-        ctx.terms = terms
-        return grad.view_as(grad)
+    def forward(ctx: Any, x: Tensor, terms: int, divided: bool) -> Tensor:
+        ctx.terms, ctx.divided = terms, divided
+        return x / terms if divided else x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return _Share.apply(grad, ctx.terms), None
+        return _Share.apply(grad, ctx.terms, not ctx.divided), None, None
 
 
 def _terms(placements: Iterable[Placement], mesh: DeviceMesh) -> int:

@@ -1,4 +1,7 @@
-"""The operator `lcma::structured_mm`: W X for a matrix W that is stored as factors, linear in every factor."""
+"""The operator `lcma::structured_mm`: W X for a matrix W that is stored as factors, linear in every factor.
+
+Gradients of a Kronecker-sparse factor are an operator of their own, `lcma::structured_outer`.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..cuda.dtypes import factored_precision
+from ...errors import PlanError
+from ..cuda.dtypes import factored_precision, vendor_precision
+from ..cuda.requests import layout_of as tensor_layout
 from ..factored import UNLIMITED, factored_request, product_dtype
-from ..plans.decisions import decision_for
+from ..plans.decisions import AUTO, decision_for, plan_and_executor
+from ..request import Layout
+from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, parse_structure
 from ..structured.chain import FactorChain, KroneckerSparse
-from ..structured.kinds import parse_structure
+from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
+from ..structured.pattern import Pattern
 from ..structured.rewrites import DENSE
-from .bilinear import LIBRARY, Options, define_multilinear, define_opaque, is_eager, register_autocast
+from ..structured.strategy import TILED, TRANSPOSED
+from ..structured.transposition import batch_last
+from .bilinear import LIBRARY, define_bilinear, define_multilinear, define_opaque, is_eager, is_plain, register_autocast
 from .flops import flop_formula
-from .structured_gradients import gradients
-from .structured_products import run
+from .processor import as_array
+from .structured_products import Options, arithmetic_on_gpu, gpu_request, run
 
 NAME, INFERENCE = "structured_mm", "structured_mm_inference"
 
@@ -40,11 +50,10 @@ def structured_mm(
         PlanError: the operands do not fit each other, or there is no such precision.
     """
     if is_eager(x, *factors):
-        return run(x, factors, structure, last, strategy, precision)
+        return run(x, factors, structure, (last, strategy, precision))
     # In a graph that records nothing the operator without rules of derivatives is one call of Python, not two.
     op = _plain if torch.compiler.is_compiling() and not torch.is_grad_enabled() else _mm
-    product: Tensor = op(x, list(factors), structure.text, last, strategy, precision)
-    return product
+    return op(x, list(factors), structure.text, last, strategy, precision)
 
 
 def kronecker_chain(
@@ -88,7 +97,7 @@ def _run(
     x: Tensor, factors: list[Tensor], structure: str, last: bool, strategy: str | None, precision: str | None = None
 ) -> Tensor:
     plain = [one.resolve_conj() for one in factors]
-    return run(x.resolve_conj(), plain, parse_structure(structure), last, strategy, precision)
+    return run(x.resolve_conj(), plain, parse_structure(structure), (last, strategy, precision))
 
 
 def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any) -> Tensor:
@@ -98,9 +107,9 @@ def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any)
     return x.new_empty((x.shape[1], known.rows)).T if last else x.new_empty((known.rows, x.shape[1]))
 
 
-def _gradients(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
-    (x, *factors), (text, *others) = tensors, options
-    return gradients(parse_structure(text), x, factors, others, grad, needs)
+def _gradients(tensors: Sequence[Tensor], options: Any, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
+    x, *factors = tensors
+    return gradients(parse_structure(options[0]), x, factors, options[1:], grad, needs)
 
 
 SCHEMA = "(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor"
@@ -112,8 +121,7 @@ _plain = define_opaque(INFERENCE + SCHEMA, _run, _fake, exact_strides=True)
 def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: Any) -> tuple[Tensor, int]:
     if all(dim is None for dim in dims[1]):
         columns = x.movedim(dims[0], 1)  # (cols, batch, n)
-        product: Tensor = _mm(columns.flatten(1), factors, *options)
-        return product.unflatten(1, columns.shape[1:]), 1
+        return _mm(columns.flatten(1), factors, *options).unflatten(1, columns.shape[1:]), 1
     found = []
     for place in range(info.batch_size):
         some = [w if dim is None else w.select(dim, place) for w, dim in zip(factors, dims[1], strict=True)]
@@ -122,8 +130,7 @@ def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: A
 
 
 def _under_autocast(cast: Callable[[Tensor], Tensor], x: Tensor, factors: list[Tensor], *options: Any) -> Tensor:
-    product: Tensor = _mm(cast(x), list(map(cast, factors)), *options)
-    return product
+    return _mm(cast(x), list(map(cast, factors)), *options)
 
 
 for _name in (NAME, INFERENCE):
@@ -136,3 +143,153 @@ for _name in (NAME, INFERENCE):
 def _flops(x_shape: Any, factor_shapes: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the parameters for every column of X."""
     return 2 * sum(int(np.prod(shape)) for shape in factor_shapes) * int(x_shape[-1])
+
+
+def gradients(
+    structure: FactorChain, x: Tensor, factors: list[Tensor], options: Options, grad: Tensor, needs: Sequence[bool]
+) -> list[Tensor | None]:
+    """Return the gradients of X (cols, n) and of every factor for that of W X (rows, n); None if not needed.
+
+    `options` are those of the product.
+    """
+    options = (x.stride(0) == 1 and x.stride(1) != 1, *options[1:])
+    if isinstance(structure, KroneckerSparse):
+        return list(_kronecker(structure, x, factors[0], options, grad, needs))
+    assert isinstance(structure, BlockLowRank)
+    of_x: Tensor | None = None
+    if needs[0]:
+        other, turned, order = structure.transposed([one.conj() for one in factors])
+        given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
+        of_x = _multiply(given, turned, other, options)
+    found: list[Tensor | None] = [None] * len(factors)
+    if any(needs[1:]):
+        sums = factor_gradients(structure, x.T.conj(), [one.conj() for one in factors], grad.T)
+        found = [one if need else None for one, need in zip(sums, needs[1:], strict=True)]
+    return [of_x, *found]
+
+
+def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
+    """Return the gradients of all factors for x (n, cols) and dY (n, rows), as sums over n; they are differentiable."""
+    if isinstance(structure, LowRank):
+        left, right = factors
+        return [grad.T @ (x @ right.T), (grad @ left).T @ x]
+    assert isinstance(structure, Monarch | Blast)
+    given = x.reshape(-1, structure.b1, structure.p)
+    if isinstance(structure, Monarch) and structure.interleaved:
+        outer = grad.reshape(-1, structure.q, structure.b2).swapaxes(1, 2)
+    else:
+        outer = grad.reshape(-1, structure.b2, structure.q)
+    if isinstance(structure, Monarch):
+        left, right = factors
+        inner = torch.einsum("nlp,lskp->nkls", given, right)
+        back = torch.einsum("nkq,kqls->nkls", outer, left)
+        return [torch.einsum("nkq,nkls->kqls", outer, inner), torch.einsum("nkls,nlp->lskp", back, given)]
+    left, scales, right = factors
+    inner = torch.einsum("nlp,lrp->nlr", given, right)
+    mixed = torch.einsum("rkl,nlr->nkr", scales, inner)
+    back = torch.einsum("nkq,kqr->nkr", outer, left)
+    spread = torch.einsum("rkl,nkr->nlr", scales, back)
+    return [
+        torch.einsum("nkq,nkr->kqr", outer, mixed),
+        torch.einsum("nkr,nlr->rkl", back, inner),
+        torch.einsum("nlr,nlp->lrp", spread, given),
+    ]
+
+
+def _kronecker(
+    structure: KroneckerSparse, x: Tensor, weights: Tensor, options: Options, grad: Tensor, needs: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
+    _, strategy, precision = options
+    multiply, sum_outer, other, tiled = _multiply, _outer, structure.transposed, strategy == TILED
+    if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
+        multiply, sum_outer = run, _run_outer
+        if all(needs) and not tiled and _is_transposed(grad, other, options):
+            if tensor_layout(x) is Layout.COLUMNS:
+                with vendor_precision(arithmetic_on_gpu(grad, precision).name):
+                    return transposed_gradients(grad, x, weights)
+            grad = batch_last(grad)
+    grad_x = multiply(grad, [weights.conj().mT], other, options) if needs[0] else None
+    grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], tiled, precision) if needs[1] else None
+    return grad_x, grad_w
+
+
+def _is_transposed(grad: Tensor, structure: KroneckerSparse, options: Options) -> bool:
+    """Return whether dX is computed between transpositions of this batch-first gradient, as dW is."""
+    if not grad.is_cuda or structure.patterns[0].d == 1 or tensor_layout(grad) is not Layout.COLUMNS:
+        return False
+    request = gpu_request(structure, grad, options)
+    return plan_and_executor(request, AUTO, None, options[1])[0].candidate.strategy == TRANSPOSED
+
+
+def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
+    def one(left: Tensor, right: Tensor) -> Tensor:
+        if left.is_cuda:
+            with vendor_precision(arithmetic_on_gpu(left, precision).name):
+                return outer_tensors(left, right, a, d, tiled)
+        found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
+        return found.to(grad.dtype)
+
+    if grad.device.type not in ("cpu", "cuda"):
+        raise PlanError(f"products by factors run on cpu and cuda, not on {grad.device}; move them with .to")
+    if grad.dim() == 2 and x.dim() == 2:
+        return one(grad, x)
+    left, right = (y.reshape(-1, *y.shape[-2:]) for y in (grad, x))
+    count = max(len(left), len(right))
+    return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
+
+
+def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
+    leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
+    return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
+
+
+def _outer_gradients(
+    grad: Tensor, x: Tensor, options: Sequence[Any], cotangent: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients of dW = dY X^T by blocks: with V in place of dW, V X* and V^T dY*."""
+    precision = options[-1]
+    of_grad = _by_factor(x.conj(), cotangent, precision) if needs[0] else None
+    return of_grad, _by_factor(grad.conj(), cotangent.mT, precision) if needs[1] else None
+
+
+def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
+    """Compute K X for x (..., cols, n) and parameters (..., a, d, b, c), whose leading sizes vmap has added."""
+    if x.dim() == 2 and weights.dim() == 4:
+        return _multiply(x, [weights], structure_of_factor(weights), (False, None, precision))
+    leading = torch.broadcast_shapes(x.shape[:-2], weights.shape[:-4])
+    matrices = x.expand(*leading, *x.shape[-2:]).flatten(0, -3)
+    several = weights.expand(*leading, *weights.shape[-4:]).flatten(0, -5)
+    products = [_by_factor(*pair, precision) for pair in zip(matrices, several, strict=True)]
+    return torch.stack(products).unflatten(0, leading)
+
+
+def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
+    """Compute W X, by the operator unless nothing records or transforms the product."""
+    if is_eager(x, *factors):
+        return run(x, factors, structure, options)
+    product: Tensor = torch.ops.lcma.structured_mm(x, list(factors), structure.text, *options)
+    return product
+
+
+def structure_of_factor(weights: Any) -> KroneckerSparse:
+    """Return the structure of one factor with parameters (a, d, b, c); others are refused."""
+    if len(weights.shape) != 4:
+        raise PlanError(f"parameters have shape {tuple(weights.shape)}; (a, d, b, c) is needed")
+    a, d, b, c = (int(size) for size in weights.shape)
+    return KroneckerSparse.of(Pattern(a, b, c, d))
+
+
+_outer = define_bilinear(
+    "structured_outer(Tensor grad, Tensor x, int a, int d, bool tiled=False, str? precision=None) -> Tensor",
+    _run_outer,
+    _fake_outer,
+    _outer_gradients,
+    exact_strides=True,
+)
+
+
+@flop_formula(torch.ops.lcma.structured_outer)
+def _outer_flops(grad_shape: Any, x_shape: Any, a: int, d: int, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Return the operations, which are those of the product itself."""
+    return 2 * int(grad_shape[-2]) * int(x_shape[-2]) // (a * d) * int(x_shape[-1])

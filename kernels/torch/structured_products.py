@@ -29,36 +29,27 @@ from ..structured.block_low_rank import BlockLowRank
 from ..structured.chain import FactorChain
 from .processor import HALVES, as_array
 
+Options = tuple[bool, str | None, str | None]
+"""`last`: the result is the transpose of a contiguous tensor, not contiguous; the strategy; the precision."""
+
 
 def arithmetic_on_gpu(x: Tensor, precision: str | None) -> Arithmetic:
     """Return the arithmetic of products of this tensor on a GPU; a precision applies to float32 only."""
     return Arithmetic(str(x.dtype).removeprefix("torch."), factored_precision(x, precision))
 
 
-def run(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    last: bool,
-    strategy: str | None,
-    precision: str | None,
-) -> Tensor:
+def run(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
     """Compute W X (rows, n) for x (cols, n) and the factors of W, of tensors that nothing records or transforms.
 
-    Complex tensors are no lazy conjugates (`resolve_conj`).
-
-    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows).
-
-    Raises:
-        PlanError: the operands do not fit each other, or there is no such precision.
+    Complex tensors are no lazy conjugates (`resolve_conj`). What is refused is that of `structured_mm`.
     """
     if x.is_cuda:
-        return _on_gpu(x, factors, structure, last, strategy, precision)
+        return _on_gpu(x, factors, structure, options)
     _checked(x, factors, structure)
     if x.device.type != "cpu":
         raise PlanError(f"products by factors run on cpu and cuda, not on {x.device}; move them with .to")
-    check_precision(precision)
-    return _on_processor(x, factors, structure, last, strategy)
+    check_precision(options[2])
+    return _on_processor(x, factors, structure, *options[:2])
 
 
 def _checked(x: Tensor, factors: Sequence[Tensor], structure: FactorChain) -> None:
@@ -101,31 +92,24 @@ class _Repeat:
         return True
 
 
-def _on_gpu(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    last: bool,
-    strategy: str | None,
-    precision: str | None,
-) -> Tensor:
+def _on_gpu(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
     if x.get_device() != torch._C._cuda_getDevice():  # kernels are launched on the current one
         with torch.cuda.device(x.device):
-            return _on_gpu(x, factors, structure, last, strategy, precision)
+            return _on_gpu(x, factors, structure, options)
     dtype, device = x.dtype, x.device
     tf32 = allows_tf32() if dtype is torch.float32 else None
     # All that the checks of x depend on: a product that was run with them is a lookup.
-    key = structure, x.shape, x.stride(), dtype, device, last, strategy, precision, tf32
+    key = structure, x.shape, x.stride(), dtype, device, options, tf32
     known: _Repeat | None = plan_cache.get(key)
     executor = None if known is None else known.now()
     if executor is None and not allowed():
         known = plan_cache.get((_SETTLED, key))
         if known is not None:
             executor = known.executor
-            if strategy is None:
+            if options[1] is None:
                 defer(known.request)
     if known is None or executor is None or not known.fits(factors, dtype, device):
-        return _checked_on_gpu(x, factors, structure, last, strategy, precision, key)
+        return _checked_on_gpu(x, factors, structure, options, key)
     if tf32 is None:
         product: Tensor = executor.again(factors, x)
         return product
@@ -138,23 +122,17 @@ _SETTLED = "where nothing is learned"
 
 
 def _checked_on_gpu(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    last: bool,
-    strategy: str | None,
-    precision: str | None,
-    key: Hashable,
+    x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options, key: Hashable
 ) -> Tensor:
     """Plan and run with all checks, and store under the key what may be repeated without them."""
-    check_precision(precision)
+    check_precision(options[2])
     given = x
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
     factors = [one.contiguous() for one in factors]
     _checked(x, factors, structure)
-    request = gpu_request(structure, x, last, strategy, precision)
-    executor: Any = executor_for(request, strategy=strategy)
+    request = gpu_request(structure, x, options)
+    executor: Any = executor_for(request, strategy=options[1])
     with vendor_precision(request.arithmetic):
         product: Tensor = executor.run(factors, x)
     if x is given and hasattr(executor, "again"):
@@ -163,10 +141,12 @@ def _checked_on_gpu(
     return product
 
 
-def gpu_request(structure: FactorChain, x: Tensor, last: bool, strategy: str | None, precision: str | None) -> Request:
+def gpu_request(structure: FactorChain, x: Tensor, options: Options) -> Request:
     """Return the request of a product on a GPU."""
+    last, strategy, precision = options
     layouts = _given_layout(tensor_layout(x), x.shape, structure), Layout.COLUMNS if last else Layout.ROWS
-    return _request(structure, x.shape[1], arithmetic_on_gpu(x, precision), "cuda", layouts, extra_bytes_for(strategy))
+    found, extra = arithmetic_on_gpu(x, precision)._asdict(), extra_bytes_for(strategy)
+    return _request(structure, x.shape[1], device="cuda", layouts=layouts, max_extra_bytes=extra, **found)
 
 
 def _given_layout(found: Layout, shape: Sequence[int], structure: FactorChain) -> Layout:
@@ -176,20 +156,8 @@ def _given_layout(found: Layout, shape: Sequence[int], structure: FactorChain) -
     return Layout.COLUMNS if isinstance(structure, BlockLowRank) else Layout.ROWS
 
 
-@lru_cache(maxsize=512)
-def _request(
-    structure: FactorChain,
-    n: int,
-    arithmetic: Arithmetic,
-    device: str,
-    layouts: tuple[Layout, Layout],
-    max_extra_bytes: int,
-) -> Request:
-    """Return the request; the same object has its hash computed."""
-    dtype, precision = arithmetic
-    return factored_request(
-        structure, n, dtype, device=device, layouts=layouts, max_extra_bytes=max_extra_bytes, precision=precision
-    )
+_request = lru_cache(maxsize=512)(factored_request)
+"""The request; the same object has its hash computed."""
 
 
 def _on_processor(
@@ -201,7 +169,7 @@ def _on_processor(
     found = Layout.ROWS if {0, 1} & {*matrix.shape} else layout_of(matrix)
     layouts = _given_layout(found, matrix.shape, structure), Layout.COLUMNS if last else Layout.ROWS
     extra = extra_bytes_for(strategy)
-    request = _request(structure, matrix.shape[1], Arithmetic(matrix.dtype.name), "cpu", layouts, extra)
+    request = _request(structure, matrix.shape[1], matrix.dtype.name, layouts=layouts, max_extra_bytes=extra)
     product = executor_for(request, strategy=strategy).run(arrays, matrix)
     result = torch.from_numpy(product.T if last else product)
     result = result.to(x.dtype) if x.dtype in HALVES else result

@@ -1,4 +1,7 @@
-"""The operator `lcma::triangular_mm`: a triangular product of batches of matrices, with derivatives of any order."""
+"""Triangular products of tensors: the operator `lcma::triangular_mm`, and the public functions for torch.
+
+Derivatives of any order exist, in every mode, and products can be compiled.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from torch import Tensor
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..products.triangular import triangular_heads
-from .bilinear import Options, define_bilinear, sum_to
+from ..request import need_matrices
+from .bilinear import Options, check_inner, define_bilinear, sum_to
 from .flops import flop_formula
-from .processor import through_numpy
+from .processor import HALVES, through_numpy
 
 
 def triangular_mm(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None = None) -> Tensor:
@@ -26,8 +30,7 @@ def triangular_mm(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None
     Raises:
         PlanError: the operands do not fit each other or the triangle, or `strategy` is unknown.
     """
-    product: Tensor = _operator(a, b, triangle.side, triangle.upper, triangle.shared, strategy, True)
-    return product
+    return _operator(a, b, triangle.side, triangle.upper, triangle.shared, strategy, True)
 
 
 def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
@@ -56,8 +59,7 @@ PRODUCTS = {"cpu": _on_processor, "cuda": triangular_heads}
 
 
 def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
-    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
-    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    check_inner(a, b)
     batch = _batch_shape(a.shape, b.shape)
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
 
@@ -80,8 +82,7 @@ def _gradients(
     side, upper, _, strategy, _ = options
 
     def product(left: Tensor, right: Tensor, place: str, of_upper: bool) -> Tensor:
-        result: Tensor = _operator(left, right, place, of_upper, False, strategy, False)
-        return result
+        return _operator(left, right, place, of_upper, False, strategy, False)
 
     grad_a = grad_b = None
     if needs[0]:
@@ -104,7 +105,7 @@ _operator = define_bilinear(
     _run,
     _fake,
     _gradients,
-    _tangent_options,
+    tangent_options=_tangent_options,
 )
 
 
@@ -114,3 +115,74 @@ def _flops(a_shape: Any, b_shape: Any, side: str, *_: Any, out_shape: Any = None
     m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]
     size, other = {"left": (m, n), "out": (m, k), "right": (n, m)}[side]
     return math.prod(_batch_shape(a_shape, b_shape)) * size * (size + 1) * other
+
+
+def causal_qk(q: Tensor, k: Tensor, strategy: str | None = None) -> Tensor:
+    """See `lcma.causal_qk`."""
+    _check(q=q, k=k)
+    rows, cols = q.shape[-2], k.shape[-2]
+    square = min(rows, cols)
+    corner = triangular_mm(q[..., :square, :], k[..., :square, :].mT, Triangle("out"), strategy)
+    if rows > square:
+        return torch.cat([corner, _full(q[..., square:, :], k.mT)], -2)
+    if cols > square:
+        return torch.nn.functional.pad(corner, (0, cols - square))
+    return corner
+
+
+def causal_pv(p: Tensor, v: Tensor, strategy: str | None = None) -> Tensor:
+    """See `lcma.causal_pv`."""
+    _check(p=p, v=v)
+    if p.shape[-1] != v.shape[-2]:
+        raise PlanError(f"inner sizes differ: p has {p.shape[-1]} columns and v {v.shape[-2]} rows; slice one")
+    rows, cols = p.shape[-2:]
+    square = min(rows, cols)
+    top = triangular_mm(p[..., :square, :square], v[..., :square, :], Triangle("left"), strategy)
+    return torch.cat([top, _full(p[..., square:, :], v)], -2) if rows > square else top
+
+
+def transposed_pv(p: Tensor, other: Tensor, strategy: str | None = None) -> Tensor:
+    """Compute P^T B of a lower triangular P (..., Lq, Lk), which need not be square: its rows past Lk are full."""
+    rows, cols = p.shape[-2:]
+    square = min(rows, cols)
+    product = trmm(p[..., :square, :square], other[..., :square, :], Triangle("left", True), True, False, strategy)
+    if cols > square:
+        return torch.nn.functional.pad(product, (0, 0, 0, cols - square))
+    return product + p[..., square:, :].mT @ other[..., square:, :] if rows > square else product
+
+
+def trmm(a: Tensor, b: Tensor, triangle: Triangle, transposed: bool, unit: bool, strategy: str | None = None) -> Tensor:
+    """See `lcma.trmm`; `triangle` is that of op(A)."""
+    _check(a=a, b=b)
+    if unit:
+        a = torch.diagonal_scatter(a, torch.ones_like(a.diagonal(dim1=-2, dim2=-1)), dim1=-2, dim2=-1)
+    factor = a.mT if transposed else a
+    operands = (factor, b) if triangle.side == "left" else (b, factor)
+    return triangular_mm(*operands, triangle, strategy)
+
+
+def syrk(a: Tensor, triangle: Triangle, transposed: bool, strategy: str | None = None) -> Tensor:
+    """See `lcma.syrk`."""
+    _check(a=a)
+    left = a.mT if transposed else a
+    return triangular_mm(left, left.mT, triangle, strategy)
+
+
+def _full(a: Tensor, b: Tensor) -> Tensor:
+    """Compute the plain product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
+    if a.ndim > 2 and b.ndim > 2 and b.shape[-3] not in (1, a.shape[-3]):
+        b = b.repeat_interleave(a.shape[-3] // b.shape[-3], -3)
+    if a.device.type == "cpu" and a.dtype in HALVES:
+        return (a.float() @ b.float()).to(a.dtype)
+    return a @ b
+
+
+def _check(**tensors: Tensor) -> None:
+    """Raise PlanError unless all are matrices of one dtype on one device."""
+    need_matrices(**tensors)
+    first, *others = tensors.values()
+    for other in others:
+        if first.dtype != other.dtype:
+            raise PlanError(f"operands are {first.dtype} and {other.dtype}; convert one with .to")
+        if first.device != other.device:
+            raise PlanError(f"operands are on {first.device} and {other.device}; move them to one processor or GPU")

@@ -8,8 +8,7 @@ import pytest
 
 from lcma import kronecker
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
-from lcma.kernels.structured.chainability import chain_reason
-from lcma.kernels.structured.pattern import parse_patterns
+from lcma.kernels.structured.pattern import chain_reason, parse_patterns
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
 

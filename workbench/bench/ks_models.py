@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels.structured.blocks import empty_result, is_batch_first
-from ...kernels.torch.kronecker_layers import KSLinear
-from ...kernels.torch.kronecker_mlp import KSFeedForward
+from ...kernels.torch.kronecker_layers import KSFeedForward, KSLinear
 from .baselines.permuted import by_bmm
 from .transformers import Build, Residual, Sizes, Transformer
 from .transformers import dense as dense_layers

@@ -19,8 +19,7 @@ from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
 from lcma.kernels.structured.split import SMALL, SPLIT_TILE, UNSCALE_TILE
 from lcma.kernels.structured.split_kernel import split_gathered, unscale_scattered
-from lcma.kernels.structured.tensors import INPUT_PRECISIONS, kernel_of
-from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
+from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, kernel_of, tile_choices, tile_of
 from lcma.kernels.structured.transposition import TILES as TRANSPOSED_TILES
 from lcma.kernels.structured.transposition_kernel import transpose_words
 
@@ -172,13 +171,15 @@ KERNELS |= {
 
 def decode_case(structure: BlockLowRank, n: int) -> tuple[Any, ...]:
     """The kernel of few columns as one launch on an H200 of bfloat16 operands."""
-    launch = launch_of(structure, n, True, 132, DECODE_TILE)
-    numbers = launch.numbers | {"x_strides": (1, 2), "y_strides": (2, 1, 2)}
+    _, fixed, options = launch_of(structure, n, True, 132, DECODE_TILE)
+    numbers = {name: sizes for name, sizes in fixed.items() if isinstance(sizes, tuple)}
+    numbers |= {"x_strides": (1, 2), "y_strides": (2, 1, 2)}
     ones = {(name, i): 1 for name, sizes in numbers.items() for i, size in enumerate(sizes) if size == 1}
     types = dict.fromkeys(("v", "scales", "u", "x", "z", "y"), "*bf16") | {"counter": "*i32"}
     types |= {name: ("i32",) * len(sizes) for name, sizes in numbers.items()}
-    constants = {**launch.constants, **ones, "n": n, "FIRST": True, "LAST": True}
-    return multiply_few_columns, types, constants, (launch.options["num_warps"], 3)
+    constants = {name: value for name, value in fixed.items() if name not in numbers}
+    constants |= {**ones, "n": n, "FIRST": True, "LAST": True}
+    return multiply_few_columns, types, constants, (options["num_warps"], 3)
 
 
 DECODED = [LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)]

@@ -25,8 +25,7 @@ from lcma.kernels.structured.handover import mix, place, relaid
 from lcma.kernels.structured.outer import outer_blocks, outer_tiled
 from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
 from lcma.kernels.structured.split import multiply_split, split_factor
-from lcma.kernels.structured.tensors import multiply_tiled
-from lcma.kernels.structured.tiles import FactorTile
+from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
 from lcma.kernels.structured.transposition import (
     gather_transposed,
     naive_gather,

@@ -13,7 +13,7 @@ import lcma  # noqa: E402
 from lcma.errors import PlanError, RankError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.compression import CompressConfig, compress_weight  # noqa: E402
-from lcma.kernels.torch import layer_times  # noqa: E402
+from lcma.kernels.torch import compression  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
 
 
@@ -157,7 +157,7 @@ def test_outputs_of_a_calibration_batch_are_compared_and_speed_is_predicted():
 
 def test_reports_have_measured_speeds_at_the_rows_that_are_named(monkeypatch):
     clock, seen = [0.0], []
-    monkeypatch.setattr(layer_times.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(compression.time, "perf_counter", lambda: clock[0])
 
     def takes(seconds):
         def after(module, args, result):
@@ -169,7 +169,7 @@ def test_reports_have_measured_speeds_at_the_rows_that_are_named(monkeypatch):
     dense, structured = nn.Linear(8, 8), lcma.LowRankLinear(8, 8, 2)
     dense.register_forward_hook(takes(2.0))
     structured.register_forward_hook(takes(8.0))
-    assert layer_times.measured_ratios(dense, structured, (1, 5)) == ((1, 0.25), (5, 0.25))
+    assert compression.measured_ratios(dense, structured, (1, 5)) == ((1, 0.25), (5, 0.25))
     assert set(seen) == {1, 5}
     monkeypatch.undo()
     first, *_ = reports = lcma.compress_(model(), CompressConfig("low-rank", 0.9), rows=(1, 3))

@@ -7,7 +7,7 @@ from lcma import kronecker
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.kronecker import FactoredMatrix
-from lcma.kernels.structured.files import is_operand_file
+from lcma.kernels.structured.matrix import is_operand_file
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])

@@ -10,10 +10,9 @@ import pytest
 from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels.kronecker import FactoredMatrix, Pattern, factorize
-from lcma.kernels.structured.approximation import ALGORITHMS
-from lcma.kernels.structured.chainability import chain_pattern, chain_rank
-from lcma.kernels.structured.hierarchical import two_factors
+from lcma.kernels.structured.approximation import ALGORITHMS, two_factors
 from lcma.kernels.structured.naive import support
+from lcma.kernels.structured.pattern import chain_pattern, chain_rank
 
 CHAINABLE = {
     "monarch": kronecker.monarch(32, 64, 4),

@@ -17,13 +17,11 @@ from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
 from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
-from lcma.kernels.structured.backward import transposed_gradients  # noqa: E402
 from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.structured.outer import SLAB, outer_blocks  # noqa: E402
-from lcma.kernels.torch import block_low_rank_layers, structured_gradients  # noqa: E402
+from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients  # noqa: E402
+from lcma.kernels.torch import block_low_rank_layers, structured  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
-from lcma.kernels.torch.structured import structured_mm  # noqa: E402
-from lcma.kernels.torch.structured_gradients import structure_of_factor  # noqa: E402
+from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
@@ -321,8 +319,8 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
         given.append((grad.shape, x.shape))
         return transposed_gradients(grad, x, weights)
 
-    monkeypatch.setattr(structured_gradients, "_is_transposed", lambda *_: True)
-    monkeypatch.setattr(structured_gradients, "transposed_gradients", shared)
+    monkeypatch.setattr(structured, "_is_transposed", lambda *_: True)
+    monkeypatch.setattr(structured, "transposed_gradients", shared)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
     assert given == [((30, 6), (24, 6))]

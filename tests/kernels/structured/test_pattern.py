@@ -7,16 +7,16 @@ from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import Structure
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
-from lcma.kernels.structured.chainability import (
+from lcma.kernels.structured.layouts import LAYOUTS
+from lcma.kernels.structured.naive import dense_factor, dense_product, factor_parameters, multiply, support
+from lcma.kernels.structured.pattern import (
     chain_pattern,
     chain_rank,
     chain_reason,
+    parse_patterns,
     product_pattern,
     redundant_pair,
 )
-from lcma.kernels.structured.layouts import LAYOUTS
-from lcma.kernels.structured.naive import dense_factor, dense_product, factor_parameters, multiply, support
-from lcma.kernels.structured.pattern import parse_patterns
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 

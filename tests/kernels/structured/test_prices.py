@@ -18,8 +18,8 @@ from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.precision import fields_of  # noqa: E402
 from lcma.kernels.request import Request  # noqa: E402
 from lcma.kernels.structured import cuda_costs  # noqa: E402
-from lcma.kernels.structured.cuda import CudaStructured, decode_tile  # noqa: E402
-from lcma.kernels.structured.decode import DECODE_TILES, few_tile  # noqa: E402
+from lcma.kernels.structured.cuda import CudaStructured  # noqa: E402
+from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile  # noqa: E402
 from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
 
 BATCH = 25_088
@@ -218,7 +218,7 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     request = factored_request(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
     strategy = CudaStructured("decode")
     found = [proposal.candidate for proposal in strategy.propose(request, machine_for(request))]
-    assert [decode_tile(one.parameters) for one in found] == list(DECODE_TILES)
+    assert [DecodeTile(**dict(one.parameters)) for one in found] == list(DECODE_TILES)
     assert [strategy.restore("", one.parameters, request) for one in found] == found
     assert strategy.restore("", (), request) is None
     assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None

@@ -19,9 +19,9 @@ from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, matmul
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.request import Layout
+from lcma.kernels.structured.cpu import ViewProduct
 from lcma.kernels.structured.naive import dense_product
 from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_chain
-from lcma.kernels.structured.slabs import ViewProduct
 from lcma.workbench.bench.baselines.permuted import by_bmm
 
 LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
@@ -30,7 +30,7 @@ STRATEGIES = ("strided", "slabs", "widened", "dense")
 
 def no_widening(structure):
     """What the refusal of "widened" says of this structure; None where it is widened."""
-    if structure.row_order is not None:
+    if structure.is_blocked:
         return "in block order"
     return "nothing is to be widened" if all(pattern.d == 1 for pattern in structure.patterns) else None
 

@@ -14,11 +14,11 @@ from lcma.kernels.factored import factored_request  # noqa: E402
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic  # noqa: E402
 from lcma.kernels.plans.families import machine_for, strategies  # noqa: E402
 from lcma.kernels.request import Layout, Request  # noqa: E402
-from lcma.kernels.structured import backward  # noqa: E402
+from lcma.kernels.structured import outer  # noqa: E402
 from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
-from lcma.kernels.structured.tensors import is_readable  # noqa: E402
+from lcma.kernels.structured.tiles import is_readable  # noqa: E402
 from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of  # noqa: E402
 from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
 
@@ -26,7 +26,7 @@ from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
 @pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_every_strategy_is_the_product_by_definition(structure, strategy, dtype):
-    in_blocks, widens = structure.row_order is not None, any(one.d > 1 for one in structure.patterns)
+    in_blocks, widens = structure.is_blocked, any(one.d > 1 for one in structure.patterns)
     if strategy == "widened" and (in_blocks or not widens):
         with pytest.raises(PlanError, match="in block order" if in_blocks else "nothing is to be widened"):
             decision_for(factored_request(structure, 7, device="cuda"), strategy=strategy)
@@ -60,7 +60,7 @@ def test_batch_first_products_on_views_are_gemms_and_nothing_else(block_structur
     with recorder() as seen:
         multiply_strided(structure, factors, x, out)
     assert len([name for name in seen.seen if name.split(".")[1] in ("mm", "bmm")]) == len(structure.factor_shapes)
-    assert len(seen.copies) == (structure.row_order is None and structure.patterns[0].d > 1)
+    assert len(seen.copies) == (not structure.is_blocked and structure.patterns[0].d > 1)
 
 
 def test_views_are_written_in_place_and_nothing_is_copied(recorder):
@@ -198,11 +198,11 @@ def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("pattern", [Pattern(2, 5, 4, 3), Pattern(1, 3, 2, 6), Pattern(4, 1, 7, 2)], ids=str)
 def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monkeypatch):
-    monkeypatch.setattr(backward, "is_gathered", lambda *_: gathered)
+    monkeypatch.setattr(outer, "is_gathered", lambda *_: gathered)
     weights = torch.randn(pattern.parameter_shape, dtype=dtype)
     grad, x = (torch.randn(9, size, dtype=dtype).T for size in (pattern.rows, pattern.cols))
-    found = backward.transposed_gradients(grad, x, weights)
-    truth = backward.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
+    found = outer.transposed_gradients(grad, x, weights)
+    truth = outer.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
     for mine, theirs in zip(found, truth, strict=True):
         torch.testing.assert_close(mine, torch.from_numpy(theirs))
     assert is_batch_first(found[0])
@@ -260,7 +260,7 @@ def test_a_factor_is_one_batched_product_where_its_blocks_are_equally_far_apart(
     (copied,) = steps_of(step_structure := KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
     assert (step.calls, copied.calls) == (2, 1)
     assert copied.source == by_blocks(5, 4, 2)
-    assert step_structure.row_order is None
+    assert not step_structure.is_blocked
     assert max(step.calls for step in steps_of(KroneckerSparse.of(square_dyadic(16)))) <= 2
 
 
