@@ -19,7 +19,7 @@ demo: $(VENV)/.base
 # The slow tests too: make test MARK=
 MARK ?= not slow
 test: $(VENV)/.dev
-	$(BIN)/pytest -m "$(MARK)" -n auto --maxprocesses 4 $(ARGS)
+	$(BIN)/pytest -m "$(MARK)" -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

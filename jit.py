@@ -76,6 +76,11 @@ class _Cache(caching.FunctionCache):
 
     _impl_class = _Implementation
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return numba's key, or for a closure one with its variant: the functions in its cells hash anew a process."""
+        variant = getattr(self._py_func, "variant", None)
+        return super()._index_key(sig, codegen) if variant is None else (sig, codegen.magic_tuple(), variant)
+
     @contextlib.contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:
         try:
@@ -95,13 +100,23 @@ class _Cache(caching.FunctionCache):
         return exclusive(Path(self._cache_path, f"{self._impl.filename_base}.lock"), LONGEST_WAIT)
 
 
-def njit(function: Callable[..., Any] | None = None, /, *, stamped: Path | None = None, **options: Any) -> Any:
+def njit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    stamped: Path | None = None,
+    variant: str | None = None,
+    **options: Any,
+) -> Any:
     """`numba.njit(cache=True)` with the cache above.
 
-    Helpers must be in the same folder, or in or below the folder `stamped`.
+    Helpers must be in the same folder, or in or below the folder `stamped`. A closure over other compiled functions is
+    cached if `variant` says which of all that its source may become it is.
     """
     if function is None:
-        return functools.partial(njit, stamped=stamped, **options)
+        return functools.partial(njit, stamped=stamped, variant=variant, **options)
+    if variant is not None:
+        function.variant = variant  # type: ignore[attr-defined]
     if stamped is not None:
         function.stamped_folder = stamped  # type: ignore[attr-defined]
     dispatcher = numba.njit(**options)(function)

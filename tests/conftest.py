@@ -1,6 +1,7 @@
 """Fixtures that every test has: a home of its own, and a few schemes built by hand."""
 
 import contextlib
+import gc
 import os
 import shutil
 import sys
@@ -87,6 +88,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if any(folder in item.path.parents for folder in covered):
             item.add_marker("covered")
+
+
+def pytest_collection_finish():
+    """Leave the modules and tests that are there out of collections of garbage: they stay to the end of the run."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_generate_tests(metafunc):

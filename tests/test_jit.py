@@ -44,6 +44,31 @@ with slow.many._cache.alone():
 """
 
 
+CLOSURES = """from lcma.jit import njit
+
+
+def adding(number):
+    @njit
+    def inner(x):
+        return x + number
+
+    @njit(variant=str(number))
+    def outer(x):
+        return inner(x)
+
+    return outer
+"""
+
+CALL_CLOSURES = """import sys
+from numba.core import event
+sys.path.insert(0, sys.argv[1])
+from closures import adding
+with event.install_recorder("numba:compile") as seen:
+    print(adding(3)(4), adding(5)(4))
+print(sum(e.is_start for _, e in seen.buffer))
+"""
+
+
 @pytest.fixture
 def start(tmp_path):
     """start(program, **environment): a process that runs it beside the module `slow`; code is cached in `home`."""
@@ -109,3 +134,9 @@ def test_a_run_of_tests_leaves_little_compiled_code(request, tmp_path, monkeypat
     os.utime(tmp_path / "yesterday", (time.time() - 8 * 24 * 3600,) * 2)
     conftest._prune(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"now"}
+
+
+def test_variants_of_a_closure_are_loaded_by_the_next_process(start, tmp_path):
+    (tmp_path / "closures.py").write_text(CLOSURES)
+    outputs = [start(CALL_CLOSURES).communicate(timeout=120)[0].split() for _ in range(2)]
+    assert outputs == [["7", "9", "4"], ["7", "9", "0"]]

@@ -4,7 +4,7 @@ Constants are those of an H200 with torch 2.11 and Triton 3.6. Those of Kronecke
 25088: every candidate of 53 patterns of the paper's list and of 11 others, batch-first, and of 43 batch-last; the cost
 model has the rates of plain GEMMs and sums. Those of low-rank, Monarch and BLAST products in half precision are of CUDA
 graphs, fitted to `docs/results/blr-cuda.jsonl`: 16 layers in bfloat16 by `lcma bench blr`;
-tests/kernels/block_low_rank/test_replay.py compares predicted and measured seconds. Rates, bandwidth, multiprocessors
+tests/kernels/structured/test_replay.py compares predicted and measured seconds. Rates, bandwidth, multiprocessors
 and cache are the profile's.
 """
 

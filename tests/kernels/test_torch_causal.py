@@ -34,7 +34,6 @@ def drawn(*shape, dtype=torch.float64, grad=True):
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Thousands of tiny products: threads would cost more than they do."""
-    torch.manual_seed(0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

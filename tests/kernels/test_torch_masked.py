@@ -22,11 +22,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated
 TRIANGLE = ["L000", "FL00", "FFL0", "FFFL"]
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 def drawn(*shape, dtype=torch.float64, grad=True):
     return torch.randn(*shape, dtype=dtype, requires_grad=grad)
 

@@ -21,11 +21,6 @@ def drawn(*shape, dtype=torch.float64, grad=True):
     return torch.randn(*shape, dtype=dtype, requires_grad=grad)
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 @pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])
 @pytest.mark.parametrize(
     "shapes", [((5, 7), (7, 3)), ((2, 3, 5, 7), (7, 3)), ((5, 7), (2, 7, 3)), ((3, 1, 5, 7), (2, 7, 3))]

@@ -20,11 +20,11 @@ def fuzz(script, cases, seed):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_30_damaged_files_a_format(script):
-    fuzz(script, 30, seed=1)
+def test_10_damaged_files_a_format(script):
+    fuzz(script, 10, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_300_other_damaged_files_a_format(script):
-    fuzz(script, 300, seed=2)  # `make fuzz` tries 10,000
+def test_100_other_damaged_files_a_format(script):
+    fuzz(script, 100, seed=2)  # `make fuzz` tries 10,000

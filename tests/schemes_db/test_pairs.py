@@ -92,7 +92,11 @@ def test_too_large_a_pair_is_refused():
         lcma.parse_target("128x128x128:ss")
 
 
-@pytest.mark.parametrize("path", STRUCTURED, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] if place % 3 else []) for place, path in enumerate(STRUCTURED)],
+    ids=lambda path: path.name,
+)
 def test_structured_files_are_proven_by_their_name_and_without(path, tmp_path):
     target = named_target(path.stem)
     rank = int(re.search(r"rank(\d+)", path.name).group(1))

@@ -57,12 +57,12 @@ def assert_same(counters_of):
 
 
 CASES = [
-    ("2x2x2", 1, 0, 1200, 1),
-    ("2x2x2", 2, 64, 1200, 7),
-    ("3x3x3:tri-left", 1, 0, 600, 10),
-    ("2x2x3", 3, 0, 900, 5),
-    ("3x3x3", 4, 64, 200, 10),
-    ("1x1x1", 1, 0, 50, 1),
+    ("2x2x2", 1, 0, 1200, 8),
+    ("2x2x2", 2, 64, 1200, 40),
+    ("3x3x3:tri-left", 1, 0, 800, 40),
+    ("2x2x3", 3, 0, 900, 30),
+    ("3x3x3", 4, 64, 200, 40),
+    ("1x1x1", 1, 0, 50, 5),
 ]
 
 
@@ -77,6 +77,7 @@ TWINS = [
 
 @pytest.mark.parametrize(("ring", "name", "seed", "room", "steps", "chunk"), TWINS)
 def test_step_for_step_as_the_reference(assert_same, ring, name, seed, room, steps, chunk):
+    """Compared once in a chunk of steps: a walk that took another step draws other numbers ever after."""
     start = naive(ring, name)
     arena, twin = make_arena(start, seed, 5, room), ReferenceWalk(start, seed, 5, room, HASTY)
     assert_same(arena, twin, start)
@@ -98,9 +99,9 @@ def test_step_for_step_as_the_reference(assert_same, ring, name, seed, room, ste
 def test_guarded_walks_too(assert_same, ring, name, policy):
     start = naive(ring, name)
     arena, twin = make_arena(start, 3, 0, 0, policy), ReferenceWalk(start, 3, 0, 0, policy)
-    for _ in range(100):
-        advance(arena, policy.numbers, 0, 10)
-        twin.advance(0, 10)
+    for _ in range(30):
+        advance(arena, policy.numbers, 0, 25)
+        twin.advance(0, 25)
         assert_same(arena, twin, start)
     assert 0 < twin.flips < twin.steps
 
@@ -252,8 +253,7 @@ def test_a_zero_factor_is_no_start(ring):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ring", RINGS)
-@pytest.mark.parametrize("room", [150, 400])
+@pytest.mark.parametrize(("ring", "room"), [*((ring, 150) for ring in RINGS), (TernaryTerms, 400)])
 def test_four_and_eight_words(ring, room):
     start = naive(ring, "3x3x3")
     arena = make_arena(start, 1, 0, room)

@@ -78,10 +78,10 @@ def test_swapped_rows_and_transposed_factors_are_rejected(representative):
         assert not check(bad(), "exact").ok
 
 
-MOST_FAULTS = 1000
-"""Faults of a scheme that are tried: all of up to some 20 products, 100,000 of all schemes together."""
+MOST_FAULTS = 300
+"""Faults of a scheme that are tried: all of up to some nine products, 40,000 of all schemes together."""
 
-BY_EVERY_METHOD = 8
+BY_EVERY_METHOD = 3
 """Of them by every method: the symbolic proof of a scheme of 137 products takes 0.7 s."""
 
 PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]
@@ -94,10 +94,11 @@ def faults(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_fault_is_rejected_by_every_method(name):
-    for fault in faults(name):
+def test_every_fault_is_rejected(name):
+    """By the exact proof every fault, by the other methods every fifth."""
+    for place, fault in enumerate(faults(name)):
         bad = fault()
-        for method in METHODS:
+        for method in METHODS if place % 5 == 0 else ("exact",):
             assert not check(bad, method).ok, (method, bad.digest)
 
 

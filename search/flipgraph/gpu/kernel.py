@@ -7,6 +7,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
+from ....jit import njit
 from .algebra import make_algebra
 from .cells import make_cells
 from .layout import MAX_CUBES, Form
@@ -180,11 +181,10 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
 
     Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
     """
-    prims = processor()
-    launch = make_launch(prims, form, cost)
+    launch = make_launch(processor(), form, cost)
     threads = form.threads
 
-    @prims.jit
+    @njit(_nrt=False, variant=f"{form} {cost}")
     def run(
         fast, walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
     ):

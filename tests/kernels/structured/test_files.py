@@ -1,24 +1,25 @@
-"""Kronecker-sparse matrices in .npz and .safetensors files."""
+"""Factored matrices in .npz and .safetensors files."""
 
 import numpy as np
 import pytest
 
 from lcma import kronecker
 from lcma.errors import PlanError, SchemeFormatError
+from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.kronecker import FactoredMatrix
 from lcma.kernels.structured.matrix import is_operand_file
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
-def test_what_is_saved_is_loaded(tmp_path, suffix, dtype):
+def test_what_is_saved_is_loaded(tmp_path, suffix, structure):
     path = tmp_path / f"k{suffix}"
-    matrix = FactoredMatrix.random(kronecker.monarch(12, 24, 3), dtype=dtype)
-    kronecker.save(path, matrix)
-    found = kronecker.load(path)
-    assert (found.patterns, found.dtype) == (matrix.patterns, dtype)
-    for mine, other in zip(matrix.factors, found.factors, strict=True):
-        np.testing.assert_array_equal(mine, other)
+    for dtype in ("float16", "float32", "float64", "complex64"):
+        matrix = FactoredMatrix.random(structure, dtype=dtype)
+        kronecker.save(path, matrix)
+        found = kronecker.load(path)
+        assert (found.structure, found.dtype) == (structure, dtype)
+        for mine, other in zip(matrix.factors, found.factors, strict=True):
+            np.testing.assert_array_equal(mine, other)
     assert is_operand_file(path)
     assert not is_operand_file(tmp_path / "none.npz")
 
@@ -52,6 +53,12 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path):
         ({"patterns": np.array([[1, 2, 2, 1], [1, 3, 2, 1]])}, "patterns 1 and 2 do not compose"),
         ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[["text"]]]])}, "str128 are not supported"),
         ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[[{}]]]], object)}, "not a .npz file"),
+        ({"block_low_rank": np.zeros(6, np.int64)}, r"shape \(6,\)"),
+        ({"block_low_rank": np.zeros(7)}, "whole numbers are needed"),
+        ({"block_low_rank": np.array([3, 4, 4, 1, 1, 1, 0])}, "names no structure"),
+        ({"block_low_rank": np.array([0, 4, 4, 1, 1, 5, 0])}, "exceeds the shorter side"),
+        ({"block_low_rank": np.array([0, 4, 4, 1, 1, 2, 0])}, r"factor1 must hold a factor \(4, 2\)"),
+        ({"block_low_rank": np.zeros(100_000, np.int64)}, "more than 56 bytes of block_low_rank"),
     ],
 )
 def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
@@ -71,10 +78,11 @@ def test_damaged_files_are_refused(tmp_path):
         with pytest.raises(SchemeFormatError):
             kronecker.load(path)
     other = tmp_path / "k.safetensors"
-    kronecker.save(other, FactoredMatrix.random(kronecker.dense(8, 8)))
-    other.write_bytes(other.read_bytes()[:-8])
-    with pytest.raises(SchemeFormatError, match="file does not hold them"):
-        kronecker.load(other)
+    for structure in (kronecker.dense(8, 8), LowRank(8, 8, 2)):
+        kronecker.save(other, FactoredMatrix.random(structure))
+        other.write_bytes(other.read_bytes()[:-8])
+        with pytest.raises(SchemeFormatError, match="file does not hold them"):
+            kronecker.load(other)
     with pytest.raises(SchemeFormatError, match="can't be read"):
         kronecker.load(tmp_path / "missing.npz")
 

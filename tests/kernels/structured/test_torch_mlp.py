@@ -20,7 +20,6 @@ def dense(layer):
 @pytest.mark.parametrize("layout", ["bsf", "bsl"])
 @pytest.mark.parametrize(("norm", "residual", "bias"), [(True, True, True), (False, False, False)])
 def test_values_and_gradients_are_those_of_dense_layers(layout, norm, residual, bias):
-    torch.manual_seed(0)
     block = lcma.KSFeedForward(UP, DOWN, bias, layout, dtype=torch.float64, norm=norm, residual=residual)
     if norm:
         torch.nn.init.normal_(block.norm.weight)
@@ -53,7 +52,6 @@ def test_the_hidden_features_keep_the_batch_last(monkeypatch):
 
 
 def test_halves_are_normed_in_float32():
-    torch.manual_seed(0)
     first, last = (lcma.KSFeedForward(UP, DOWN, layout=layout).bfloat16() for layout in ("bsf", "bsl"))
     last.load_state_dict(first.state_dict())
     x = 100 + torch.randn(10, 6).bfloat16()

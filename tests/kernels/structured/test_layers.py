@@ -1,0 +1,498 @@
+"""The torch operators and the layers on a processor: values, gradients, strides, compile, autocast, other layouts."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import numpy as np  # noqa: E402
+from torch.autograd import forward_ad  # noqa: E402
+from torch.library import opcheck  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+import lcma  # noqa: E402
+from lcma import kronecker  # noqa: E402
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
+from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
+from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
+from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients  # noqa: E402
+from lcma.kernels.torch import block_low_rank_layers, structured  # noqa: E402
+from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
+from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
+from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
+
+UP = ((1, 12, 3, 2), (3, 2, 2, 1))
+"""24 x 6, two factors; the second has d = 1."""
+
+BLOCKED = {
+    "low-rank": LowRank(8, 12, 3),
+    "monarch": Monarch(8, 12, 3, 2, 3),
+    "monarch interleaved": Monarch(8, 12, 3, 2, 3, interleaved=True),
+    "blast": Blast(8, 12, 3, 2, 5),
+}
+SMALL = BLOCKED | {
+    "pattern": KroneckerSparse.of(Pattern(2, 3, 4, 3)),
+    "pair": KroneckerSparse(tuple(Pattern(*one) for one in UP)),
+    "d of 1": KroneckerSparse.of(Pattern(3, 2, 5, 1)),
+}
+every = pytest.mark.parametrize("structure", SMALL.values(), ids=SMALL)
+operands = pytest.mark.parametrize("structure", [one for name, one in SMALL.items() if name != "pair"], ids=str)
+"""What the operator multiplies at once: lists of patterns are products one after the other."""
+blocked = pytest.mark.parametrize("structure", BLOCKED.values(), ids=BLOCKED)
+
+
+def made(structure, bias=True, dtype=None, **options):
+    """The layer of a structure."""
+    if isinstance(structure, KroneckerSparse):
+        return lcma.KSLinear(structure.patterns, bias, dtype=dtype, **options)
+    return layer_of(structure, bias, dtype=dtype)
+
+
+def product(x, factors, structure, last=True):
+    """x W^T by the operator."""
+    return structured_mm(x.T, factors, structure, last).T
+
+
+def kronecker_mm(x, weights, last=False, strategy=None, precision=None):
+    return structured_mm(x, [weights], structure_of_factor(weights), last, strategy, precision)
+
+
+def dense(structure, factors):
+    """W by definition, as a differentiable function of the factors."""
+    if isinstance(structure, LowRank):
+        return factors[0] @ factors[1]
+    if isinstance(structure, KroneckerSparse):
+        full = None
+        for weights, pattern in zip(factors, structure.patterns, strict=True):
+            eyes = (torch.eye(size, dtype=weights.dtype) for size in (pattern.a, pattern.d))
+            factor = torch.einsum("ijpq,ik,jl->ipjkql", weights, *eyes).reshape(pattern.rows, pattern.cols)
+            full = factor if full is None else full @ factor
+        return full
+    if isinstance(structure, Blast):
+        blocks = torch.einsum("kqr,rkl,lrp->kqlp", *factors)
+    else:
+        blocks = torch.einsum("kqls,lskp->kqlp", *factors)
+        blocks = blocks.swapaxes(0, 1) if structure.interleaved else blocks
+    return blocks.reshape(structure.rows, structure.cols)
+
+
+@every
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_values_and_gradients_are_those_of_the_dense_layer(structure, layout, dtype):
+    if layout == "bsl" and not isinstance(structure, KroneckerSparse):
+        return
+    layer = made(structure, dtype=dtype, **({"layout": layout} if layout == "bsl" else {}))
+    n, weight = layer.in_features, dense(structure, layer.weights())
+    x = torch.randn(*((2, 5, n) if layout == "bsf" else (n, 2, 5)), dtype=dtype, requires_grad=True)
+    last = torch.tensordot(weight, x if layout == "bsl" else x.movedim(-1, 0), 1) + layer.bias[:, None, None]
+    truth = last if layout == "bsl" else last.movedim(0, -1)
+    y = layer(x)
+    torch.testing.assert_close(y, truth)
+    torch.testing.assert_close(layer.dense(), weight)
+    assert y.is_contiguous()
+    leaves, ask = [x, *layer.parameters()], torch.randn_like(y)
+    torch.testing.assert_close(*(torch.autograd.grad(z, leaves, ask) for z in (y, truth)))
+    for shape in ((0, n), (n,)) if layout == "bsf" else ((n, 0), (n,)):
+        found = layer(torch.randn(shape, dtype=dtype)).shape
+        assert found == ((*shape[:-1], len(weight)) if layout == "bsf" else (len(weight), *shape[1:]))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
+@operands
+def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_right(structure):
+    layer = made(structure, bias=False, dtype=torch.float64)
+    x = torch.randn(3, structure.cols, dtype=torch.float64, requires_grad=True)
+    factors = layer.weights()
+    several = isinstance(structure, KroneckerSparse)
+    for last, precision in ((True, None), (False, "tf32x3")) if several else ((True, None),):
+        columns = torch.randn(structure.cols, 3, dtype=torch.float64, requires_grad=True)
+        opcheck(torch.ops.lcma.structured_mm.default, (columns, factors, structure.text, last, None, precision))
+        call = lambda x, *factors, last=last: product(x, factors, structure, last)  # noqa: E731
+        torch.autograd.gradcheck(call, (x, *factors), check_forward_ad=True, fast_mode=True)
+    torch.autograd.gradgradcheck(lambda x, *factors: product(x, factors, structure), (x, *factors), fast_mode=True)
+    tangent = torch.randn_like(x)
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(product(forward_ad.make_dual(x, tangent), factors, structure)).tangent
+    torch.testing.assert_close(found, tangent @ dense(structure, factors).T)
+
+
+@pytest.mark.parametrize("precision", [None, "tf32"])
+def test_the_operator_of_sums_over_the_batch_is_sound(precision):
+    operands = torch.randn(12, 5), torch.randn(24, 5)
+    opcheck(torch.ops.lcma.structured_outer.default, (*operands, 2, 3, False, precision))
+
+
+@every
+def test_vmap_maps_inputs_and_factors(structure):
+    layer = made(structure, bias=False, dtype=torch.float64)
+    x = torch.randn(4, 3, structure.cols, dtype=torch.float64)
+    first, *others = (one.detach() for one in layer.weights())
+    full = dense(structure, [first, *others])
+    found = torch.vmap(lambda one: product(one, [first, *others], structure))(x)
+    torch.testing.assert_close(found, x @ full.T)
+    several = torch.stack([first, 2 * first])
+    found = torch.vmap(lambda one: product(x[0], [one, *others], structure))(several)
+    torch.testing.assert_close(found, torch.stack([x[0] @ full.T, 2 * x[0] @ full.T]))
+
+
+def test_the_result_has_the_strides_that_a_graph_expects():
+    weights = torch.randn(2, 3, 2, 4)
+    for last in (False, True):
+        real = kronecker_mm(torch.randn(24, 7), weights, last)
+        fake = kronecker_mm(torch.empty(24, 7, device="meta"), weights.to("meta"), last)
+        assert (real.shape, real.stride()) == (fake.shape, fake.stride()) == ((12, 7), (1, 12) if last else (7, 1))
+
+
+@every
+def test_a_compiled_layer_is_one_graph_and_trains_as_the_plain_one(structure):
+    layer = made(structure, dtype=torch.float64)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    x = torch.randn(5, structure.cols, dtype=torch.float64, requires_grad=True)
+    leaves = [x, *layer.parameters()]
+    torch.testing.assert_close(compiled(x), layer(x))
+    torch.testing.assert_close(*(torch.autograd.grad(module(x).square().sum(), leaves) for module in (compiled, layer)))
+
+
+@every
+def test_autocast_and_halves_multiply_in_the_lower_dtype(structure):
+    layer, x = made(structure), torch.randn(9, structure.cols)
+    truth = layer(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = layer(x)
+    assert lowered.dtype == torch.bfloat16
+    assert (lowered.float() - truth).norm() < 2e-2 * truth.norm()
+    for dtype, limit in ((torch.float16, 4e-3), (torch.bfloat16, 2e-2)):
+        halved = copy.deepcopy(layer).to(dtype)(x.to(dtype))
+        assert halved.dtype == dtype
+        assert (halved.float() - truth).norm() < limit * truth.norm()
+
+
+@every
+def test_operations_are_counted_forward_and_backward(structure):
+    layer = made(structure, bias=False)
+    x = torch.randn(6, structure.cols, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        layer(x)
+    assert counter.get_total_flops() == structure.flops(6)
+    if isinstance(structure, KroneckerSparse):
+        with FlopCounterMode(display=False) as counter:
+            layer(x).sum().backward()
+        assert counter.get_total_flops() == 3 * 2 * structure.parameters * 6
+
+
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "fp32-accurate", "tf32x3"])
+def test_a_precision_is_of_float32_on_a_gpu(precision):
+    """The precision reaches a GPU's request; a processor multiplies strictly, under autocast and compile, too."""
+    layer, plain = lcma.KSLinear(UP, precision=precision), lcma.KSLinear(UP)
+    plain.load_state_dict(layer.state_dict())
+    x = torch.randn(9, 6, requires_grad=True)
+    for run in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+        torch.testing.assert_close(run(x), plain(x), rtol=0, atol=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(layer(x), plain(x))
+    assert f"precision={precision}" in repr(layer)
+    known = {"ieee": "float32", "tf32x3": "fp32-accurate"}
+    assert arithmetic_on_gpu(x, precision).name == known.get(precision, precision)
+    assert arithmetic_on_gpu(x.half(), precision) == ("float16", None)
+    assert arithmetic_on_gpu(x.double(), precision) == ("float64", None)
+    with pytest.raises(PlanError, match="precision must be one of ieee, tf32, fp32-accurate"):
+        lcma.KSLinear(UP, precision="fp32")
+    with pytest.raises(PlanError, match="precision must be one of"):
+        kronecker_mm(x.T, layer.factors[1], precision="fp32")
+
+
+def test_torchs_setting_is_lent_and_given_back():
+    settings = torch.backends.cuda.matmul
+    for before in (False, True):
+        settings.allow_tf32 = before
+        try:
+            for dtype, wanted in (("tf32", True), ("fp32-accurate", False), ("float32", False), ("float16", before)):
+                with vendor_precision(dtype):
+                    assert settings.allow_tf32 == wanted
+                assert settings.allow_tf32 == before
+            with pytest.raises(ValueError, match="inside"), vendor_precision("tf32"):
+                raise ValueError("inside")
+            assert settings.allow_tf32 == before
+        finally:
+            settings.allow_tf32 = False
+
+
+def test_sums_over_the_batch_have_a_fixed_order():
+    rng = np.random.default_rng(0)
+    n = 2 * SLAB + 77
+    grad, x = rng.standard_normal((12, n)).astype("f"), rng.standard_normal((24, n)).astype("f")
+    truth = np.einsum("ipjn,iqjn->ijpq", grad.reshape(2, 2, 3, n).astype(float), x.reshape(2, 4, 3, n).astype(float))
+    found = outer_blocks(grad, x, 2, 3)
+    np.testing.assert_allclose(found, truth, rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(found, outer_blocks(np.asfortranarray(grad), np.asfortranarray(x), 2, 3))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_parameters_of_other_code_come_in_and_go_out(name):
+    layer, other = lcma.KSLinear(UP), lcma.KSLinear(UP)
+    other.load_layout(layer.in_layout(name), name, layer.bias.detach()[:, None])
+    x = torch.randn(3, 6)
+    torch.testing.assert_close(other(x), layer(x))
+    with pytest.raises(PlanError, match="2 factors, not 1"):
+        layer.load_layout(layer.in_layout(name)[:1], name)
+    assert list(layer.state_dict()) == ["bias", "factors.0", "factors.1"]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_bits_of_bfloat16_move_between_layouts(name):
+    layer, other = (lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16) for _ in range(2))
+    weights = layer.in_layout(name)
+    assert {one.dtype for one in weights} == {torch.bfloat16}
+    other.load_layout(weights, name)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.factors, layer.factors, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dense_factors_with_entries_outside_their_patterns_are_refused(dtype):
+    layer = lcma.KSLinear(UP, bias=False, dtype=dtype)
+    before = [factor.detach().clone() for factor in layer.factors]
+    first, second = layer.in_layout("dense")
+    layer.load_layout([first, torch.where(second == 0, -0.0, second)], "dense")
+    second = torch.where(second == 0, 0.5, second)
+    with pytest.raises(PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
+        layer.load_layout([2 * first, second], "dense")
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(layer.factors, before, strict=True))
+
+
+def test_a_layer_of_bfloat16_is_stored_and_read(tmp_path):
+    layer = lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16)
+    kronecker.save(tmp_path / "k.safetensors", layer.matrix())
+    again = lcma.KSLinear.from_matrix(kronecker.load(tmp_path / "k.safetensors"))
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(again.factors, layer.factors, strict=True))
+
+
+def test_a_stored_matrix_becomes_a_layer_and_back(tmp_path):
+    layer = lcma.KSLinear(UP, bias=False, dtype=torch.float64)
+    kronecker.save(tmp_path / "k.npz", layer.matrix())
+    again = lcma.KSLinear.from_matrix(kronecker.load(tmp_path / "k.npz"))
+    x = torch.randn(3, 6, dtype=torch.float64)
+    torch.testing.assert_close(again(x), layer(x))
+    assert "(1,12,3,2)(3,2,2,1), bias=False, layout=bsf" in repr(again)
+
+
+def test_initial_values_are_uniform():
+    layer = lcma.KSLinear((4, 32, 16, 4))
+    bound = 16**-0.5
+    assert layer.factors[0].abs().max() <= bound
+    assert abs(layer.factors[0].std() - bound / 3**0.5) < 0.02 * bound
+    assert layer.bias.abs().max() <= layer.in_features**-0.5
+
+
+def test_what_does_not_fit_is_refused():
+    layer = lcma.KSLinear(UP)
+    with pytest.raises(PlanError, match="layout bsf have shape"):
+        layer(torch.randn(2, 5))
+    with pytest.raises(PlanError, match='make the layer with layout="bsl"'):
+        layer(torch.randn(6, 5))
+    with pytest.raises(PlanError, match=r"convert one with \.to"):
+        layer(torch.randn(2, 6, dtype=torch.float64))
+    with pytest.raises(PlanError, match="do not compose"):
+        lcma.KSLinear([(1, 2, 3, 1), (1, 4, 2, 1)])
+    with pytest.raises(PlanError, match="layout must be"):
+        lcma.KSLinear(UP, layout="channels-last")
+    for wrong in ((2, 24, 3), [(2, 24, 3)], [(1, 12, 3, 2), (3, 2, 2, 1, 1)]):
+        with pytest.raises(PlanError, match="four sizes"):
+            lcma.KSLinear(wrong)
+    assert layer(torch.randn(0, 6)).shape == (0, 24)
+
+
+def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch):
+    def gradients():
+        generator = torch.Generator().manual_seed(1)
+        x = torch.randn(6, 24, generator=generator, dtype=torch.float64, requires_grad=True)
+        weights = torch.randn(2, 3, 5, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+        product = kronecker_mm(x.T, weights, True).T
+        return torch.autograd.grad(product, (x, weights), torch.randn(product.shape, generator=generator).double())
+
+    expected, given = gradients(), []
+
+    def shared(grad, x, weights):
+        given.append((grad.shape, x.shape))
+        return transposed_gradients(grad, x, weights)
+
+    monkeypatch.setattr(structured, "_is_transposed", lambda *_: True)
+    monkeypatch.setattr(structured, "transposed_gradients", shared)
+    for found, wanted in zip(gradients(), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert given == [((30, 6), (24, 6))]
+
+
+@blocked
+def test_states_and_the_papers_layouts_survive_a_round_trip(structure):
+    layer, other = layer_of(structure), layer_of(structure)
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(4, structure.cols)
+    torch.testing.assert_close(other(x), layer(x))
+    given = layer.in_layout()
+    other = layer_of(structure).load_layout(given["V"], given["U"], given.get("S"), bias=layer.bias)
+    torch.testing.assert_close(other(x), layer(x))
+    again = BlockLowRankLinear.from_matrix(layer.matrix(), layer.bias)
+    assert type(again) is type(layer)
+    torch.testing.assert_close(again(x), layer(x))
+
+
+def test_layers_of_sizes_as_nn_linear():
+    for layer in (
+        lcma.LowRankLinear(12, 8, 3),
+        lcma.MonarchLinear(12, 8, 4, 2),
+        lcma.MonarchLinear(12, 8, (3, 2), 2, bias=False, dtype=torch.float64),
+        lcma.BlastLinear(12, 8, 4, 5),
+    ):
+        assert layer(torch.randn(2, 12, dtype=layer.factors[0].dtype)).shape == (2, 8)
+        y = layer(torch.randn(4000, 12, dtype=layer.factors[0].dtype))
+        assert y.detach().var() < 2
+
+
+def test_interleaving_moves_into_the_next_weight():
+    gate, up = (lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64) for _ in range(2))
+    norm = torch.nn.LayerNorm(8, dtype=torch.float64)
+    down = torch.nn.Linear(8, 12, dtype=torch.float64)
+    for vector in (norm.weight, norm.bias):
+        torch.nn.init.normal_(vector)
+    x = torch.randn(5, 12, dtype=torch.float64)
+
+    def block(x):
+        return down(norm(torch.nn.functional.silu(gate(x)) * up(x)))
+
+    wanted = block(x)
+    lcma.fold_into([gate, up], down, norm)
+    assert not gate.structure.interleaved
+    assert not up.structure.interleaved
+    torch.testing.assert_close(block(x), wanted)
+    with pytest.raises(PlanError, match="only interleaved"):
+        lcma.fold_into([gate], down)
+    other = lcma.MonarchLinear(12, 8, (3, 4), 2, interleaved=True, dtype=torch.float64)
+    first = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
+    with pytest.raises(PlanError, match="the same outputs and b2"):
+        lcma.fold_into([first, other], down)
+    with pytest.raises(PlanError, match="takes 9 features, not 8"):
+        lcma.fold_into([first], torch.nn.Linear(9, 2))
+    with pytest.raises(PlanError, match="other features"):
+        lcma.fold_into([first], down, torch.nn.LayerNorm(9))
+
+
+class Conv1D(torch.nn.Module):
+    """As Hugging Face's: a linear layer with the weight (inputs, outputs)."""
+
+    def __init__(self, nf, nx):
+        super().__init__()
+        self.nf, self.weight = nf, torch.nn.Parameter(torch.randn(nx, nf, dtype=torch.float64))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+@pytest.mark.parametrize("following", [lambda: Conv1D(5, 8), lambda: lcma.LowRankLinear(8, 5, 3, dtype=torch.float64)])
+def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(following):
+    monarch = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
+    after, x = following(), torch.randn(4, 12, dtype=torch.float64)
+    wanted = after(monarch(x))
+    with pytest.raises(PlanError, match="is given twice"):
+        lcma.fold_into([monarch, monarch], after)
+    for blocked in (lcma.MonarchLinear(8, 5, (2, 1), 2), lcma.BlastLinear(8, 5, (2, 1), 2), torch.nn.ReLU()):
+        with pytest.raises(PlanError, match="whose inputs can't be in any order"):
+            lcma.fold_into([monarch], blocked)
+    torch.testing.assert_close(after(monarch(x)), wanted)  # nothing was changed
+    lcma.fold_into([monarch], after)
+    assert not monarch.structure.interleaved
+    torch.testing.assert_close(after(monarch(x)), wanted)
+
+
+@blocked
+def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, monkeypatch):
+
+    layer = layer_of(structure, dtype=torch.float64).eval()
+    layer.strategy = "strided"
+    assert not layer.pack(5, 1 << 30)
+    layer.strategy = "dense"  # in place of the planner's choice, which depends on this machine
+    extra = structure.rows * structure.cols * 8
+    assert not layer.pack(5, extra - 1)
+    assert layer.pack(5, extra)
+    assert layer.packed_bytes == extra
+    x = torch.randn(5, structure.cols, dtype=torch.float64)
+    factored, products = block_low_rank_layers.structured_mm, []
+
+    def counted(*arguments):
+        products.append(arguments)
+        return factored(*arguments)
+
+    monkeypatch.setattr(block_low_rank_layers, "structured_mm", counted)
+    wanted = torch.nn.functional.linear(x, dense(structure, layer.factors), layer.bias).detach()
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), wanted)
+        assert not products
+        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), wanted)
+        with pytest.raises(PlanError, match="convert one with"):
+            layer(x.float())
+        assert layer.packed_bytes
+        layer.factors[0].mul_(2)
+        torch.testing.assert_close(layer(x) - layer.bias, 2 * (wanted - layer.bias))
+        assert not layer.packed_bytes
+    for drop in (
+        lambda: layer(x),
+        layer.train,
+        lambda: layer.load_state_dict(layer.state_dict()),
+        lambda: layer.to(torch.float64),
+    ):
+        assert layer.eval().pack(5, extra)
+        drop()
+        assert not layer.packed_bytes
+    assert layer.pack(5, extra)
+    assert not copy.deepcopy(layer).packed_bytes
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+def test_a_packed_layer_uses_the_dense_weight_until_its_factors_change(layout, monkeypatch):
+    layer = lcma.KSLinear([(1, 6, 4, 2), (2, 4, 3, 1)], layout=layout, dtype=torch.float64, strategy="dense").eval()
+    x = torch.randn(*((5, 6) if layout == "bsf" else (6, 5)), dtype=torch.float64)
+    wanted = layer(x).detach()
+    assert layer.pack(5, 1 << 20)
+    monkeypatch.setattr(lcma.KSLinear, "columns", lambda *_, **__: pytest.fail("the factors are multiplied"))
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), wanted)
+    monkeypatch.undo()
+    with torch.no_grad():
+        layer.factors[0].mul_(2)
+    assert not torch.allclose(layer(x), wanted)
+    assert not layer.packed_bytes
+    with pytest.raises(PlanError, match="without precision="):
+        lcma.KSLinear((1, 6, 4, 2), precision="tf32").pack(5, 1 << 20)
+
+
+@blocked
+def test_bfloat16_layers_exchange_the_papers_layouts(structure):
+    layer = layer_of(structure, dtype=torch.bfloat16)
+    x = torch.randn(3, structure.cols).bfloat16()
+    given = layer.in_layout()
+    assert {one.dtype for one in given.values()} == {torch.bfloat16}
+    other = layer_of(structure, dtype=torch.bfloat16)
+    other.load_layout(given["V"], given["U"], given.get("S"), bias=layer.bias)
+    matrix = layer.matrix()
+    assert matrix.dtype == "bfloat16"
+    read = BlockLowRankLinear.from_matrix(matrix, layer.bias)
+    for one in (other, read):
+        assert all(map(torch.equal, one.factors, layer.factors))
+        assert torch.equal(one(x), layer(x))
+    np.testing.assert_array_equal(matrix.dense(), matrix.astype("float32").dense())
+
+
+def test_operands_that_do_not_fit_are_refused():
+    layer = lcma.LowRankLinear(12, 8, 3)
+    with pytest.raises(PlanError, match=r"inputs have shape \(..., 12\)"):
+        layer(torch.randn(2, 11))
+    with pytest.raises(PlanError, match=r"convert one with \.to"):
+        layer(torch.randn(2, 12, dtype=torch.float64))
+    with pytest.raises(PlanError, match="factor 1 has shape"):
+        product(torch.randn(2, 12), layer.factors[::-1], layer.structure)
+    with pytest.raises(PlanError, match="has 2 factors, not 1"):
+        product(torch.randn(2, 12), layer.factors[:1], layer.structure)

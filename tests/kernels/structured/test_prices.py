@@ -1,0 +1,238 @@
+"""Predicted seconds of an H200 beside measured ones, and what the planner therefore chooses."""
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma import kronecker  # noqa: E402
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels import Machine, decision_for, machine_for, strategies  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
+from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
+from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
+from lcma.kernels.cuda.h200 import h200  # noqa: E402
+from lcma.kernels.factored import factored_request  # noqa: E402
+from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.precision import fields_of  # noqa: E402
+from lcma.kernels.request import Request  # noqa: E402
+from lcma.kernels.structured import cuda_costs  # noqa: E402
+from lcma.kernels.structured.cuda import CudaStructured  # noqa: E402
+from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile  # noqa: E402
+from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
+
+BATCH = 25_088
+
+
+def request_of(sizes, dtype="float32", layout="bsf", n=BATCH, **fields):
+    structure = KroneckerSparse.of(Pattern(*sizes))
+    return factored_request(structure, n, **fields_of(dtype), order=layout, device="cuda", **fields)
+
+
+def seconds_of(request, name):
+    """What is predicted of a strategy's best candidate, or of the candidate that has this text."""
+    if "," not in name:
+        return decision_for(request, strategy=name).seconds
+    machine, strategy = machine_for(request), strategies("cuda")["structured", name.partition(",")[0]]
+    (candidate,) = (one for one in strategy.candidates(request) if str(one) == name)
+    return sum(stage.seconds for stage in strategy.predict(candidate, request, machine))
+
+
+MEASURED = [
+    ((1, 192, 48, 2), "float32", "bsl", 0.5, {"strided": 0.043}),
+    ((1, 768, 192, 2), "float32", "bsl", 0.5, {"strided": 0.363}),
+    ((1, 64, 256, 16), "float32", "bsl", 0.5, {"strided": 0.315}),
+    ((3, 64, 64, 64), "float32", "bsl", 0.5, {"strided": 1.207}),
+    ((3, 64, 64, 64), "float32", "bsf", 0.3, {"strided": 3.973, "tiled, tile 1": 6.055, "widened": 47.71}),
+    (
+        (16, 64, 64, 64),
+        "tf32x3",
+        "bsf",
+        0.3,
+        {"tiled, tile 0": 18.876, "tiled, tile 1": 22.276, "tiled, tile 2": 15.885},
+    ),
+    ((6, 64, 64, 1), "tf32x3", "bsf", 0.3, {"strided": 0.053, "tiled, tile 0": 0.037}),
+    ((3, 64, 64, 64), "float16", "bsf", 0.3, {"tiled, tile 0": 1.962, "tiled, tile 2": 2.247, "widened": 2.898}),
+    ((1, 256, 256, 4), "float16", "bsf", 0.3, {"strided": 0.161, "tiled, tile 0": 0.336, "widened": 0.075}),
+    ((1, 64, 256, 1), "float16", "bsf", 0.3, {"strided": 0.034, "tiled, tile 1": 0.030}),
+]
+CHOSEN = [
+    ((3, 64, 64, 64), "bfloat16", "bsf", 0.3, {"transposed": 1.046, "widened": 2.894, "strided": 3.083}),
+    ((32, 96, 96, 4), "float32", "bsf", 0.3, {"transposed": 3.292, "strided": 3.629, "widened": 4.902}),
+    ((32, 96, 96, 4), "float16", "bsf", 0.3, {"transposed": 1.074, "widened": 0.411, "strided": 1.886}),
+    ((1, 2, 2, 2048), "float32", "bsl", 0.45, {"gather": 0.236}),
+    ((1, 8, 8, 128), "float32", "bsf", 0.45, {"gather": 0.104}),
+]
+"""Milliseconds of candidates at batch 25088, measured on an H200 (torch 2.11, Triton 3.6), rounds in turn.
+
+Of CHOSEN the planner takes the fastest.
+"""
+
+
+@pytest.mark.parametrize(("sizes", "dtype", "layout", "rel", "milliseconds"), MEASURED + CHOSEN)
+def test_the_model_prices_and_ranks_candidates_as_an_h200_ran_them(sizes, dtype, layout, rel, milliseconds):
+    request = request_of(sizes, dtype, layout)
+    predicted = {name: 1e3 * seconds_of(request, name) for name in milliseconds}
+    assert predicted == pytest.approx(milliseconds, rel=rel)
+    assert milliseconds[min(predicted, key=predicted.get)] <= 1.03 * min(milliseconds.values())
+    if (sizes, dtype, layout, rel, milliseconds) in CHOSEN:
+        assert decision_for(request).plan.candidate.strategy == min(milliseconds, key=milliseconds.get)
+
+
+def test_the_model_chooses_views_batch_last_and_says_why_not_dense():
+    for dtype in ("float32", "float16", "bfloat16", "tf32", "float64"):
+        decision = decision_for(request_of((1, 256, 256, 4), dtype, "bsl"))
+        assert decision.plan.candidate.strategy == "strided", dtype
+        assert decision.is_baseline
+    with pytest.raises(PlanError, match="allow it with max_extra_bytes"):
+        decision_for(request_of((1, 256, 256, 4)), strategy="dense")
+
+
+def test_slabs_between_transpositions_keep_to_a_bound_on_the_workspace(monkeypatch):
+    request = request_of((3, 64, 64, 64), max_workspace=50 << 20)
+    strategy, machine = strategies("cuda")["structured", "transposed"], machine_for(request)
+    whole, bounded = strategy.candidates(request)
+    assert strategy.workspace(bounded, request, machine) <= 50 << 20 < strategy.workspace(whole, request, machine)
+    monkeypatch.setattr(cuda_costs, "TRANSPOSITION_SHARES", {})
+    assert None in [stage.seconds for stage in strategy.predict(whole, request, machine)]
+
+
+def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
+    """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
+    structure = KroneckerSparse.of(kronecker.square_dyadic(16))
+    for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+        for dtype in tuple(shares):
+            monkeypatch.delitem(shares, dtype)
+    for dtype in ("float32", "complex64"):
+        request = factored_request(structure, 1 << 20, dtype, "bsl", device="cuda")
+        machine = machine_for(request)
+        known = {name: strategies("cuda")["structured", name] for name in ("gather", "fused")}
+
+        def stages(name, request=request, machine=machine, known=known):
+            (candidate,) = known[name].candidates(request)
+            return known[name].predict(candidate, request, machine)
+
+        assert [len(stages(name)) for name in known] == [4, 2]
+        assert {stage.seconds for name in known for stage in stages(name)} == {None}
+        with monkeypatch.context() as patch:
+            for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+                patch.setitem(shares, dtype, (0.7, 0.3))
+            seconds = {name: sum(stage.seconds for stage in stages(name)) for name in known}
+            assert seconds["fused"] < 0.6 * seconds["gather"]
+            assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
+        assert decision_for(request, machine=machine).plan.candidate.strategy not in known
+
+
+def test_more_columns_than_32_bits_count_are_planned():
+    request = request_of((1, 1024, 1024, 128))
+    assert request.k * request.n > 2**31
+    assert decision_for(request).plan.seconds > 0
+
+
+def test_float32_may_be_three_products_of_tf32():
+    """By our kernel, where it is fast enough; the vendor's products stay strict, and dense operands are refused."""
+    split, strict = (decision_for(request_of((64, 64, 64, 1), dtype)) for dtype in ("fp32-accurate", "float32"))
+    assert split.plan.candidate.strategy == "tiled"
+    assert split.seconds < strict.seconds
+    assert split.baseline.seconds == strict.baseline.seconds
+    a, b, _ = CudaBench().operands(split.request, 0, blank=True)
+    assert {x.dtype for x in (*a, b)} == {torch.float32}
+    with pytest.raises(PlanError, match="precision fp32-accurate is of products of floats on a GPU"):
+        factored_request(KroneckerSparse.of(Pattern(64, 64, 64, 1)), 8, precision="fp32-accurate")
+    with pytest.raises(PlanError, match="dtype tf32x3 is not supported; it is the precision fp32-accurate of float32"):
+        Request(8, 8, 8, "tf32x3", device="cuda")
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize(
+    "sizes", [(1, 2, 2, 2048), (2, 48, 48, 4), (4, 128, 128, 16), (1, 512, 512, 4), (64, 64, 64, 1)]
+)
+def test_three_products_are_never_predicted_slower_than_strict_ones(sizes, layout):
+    """Strict kernels meet the bound on the error of fp32-accurate: they are its candidates, at the same price."""
+    strict, split = (decision_for(request_of(sizes, dtype, layout)) for dtype in ("float32", "fp32-accurate"))
+    assert split.plan.seconds <= strict.plan.seconds
+    if sizes[1] >= 128:
+        assert split.plan.candidate.strategy == "split" or layout == "bsl"
+    if sizes[1] == 2:
+        assert split.plan.candidate.strategy == strict.plan.candidate.strategy == "gather"
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize("dtype", TILES)
+def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
+    pattern, last = Pattern(2, 24, 40, 3), layout == "bsl"
+    names = set()
+    for choice in range(tile_choices(dtype, last)):
+        tile = tile_of(dtype, pattern, choice)
+        assert tile.p == 32
+        assert tile.j == 1 if choice >= len(TILES[dtype][1]) else 1 < tile.j <= 4
+        assert tile.padded(pattern) >= pattern.nonzeros
+        assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
+        names.add(tile)
+    strategy = strategies("cuda")["structured", "tiled"]
+    request = factored_request(KroneckerSparse.of(pattern), 1000, order=layout, device="cuda", **fields_of(dtype))
+    proposals = strategy.propose(request, machine_for(request))
+    assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
+    for one in proposals:
+        assert strategy.restore("", one.candidate.parameters, request) == one.candidate
+    for damaged in ((), (("slab", 1),), (("tile", "x"),), (("tile", -1),)):
+        assert strategy.restore("", damaged, request) is None
+
+
+def test_kernels_without_a_measurement_are_never_chosen():
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    for n, structure in itertools.product((4, 1024, 8192), (LowRank(4096, 4096, 64), Monarch(4096, 4096, 16, 16, 64))):
+        decision = decision_for(factored_request(structure, n, "bfloat16", device="cuda"), machine=machine)
+        assert decision.plan.candidate.strategy == "strided"
+        assert decision.seconds is not None
+
+
+def test_one_column_is_priced_by_the_weights_and_read_in_one_launch():
+    pytest.importorskip("triton")
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    for structure in (LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)):
+        decision = decision_for(factored_request(structure, 1, "bfloat16", device="cuda"), machine=machine)
+        assert decision.plan.candidate.strategy == "decode"
+        assert decision.seconds == pytest.approx(24.5e-6, rel=0.05)  # an H200 took 23.7 to 26.3 us
+        (stage,) = decision.plan.stages
+        assert stage.flops == structure.flops(1)
+        for n, dtype in ((3, "bfloat16"), (1, "float32")):
+            request = factored_request(structure, n, dtype, device="cuda")
+            assert decision_for(request, machine=machine, strategy="decode").seconds is None
+
+
+def test_the_middle_of_many_columns_is_by_our_kernel():
+    pytest.importorskip("triton")
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    layer = Blast(3456, 1152, 9, 9, 384)  # on an H200, 8192 columns: 0.102 ms, by batched GEMMs 0.269 ms
+    chosen = decision_for(factored_request(layer, 8192, "bfloat16", device="cuda"), machine=machine)
+    assert chosen.plan.candidate.strategy == "tiled"
+    assert chosen.seconds == pytest.approx(0.102e-3, rel=0.1)
+    single = decision_for(factored_request(layer, 8192, "float32", device="cuda"), machine=machine)
+    assert single.plan.candidate.strategy == "strided"  # our kernel takes halves
+
+
+def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
+    pytest.importorskip("triton")
+    request = factored_request(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
+    strategy = CudaStructured("decode")
+    found = [proposal.candidate for proposal in strategy.propose(request, machine_for(request))]
+    assert [DecodeTile(**dict(one.parameters)) for one in found] == list(DECODE_TILES)
+    assert [strategy.restore("", one.parameters, request) for one in found] == found
+    assert strategy.restore("", (), request) is None
+    assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None
+    assert decision_for(request, strategy="decode").plan.candidate == found[0]
+    assert "programs 4" in str(found[0])
+
+
+def test_items_have_the_rows_whose_rounds_read_least():
+    assert few_tile(Pattern(1, 1488, 4096, 1), 528, 4096, False) == (
+        1,
+        4096,
+    )  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
+    assert few_tile(Pattern(16, 688, 1488, 1), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
+    assert few_tile(Pattern(16, 1536, 256, 1), 528, 4096, False) == (8, 256)
+    assert few_tile(Pattern(1, 2304, 192, 1), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
+    assert few_tile(Pattern(1, 9, 20, 1), 528, 64, False)[0] in (1, 2, 4)
+    assert few_tile(Pattern(1, 1488, 4096, 1), 264, 4096, True) == (16, 256)

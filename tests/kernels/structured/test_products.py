@@ -1,0 +1,282 @@
+"""Products by factored matrices on a processor: every strategy against the definition, plans, bad input."""
+
+import itertools
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcma import kronecker
+from lcma.errors import PlanError
+from lcma.kernels import decision_for, machine_for, strategies, tune
+from lcma.kernels.block_low_rank import LowRank
+from lcma.kernels.cpu.bench import CpuBench
+from lcma.kernels.cpu.workspace import Pool
+from lcma.kernels.factored import factored_request
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, matmul
+from lcma.kernels.planning.explain import explanation
+from lcma.kernels.request import Layout
+from lcma.kernels.structured.cpu import ViewProduct
+from lcma.kernels.structured.naive import dense_product
+from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_chain
+from lcma.workbench.bench.baselines.permuted import by_bmm
+
+LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
+STRATEGIES = ("strided", "slabs", "widened", "dense")
+
+
+def no_widening(structure):
+    """What the refusal of "widened" says of this structure; None where it is widened."""
+    if structure.is_blocked:
+        return "in block order"
+    return "nothing is to be widened" if all(pattern.d == 1 for pattern in structure.patterns) else None
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_is_the_product_by_definition(structure, strategy, draw_x):
+    """In every dtype and layout of the batch; only the result is written."""
+    for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 300)):
+        matrix = FactoredMatrix.random(structure, dtype=dtype)
+        x = draw_x((batch, structure.cols) if layout == "bsf" else (structure.cols, batch), dtype)
+        if strategy == "widened" and (reason := no_widening(structure)):
+            with pytest.raises(PlanError, match=reason):
+                matmul(matrix, x, layout, strategy=strategy)
+            continue
+        full = matrix.dense().astype(np.promote_types(dtype, "float64"))
+        truth = x @ full.T if layout == "bsf" else full @ x
+        canvas = np.full((len(truth) + 2, truth.shape[1]), np.nan, dtype)
+        out = canvas[1:-1]
+        assert matmul(matrix, x, layout, out=out, strategy=strategy, max_extra_bytes=1 << 20) is out
+        assert np.linalg.norm(out - truth) <= LIMITS[dtype] * np.linalg.norm(truth)
+        assert np.isnan(canvas[[0, -1]]).all()
+
+
+def test_any_layout_of_x_and_of_the_result_runs_with_prepared_factors_too(structure, draw_x):
+    matrix, x = FactoredMatrix.random(structure, dtype="float64"), draw_x((structure.cols, 6))
+    np.testing.assert_allclose(structure.multiply_wide(matrix.factors, x), matrix.dense() @ x, atol=1e-12)
+    layouts = (Layout.ROWS, Layout.COLUMNS)
+    for first, last, strategy in itertools.product(layouts, layouts, STRATEGIES):
+        if strategy == "widened" and no_widening(structure):
+            continue
+        request = factored_request(structure, 6, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
+        plan = decision_for(request, strategy=strategy).plan
+        executor = plan.build()
+        given = x if first is Layout.ROWS else np.asfortranarray(x)
+        out = np.full((structure.rows, 6), np.nan, order="F" if last is Layout.COLUMNS else "C")
+        prepared = executor.prepare(matrix.factors)
+        assert (prepared.nbytes > 0) == (strategy in REWRITES)
+        for operand in (matrix.factors, prepared):
+            assert executor.run(operand, given, out) is out
+            np.testing.assert_allclose(out, matrix.dense() @ x, atol=1e-12)
+            result = executor.run(operand, given)
+            np.testing.assert_array_equal(result, out)
+            assert result.flags.f_contiguous if last is Layout.COLUMNS else result.flags.c_contiguous
+        assert executor.workspace == plan.workspace
+
+
+def test_x_may_have_any_leading_sizes_and_strides(structure, draw_x):
+    matrix = FactoredMatrix.random(structure, dtype="float64")
+    for shape in ((7,), (0,), (2, 3), ()):
+        x = draw_x((*shape, structure.cols))
+        np.testing.assert_allclose(matmul(matrix, x), x @ matrix.dense().T, atol=1e-12)
+    x = draw_x((3, 6, 2 * structure.cols))
+    for scattered in (x[0, :, ::2], x[:, ::2, : structure.cols], np.asfortranarray(x[0])[:, ::-2]):
+        np.testing.assert_allclose(matmul(matrix, scattered), scattered @ matrix.dense().T, atol=1e-12)
+    assert matmul(matrix, draw_x((structure.cols, 0)), "bsl").shape == (structure.rows, 0)
+
+
+SIDES = st.integers(1, 4)
+
+
+@st.composite
+def chains(draw):
+    """Lists of two or three patterns that compose, chainable or not."""
+    patterns = [Pattern(*(draw(SIDES) for _ in range(4)))]
+    for _ in range(draw(st.integers(1, 2))):
+        rows = patterns[-1].cols
+        a = draw(st.sampled_from([one for one in range(1, rows + 1) if rows % one == 0]))
+        d = draw(st.sampled_from([one for one in range(1, rows // a + 1) if rows // a % one == 0]))
+        patterns.append(Pattern(a, rows // (a * d), draw(SIDES), d))
+    return tuple(patterns)
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(), st.sampled_from(["strided", "slabs"]), st.sampled_from(list(Layout)[:2]), st.sampled_from([1, 5]))
+def test_any_chain_is_the_product_by_definition(patterns, strategy, layout, n):
+    matrix = FactoredMatrix.random(patterns, dtype="float64")
+    layouts = (Layout.ROWS, Layout.COLUMNS) if layout is Layout.ROWS else (Layout.COLUMNS, Layout.ROWS)
+    request = factored_request(matrix.structure, n, "float64", layouts=layouts)
+    x = np.random.default_rng(n).standard_normal((matrix.shape[1], n))
+    operand = np.asfortranarray(x) if layouts[0] is Layout.COLUMNS else x
+    found = decision_for(request, strategy=strategy).plan.build().run(matrix.factors, operand)
+    np.testing.assert_allclose(found, matrix.dense() @ x, atol=1e-12)
+
+
+def test_half_precision_is_computed_in_float32_and_rounded_once(structure, draw_x):
+    matrix, x = FactoredMatrix.random(structure, dtype="float16"), draw_x((5, structure.cols), "float16")
+    found, wide = matmul(matrix, x), matmul(matrix.astype("float32"), x.astype(np.float32))
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, wide.astype(np.float16))
+
+
+def test_plans_are_explained():
+    request = factored_request(KroneckerSparse.of(kronecker.monarch(64, 64, 8)), 4096, "float32")
+    decision = decision_for(request)
+    assert decision.plan.candidate.family == "structured"
+    assert decision.baseline.candidate.strategy == "strided"
+    found = explanation(decision, strategies("cpu"))
+    assert found.ratio is None or found.ratio > 0
+    assert all(one.candidate.family == "structured" for one in found.considered)
+    refused = {one.candidate.strategy: one.refused for one in found.considered}
+    assert "allow it with max_extra_bytes" in refused["dense"]
+    assert refused["slabs"] is None
+
+
+def test_an_aliased_result_is_written_last(draw_x):
+    matrix, x = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64"), draw_x((40, 33))
+    truth = matrix.dense() @ x
+    request = factored_request(matrix.structure, 33, "float64", "bsl")
+    decision_for(request, strategy="slabs").plan.build().run(matrix.factors, x, x)
+    np.testing.assert_allclose(x, truth)
+
+
+@pytest.mark.parametrize("rewrite", ["widened", "dense"])
+def test_rewritten_factors_are_the_same_matrix(structure, rewrite):
+    if rewrite == "widened" and no_widening(structure):
+        return
+    matrix = FactoredMatrix.random(structure, dtype="float64")
+    patterns = rewritten_chain(structure, rewrite).patterns
+    np.testing.assert_allclose(dense_product(rewritten(matrix.factors, structure, rewrite), patterns), matrix.dense())
+
+
+def test_a_plan_does_not_depend_on_the_threads(draw_x):
+    matrix, x = FactoredMatrix.random(kronecker.monarch(24, 36, 3)), draw_x((36, 1000), "float32")
+    core = ViewProduct(matrix.structure, 1000, "float32", False, True, 128)
+    results = []
+    for threads in (1, 3):
+        out = np.full((1000, 24), np.nan, np.float32).T
+        with Pool(poison=True).take(core.workspace(threads)) as arena:
+            core.run(matrix.factors, x, out, arena, threads)
+        results.append(out)
+    np.testing.assert_array_equal(*results)
+
+
+def test_dense_needs_the_callers_leave():
+    structure = KroneckerSparse.of(Pattern(1, 16, 16, 4))
+    with pytest.raises(PlanError, match="takes 12288 bytes more than the factors; allow it with max_extra_bytes"):
+        decision_for(factored_request(structure, 64), strategy="dense")
+    allowed = factored_request(structure, 64, max_extra_bytes=12288)
+    assert decision_for(allowed, strategy="dense").plan.candidate.strategy == "dense"
+    with pytest.raises(PlanError, match="at least 0"):
+        factored_request(structure, 64, max_extra_bytes=-1)
+    with pytest.raises(PlanError, match="dense matrix takes 16 bytes more"):
+        matmul(FactoredMatrix.random(LowRank(4, 6, 2)), np.ones((3, 6), np.float32), strategy="dense")
+
+
+def test_wisdom_outranks_predictions(home):
+    request = factored_request(KroneckerSparse.of(Pattern(2, 8, 8, 4)), 200)
+    found = tune(request, rounds=2, top=3)
+    assert {one.plan.candidate.family for one in found} == {"structured"}
+    assert all(one.error < 1e-6 for one in found)
+    decision = decision_for(request)
+    assert decision.measured
+    fastest = min(found, key=lambda one: one.seconds).plan.candidate
+    assert decision.plan.candidate == fastest or decision.is_baseline
+    other = factored_request(KroneckerSparse.of(Pattern(2, 8, 8, 5)), 200)
+    assert machine_for(other).wisdom.near(other) is None
+
+
+def test_the_bench_draws_operands_and_measures_the_error(structure):
+    request, bench = factored_request(structure, 5), CpuBench()
+    factors, x, out = bench.operands(request, 0)
+    decision_for(request, strategy="strided").plan.build().run(factors, x, out)
+    assert bench.errors(request, factors, x)(out) < 1e-5
+    out += 1
+    assert bench.errors(request, factors, x)(out) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("x", "layout", "message"),
+    [
+        (np.zeros((5, 29), np.float32), "bsf", r"must have shape \(..., 30\)"),
+        (np.zeros((30, 5), np.float32), "bsf", 'pass layout="bsl"'),
+        (np.zeros((5, 30), np.float32), "bsl", 'pass layout="bsf"'),
+        (np.zeros((30, 5), np.float64), "bsl", "x is float64 and the matrix float32"),
+        (np.zeros((30, 5), np.float32), "nchw", "layout must be"),
+    ],
+)
+@pytest.mark.parametrize("structure", [Pattern(2, 4, 3, 5), LowRank(40, 30, 2)], ids=["pattern", "low-rank"])
+def test_operands_that_do_not_fit_are_refused(structure, x, layout, message):
+    with pytest.raises(PlanError, match=message):
+        matmul(FactoredMatrix.random(structure), x, layout)
+
+
+def test_an_executor_refuses_what_it_was_not_planned_for():
+    matrix, x = FactoredMatrix.random(Pattern(2, 4, 3, 5)), np.zeros((30, 8), np.float32)
+    executor = decision_for(factored_request(matrix.structure, 8, order="bsl"), strategy="slabs").plan.build()
+    frozen = np.zeros((40, 8), np.float32)
+    frozen.flags.writeable = False
+    pair = FactoredMatrix.random(LowRank(40, 30, 2))
+    other = decision_for(factored_request(pair.structure, 8, order="bsl"), strategy="strided").plan.build()
+    for run, arguments, message in (
+        (executor, (matrix.factors[0], x), "needs a list of 1 factors"),
+        (executor, ([matrix.factors[0].astype(float)], x), "factor 1 is float64"),
+        (executor, (matrix.factors, np.asfortranarray(x)), "stored by columns; the plan is for rows"),
+        (executor, (matrix.factors, x[:, :5]), "the plan is for float32 of shape"),
+        (executor, (matrix.factors, x, frozen), "read-only"),
+        (other, (pair.factors[:1], x), "a list of 2 factors"),
+        (other, ([pair.factors[0], pair.factors[1].T], x), r"factor 2 has shape \[30, 2\]"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            run.run(*arguments)
+    with pytest.raises(PlanError, match="out must be"):
+        matmul(matrix, x, "bsl", out=np.zeros((8, 40), np.float32).T)
+
+
+def test_requests_that_no_strategy_runs_are_refused():
+    request = factored_request(LowRank(4, 6, 2), 3)
+    with pytest.raises(PlanError, match="one matrix X"):
+        decision_for(replace(request, batch_b=(2,)))
+    with pytest.raises(PlanError, match="dtype int8 is not supported"):
+        decision_for(factored_request(LowRank(4, 6, 2), 3, "int8"), strategy="strided")
+
+
+SMALL = 1 << 18
+"""Bytes of Python objects that a call may take."""
+
+
+def peak_of(call):
+    """The most bytes that numpy and Python hold at a time during a call, beyond those before it."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize(
+    "patterns", [(Pattern(2, 64, 64, 4),), (Pattern(1, 32, 32, 16), Pattern(16, 32, 32, 1))], ids=["one", "two"]
+)
+def test_a_repeated_call_allocates_nothing_of_the_size_of_its_operands(layout, patterns):
+    matrix = FactoredMatrix.random(patterns)
+    features, batch = matrix.shape[0], 8192
+    x = np.ones((batch, features) if layout == "bsf" else (features, batch), np.float32)
+    out = np.empty_like(x)
+    most = x.nbytes // 4
+
+    def multiply():
+        matmul(matrix, x, layout, out=out, strategy="slabs", max_workspace=most)
+
+    multiply()  # compiles, and leaves buffers of `most` bytes or less with the pool
+    assert peak_of(multiply) <= SMALL
+
+
+def test_copies_would_be_seen():
+    pattern = Pattern(2, 64, 64, 4)
+    matrix, x = FactoredMatrix.random((pattern,)), np.ones((512, 8192), np.float32)
+    assert peak_of(lambda: by_bmm(matrix.factors[0], pattern, x, np.empty_like(x))) > 2 * x.nbytes

@@ -1,0 +1,296 @@
+"""The products of a GPU on tensors of a processor: views, rewritten factors, gradients of the parameters, bad input."""
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels import decision_for  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
+from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
+from lcma.kernels.factored import factored_request  # noqa: E402
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic  # noqa: E402
+from lcma.kernels.plans.families import machine_for, strategies  # noqa: E402
+from lcma.kernels.request import Layout, Request  # noqa: E402
+from lcma.kernels.structured import outer  # noqa: E402
+from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
+from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
+from lcma.kernels.structured.tiles import is_readable  # noqa: E402
+from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of  # noqa: E402
+from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
+
+
+@pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_every_strategy_is_the_product_by_definition(structure, strategy, dtype):
+    in_blocks, widens = structure.is_blocked, any(one.d > 1 for one in structure.patterns)
+    if strategy == "widened" and (in_blocks or not widens):
+        with pytest.raises(PlanError, match="in block order" if in_blocks else "nothing is to be widened"):
+            decision_for(factored_request(structure, 7, device="cuda"), strategy=strategy)
+        return
+    matrix, kind = FactoredMatrix.random(structure, dtype=dtype), getattr(torch, dtype)
+    factors = [torch.from_numpy(weights) for weights in matrix.factors]
+    full = torch.from_numpy(matrix.dense())
+    layouts = (Layout.ROWS, Layout.COLUMNS)
+    for first, last, n in itertools.product(layouts, layouts, (1, 6, 17, 0)):
+        request = factored_request(structure, n, dtype, device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
+        x = torch.randn(structure.cols, n, dtype=kind)
+        given = x if first is Layout.ROWS else x.T.contiguous().T
+        executor = decision_for(request, strategy=strategy).plan.build()
+        prepared = executor.prepare(factors)
+        assert (prepared.nbytes > 0) == (strategy in REWRITES)
+        for operand in (factors, prepared):
+            found = executor.run(operand, given)
+            torch.testing.assert_close(found, full @ x)
+            assert n < 2 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
+        out = torch.full((structure.rows, n), torch.nan, dtype=kind)
+        out = out if last is Layout.ROWS else out.T.contiguous().T
+        assert executor.run(factors, given, out) is out
+        torch.testing.assert_close(out, full @ x)
+
+
+def test_batch_first_products_on_views_are_gemms_and_nothing_else(block_structure, recorder):
+    """Interleaved outputs lie d apart in a batch-first result, and are permuted within its columns by one copy."""
+    structure = block_structure
+    factors = [torch.from_numpy(weights) for weights in FactoredMatrix.random(structure).factors]
+    x, out = torch.randn(16, structure.cols).T, torch.empty(16, structure.rows).T
+    with recorder() as seen:
+        multiply_strided(structure, factors, x, out)
+    assert len([name for name in seen.seen if name.split(".")[1] in ("mm", "bmm")]) == len(structure.factor_shapes)
+    assert len(seen.copies) == (not structure.is_blocked and structure.patterns[0].d > 1)
+
+
+def test_views_are_written_in_place_and_nothing_is_copied(recorder):
+    pattern = Pattern(2, 8, 4, 3)
+    weights = torch.randn(pattern.parameter_shape)
+    canvas = torch.full((pattern.rows, 60), torch.nan)
+    x = torch.randn(pattern.cols, 80)[:, 10:60]
+    out = canvas[:, 5:55]
+    assert is_readable(x, pattern.d)
+    assert is_readable(out, pattern.d)
+    with recorder() as seen:
+        multiply_strided(KroneckerSparse.of(pattern), [weights], x, out)
+    assert seen.seen.count("aten.bmm.out") == 2
+    assert not seen.copies
+    matrix = FactoredMatrix.of(pattern, weights.numpy())
+    torch.testing.assert_close(out, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)
+    assert torch.isnan(canvas[:, :5]).all()
+    assert torch.isnan(canvas[:, 55:]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_single_block_is_one_product_on_views(dtype, recorder):
+    """Batch-last, an H200 took 0.95 of the permuted GEMM's time or less: its views cost more."""
+    request = factored_request(KroneckerSparse.of(Pattern(1, 384, 384, 1)), 25088, dtype, "bsl", device="cuda")
+    assert decision_for(request).plan.candidate.strategy in ("strided", "tiled")
+    with recorder() as seen:
+        single = KroneckerSparse.of(Pattern(1, 8, 4, 1))
+        multiply_strided(single, [torch.randn(1, 1, 8, 4)], torch.randn(4, 9), torch.empty(8, 9))
+    assert [name for name in seen.seen if "mm" in name] == ["aten.mm.out"]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_products_are_planned_and_tiles_refuse_them(dtype):
+    """Batch-last by GEMMs on views, priced as real ones with as many multiplications."""
+    structure = KroneckerSparse.of(Pattern(1, 64, 64, 16))
+    request = factored_request(structure, 25088, dtype, "bsl", device="cuda")
+    decision = decision_for(request)
+    assert decision.plan.candidate.strategy == "strided"
+    component = factored_request(structure, 25088, {"complex64": "float32"}.get(dtype, "float64"), "bsl", device="cuda")
+    assert 1.8 * decision_for(component, strategy="strided").seconds < decision.seconds
+    assert sum(stage.flops for stage in decision.plan.stages) == 8 * structure.parameters * 25088
+    with pytest.raises(PlanError, match="tiles are of real numbers"):
+        decision_for(request, strategy="tiled")
+    with pytest.raises(PlanError, match="complex64 is not supported"):
+        Request(8, 8, 8, "complex64", device="cuda")
+    bench = CudaBench()
+    a, b, c = bench.operands(factored_request(structure, 9, dtype, device="cuda"), 0, blank=True)
+    assert {x.dtype for x in (*a, b, c)} == {getattr(torch, dtype)}
+
+
+def test_the_error_of_complex_products_counts_both_parts():
+    structure = KroneckerSparse.of(Pattern(2, 3, 4, 2))
+    matrix = FactoredMatrix.random(structure.patterns, dtype="complex128")
+    request = factored_request(structure, 5, "complex128", device="cuda")
+    factors, x = [torch.from_numpy(matrix.factors[0])], torch.randn(16, 5, dtype=torch.complex128)
+    product = torch.from_numpy(matrix.dense()) @ x
+    assert CudaBench().errors(request, factors, x)(product) < 1e-14
+    assert CudaBench().errors(request, factors, x)(product.conj()) > 0.1
+
+
+def test_operands_of_a_bench_fit_the_request():
+    structure = KroneckerSparse.of(monarch(24, 36, 3))
+    a, b, c = CudaBench().operands(factored_request(structure, 9, "bfloat16", device="cuda"), 0, blank=True)
+    assert [tuple(weights.shape) for weights in a] == [one.parameter_shape for one in structure.patterns]
+    assert (b.shape, b.stride(), c.shape, c.stride()) == ((36, 9), (1, 36), (24, 9), (1, 24))
+    assert {x.dtype for x in (*a, b, c)} == {torch.bfloat16}
+
+
+def test_an_executor_refuses_what_it_was_not_planned_for():
+    structure = KroneckerSparse.of(Pattern(2, 3, 4, 5))
+    executor = decision_for(factored_request(structure, 8, order="bsl", device="cuda"), strategy="strided").plan.build()
+    (weights,) = (torch.randn(one.parameter_shape) for one in structure.patterns)
+    x = torch.randn(structure.cols, 8)
+    with pytest.raises(PlanError, match="needs a list of 1 factors"):
+        executor.run([weights, weights], x)
+    with pytest.raises(PlanError, match=r"factor 1 is torch\.float64"):
+        executor.run([weights.double()], x)
+    with pytest.raises(PlanError, match="not contiguous"):
+        executor.run([torch.randn(2, 5, 4, 3).mT], x)
+    with pytest.raises(PlanError, match="the plan is for"):
+        executor.run([weights], x[:, :5])
+    with pytest.raises(PlanError, match="plan again"):
+        executor.run([weights], x.T.contiguous().T)
+    none = decision_for(factored_request(structure, 0, device="cuda")).plan.build().run([weights], x[:, :0])
+    assert none.shape == (30, 0)
+
+
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (6, 1), (1, 6)])
+def test_sums_over_the_batch_are_those_of_arrays(a, d):
+    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
+    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
+    torch.testing.assert_close(outer_tensors(grad, x, a, d), truth)
+    first = grad.T.contiguous().T, x.T.contiguous().T
+    torch.testing.assert_close(outer_tensors(*first, a, d), truth)
+    torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
+    scattered = torch.stack([x, x], 2)[..., 0], torch.stack([grad, grad], 2)[..., 0]
+    torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
+
+
+def test_gradients_of_the_parameters_copy_nothing_batch_last(recorder):
+    with recorder() as seen:
+        outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
+    assert seen.seen.count("aten.bmm.out") == 1
+    assert not seen.copies
+
+
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1), (1, 1)])
+def test_long_batches_are_divided_without_a_copy(a, d, recorder):
+    """Where few blocks would leave a GPU idle, batch-last or with d = 1: parts of equal length, on views."""
+    grad, x = torch.randn(12, 4096, dtype=torch.float64), torch.randn(24, 4096, dtype=torch.float64)
+    parts = batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096, 8)
+    assert (parts > 1) == (a < 6)
+    with recorder() as seen:
+        found = outer_tensors(grad, x, a, d)
+    assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else d)
+    assert not seen.copies
+    torch.testing.assert_close(found, torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d)))
+    first = grad.T.contiguous().T, x.T.contiguous().T
+    with recorder() as seen:
+        torch.testing.assert_close(outer_tensors(*first, a, d), found)
+    if d == 1:
+        assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else 1)
+        assert not seen.copies
+    halved = outer_tensors(grad.bfloat16(), x.bfloat16(), a, d)
+    assert (halved.double() - found).norm() < 2e-2 * found.norm()
+
+
+@pytest.mark.parametrize(("sizes", "n", "parts"), [((4, 128, 128, 16), 25088, 28), ((64, 64, 64, 1), 25088, 1)])
+def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
+    assert batch_parts(Pattern(*sizes), n) == parts
+    assert batch_parts(Pattern(*sizes), 1021) == 1
+
+
+@pytest.mark.parametrize("gathered", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("pattern", [Pattern(2, 5, 4, 3), Pattern(1, 3, 2, 6), Pattern(4, 1, 7, 2)], ids=str)
+def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monkeypatch):
+    monkeypatch.setattr(outer, "is_gathered", lambda *_: gathered)
+    weights = torch.randn(pattern.parameter_shape, dtype=dtype)
+    grad, x = (torch.randn(9, size, dtype=dtype).T for size in (pattern.rows, pattern.cols))
+    found = outer.transposed_gradients(grad, x, weights)
+    truth = outer.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
+    for mine, theirs in zip(found, truth, strict=True):
+        torch.testing.assert_close(mine, torch.from_numpy(theirs))
+    assert is_batch_first(found[0])
+
+
+def test_blocks_are_gathered_where_they_fill_a_gpu():
+    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
+    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
+    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
+    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
+
+
+def test_sums_of_halves_are_held_in_float32():
+    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
+    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), 2, 3))
+    halved = outer_tensors(grad.bfloat16(), x.bfloat16(), 2, 3)
+    assert halved.dtype == torch.bfloat16
+    assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
+
+
+def test_operands_and_kernels_that_do_not_fit_are_refused():
+    monarch = Monarch(24, 36, 3, 4, 5)
+    for structure, dtype, n, strategy, message in (
+        (monarch, "bfloat16", 64, "tiled", "whole 16 bytes"),
+        (monarch, "float32", 64, "tiled", "multiplies float16 and bfloat16"),
+        (Blast(256, 256, 128, 2, 5), "bfloat16", 64, "tiled", "at most 64 blocks"),
+        (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
+        (monarch, "complex64", 7, "decode", "sums in float32"),
+        (monarch, "float16", 64, "gather", "outputs of this matrix are in block order"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy)
+    rows = factored_request(Monarch(64, 64, 2, 2, 8), 32, "bfloat16", "bsl", device="cuda")
+    with pytest.raises(PlanError, match="batch-first X"):
+        decision_for(rows, strategy="tiled")
+
+
+def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():
+    """Monarch's first rows are [l, s, k], BLAST's [r, l] and [r, k], low-rank ones have one order."""
+    first, second = steps_of(Monarch(24, 36, 3, 4, 5))
+    assert (first.target, second.source) == (natural(3, 20, 1), natural(1, 15, 4))
+    assert second.target == by_blocks(1, 6, 4)
+    assert steps_of(Monarch(24, 36, 3, 4, 5, interleaved=True))[1].target == natural(1, 6, 4)
+    first, middle, last = steps_of(Blast(24, 36, 3, 4, 7))
+    assert (first.target, middle.source) == (BlockRows(3, 1, 7, (1, 1, 3)), by_blocks(1, 3, 7))
+    assert (middle.target, last.source) == (by_blocks(1, 4, 7), BlockRows(4, 1, 7, (1, 1, 4)))
+    first, second = steps_of(LowRank(24, 36, 5))
+    assert (first.target, second.source) == (natural(1, 5, 1), natural(1, 5, 1))
+
+
+def test_a_factor_is_one_batched_product_where_its_blocks_are_equally_far_apart():
+    for structure in (Monarch(24, 36, 3, 4, 5), Blast(24, 36, 3, 4, 7), LowRank(24, 36, 5)):
+        assert {step.calls for step in steps_of(structure)} == {1}
+    (step,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)))
+    (copied,) = steps_of(step_structure := KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
+    assert (step.calls, copied.calls) == (2, 1)
+    assert copied.source == by_blocks(5, 4, 2)
+    assert not step_structure.is_blocked
+    assert max(step.calls for step in steps_of(KroneckerSparse.of(square_dyadic(16)))) <= 2
+
+
+def test_a_repeated_product_has_the_bits_of_a_run(structure):
+    request = factored_request(structure, 5, "float32", device="cuda")
+    strategy = strategies("cuda")["structured", "strided"]
+    executor = strategy.build(strategy.restore("", (), request), request, machine_for(request))
+    factors, x = [torch.randn(shape) for shape in structure.factor_shapes], torch.randn(5, structure.cols)
+    assert torch.equal(executor.again(factors, x.T), executor.run(factors, x.T))
+
+
+SHAPES = (48, 8), (8, 32)
+
+
+def factors_of(*shapes, dtype=torch.float32):
+    return [torch.zeros(shape, dtype=dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize(
+    ("factors", "fit"),
+    [
+        (factors_of(*SHAPES), True),
+        (factors_of(*SHAPES, (1, 1)), False),
+        (factors_of((48, 8)), False),
+        (factors_of((48, 8), (8, 31)), False),
+        (factors_of(*SHAPES, dtype=torch.float64), False),
+        ([torch.zeros(8, 48).T, torch.zeros(8, 32)], False),
+        ([torch.zeros(48, 8, device="meta"), torch.zeros(8, 32)], False),
+    ],
+)
+def test_only_factors_that_pass_the_checks_are_multiplied_without_them(factors, fit):
+    repeat = _Repeat(None, SHAPES, "float32")
+    assert repeat.fits(factors, torch.float32, torch.device("cpu")) is fit
