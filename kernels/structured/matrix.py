@@ -87,9 +87,14 @@ class FactoredMatrix:
     def random(
         cls, structure: Structured, seed: int | np.random.Generator = 0, dtype: str = "float32"
     ) -> FactoredMatrix:
-        """Return random factors, see `FactorChain.draw`."""
-        chain = _chain_of(structure)
-        return cls(chain, chain.draw(np.random.default_rng(seed), dtype), dtype)
+        """Return random factors, see `FactorChain.draw`.
+
+        Raises:
+            PlanError: the dtype is not supported.
+        """
+        chain, drawn = _chain_of(structure), dtype if dtype in DTYPES and dtype != "bfloat16" else "float32"
+        made = cls(chain, chain.draw(np.random.default_rng(seed), drawn), drawn)
+        return made if drawn == dtype else made.astype(dtype)
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:

@@ -7,6 +7,7 @@ AlphaEvolve's files are tuples of three arrays (entries, R) each, columns are pr
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -33,6 +34,7 @@ _LISTED = pattern(
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _TUPLES = pattern(r"=\s*\(\s*(?:\w+\.)?array\s*\(")
+_SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
 
 
 def _body(text: str) -> str:
@@ -181,9 +183,24 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
     if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
         raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
+        _check_sizes(found.values if found else value, named[0])
         known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
         _check_settings(found.values if found else value, known)
         yield named[0], "; ".join(named[1])
+
+
+def _check_sizes(value: dict[str, Any], factors: list[Any]) -> None:
+    """Refuse sizes, such as `shape: [2, 2, 3]`, that are not those of the factors."""
+    for name, sizes in value.items():
+        if name.lower() not in _SIZES or not isinstance(sizes, list | tuple) or len(sizes) != 3:
+            continue
+        if not all(type(size) is int and size > 0 for size in sizes):
+            continue
+        (m, k, n), shapes = sizes, [array.shape for array in factors]
+        entries = sorted((m * k, k * n, m * n))
+        ranks = set.intersection(*map(set, shapes)) - {0}
+        if not any(sorted(math.prod(shape) // rank for shape in shapes) == entries for rank in ranks):
+            raise SchemeFormatError(f"{name} {m}, {k}, {n}, but the factors have shapes {', '.join(map(str, shapes))}")
 
 
 def _check_settings(value: dict[str, Any], known: set[str]) -> None:

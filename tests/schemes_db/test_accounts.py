@@ -218,6 +218,14 @@ def test_a_factor_is_no_scheme_by_itself_beside_others_that_are_no_matrices(firs
         parse_text(f"U = {first}\nV = [1]\nW = [1]\n")
 
 
+@pytest.mark.parametrize("as_text", [lambda data: json.dumps(data), lambda data: ARRAYS + f"shape = {data['shape']}\n"])
+def test_sizes_that_contradict_the_factors_refuse_the_file(as_text):
+    data = {"U": U, "V": V, "W": W}
+    assert judge(parse_text(as_text(data | {"shape": [2, 2, 2]}))[0], "file").ok
+    with pytest.raises(SchemeFormatError, match="shape 2, 2, 3, but the factors have shapes"):
+        parse_text(as_text(data | {"shape": [2, 2, 3]}))
+
+
 def test_equations_that_contradict_the_numbers_refuse_the_file():
     data = {"n": [2, 2, 2], "m": 7, "z2": False, "multiplications": PRODUCTS, "elements": OUTPUTS, "u": U, "v": V}
     data["w"] = [[row[0], row[2], row[1], row[3]] for row in W]
