@@ -164,7 +164,8 @@ def test_gaussian_coefficients_are_multiplied_out():
     assert report.scheme.large
     assert report.scheme.ring.name == "Q(i)"
     wrong = gaussian_text(10**20).replace("c11 = (", "c11 = 2*(")
-    assert not judge(formats.parse_text(wrong)[0], "f").ok
+    with pytest.raises(SchemeFormatError, match="may be no scheme"):  # two products of 1x1x1 of which nothing holds
+        judge(formats.parse_text(wrong)[0], "f")
 
 
 def gaussian_text(size):
