@@ -116,7 +116,7 @@ def njit(
     if function is None:
         return functools.partial(njit, stamped=stamped, variant=variant, **options)
     if variant is not None:
-        function.variant = variant  # type: ignore[attr-defined]
+        function.variant = variant  # type: ignore[attr-defined]  # read by the index of the cache
     if stamped is not None:
         function.stamped_folder = stamped  # type: ignore[attr-defined]
     dispatcher = numba.njit(**options)(function)

@@ -489,21 +489,3 @@ def number(text: str) -> Coefficient:
 def words(text: str) -> list[str]:
     """The names in a text, in order, without those of calls."""
     return [name for name, called in _USED.findall(text) if name and not (called and _FUNCTION.fullmatch(name))]
-
-
-def values(text: str) -> list[Value]:
-    """Every value on the top level of a text; `name =`, `:=`, commas and semicolons between them are skipped.
-
-    Raises:
-        SchemeFormatError: with the line, where something is no value.
-    """
-    parser = Parser(text)
-    found: list[Value] = []
-    while parser.kind != "end":
-        if parser.accept(",", ";", ":"):
-            continue
-        value = parser.top()
-        if name_of(value) and parser.accept("=", ":="):
-            continue
-        found.append(value)
-    return found

@@ -22,7 +22,7 @@ from .dense import TextReader
 from .lines import without_block_comments
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading
-from .syntax import Meaning, Parser, Value, plain, values
+from .syntax import Meaning, Parser, Value, name_of, plain
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _START = pattern(r"\bTriad(?:Set)?\s*\(")
@@ -116,3 +116,21 @@ def _sniff_mathematica(text: str) -> bool:
 
 maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: _TRIAD.search(text) is not None, _maple)
 mathematica = TextReader("mathematica", ".m", C_TRANSPOSED, _sniff_mathematica, _mathematica)
+
+
+def values(text: str) -> list[Value]:
+    """Every value on the top level of a text; `name =`, `:=`, commas and semicolons between them are skipped.
+
+    Raises:
+        SchemeFormatError: with the line, where something is no value.
+    """
+    parser = Parser(text)
+    found: list[Value] = []
+    while parser.kind != "end":
+        if parser.accept(",", ";", ":"):
+            continue
+        value = parser.top()
+        if name_of(value) and parser.accept("=", ":="):
+            continue
+        found.append(value)
+    return found

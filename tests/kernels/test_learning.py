@@ -4,7 +4,6 @@ import gc
 import json
 import math
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -17,13 +16,12 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import compile_process, contenders, decision_for, learning, machine_for
+from lcma.kernels import contenders, decision_for, learning
 from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess, Found
 from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.dense.pool import OrientedScheme
-from lcma.kernels.factored import factored_request
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
@@ -31,8 +29,6 @@ from lcma.kernels.planning.strategy import Candidate, Proposal, Stage, register_
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products.arrays import key_of
 from lcma.kernels.request import Request
-from lcma.kernels.structured.chain import KroneckerSparse
-from lcma.kernels.structured.pattern import Pattern
 
 STRASSEN = Found(
     ("dense", "scheme", OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name, (("method", "batched"),)), 1.0
@@ -113,17 +109,6 @@ print([name for name in late if f"lcma.{name}" in sys.modules])
     environment = {**os.environ, "LCMA_LEARN": "1", "LCMA_HOME": str(home)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_the_process_stands_still_while_something_is_timed():
-    process = CompileProcess()
-    process._process = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    with process.stopped():
-        assert os.WIFSTOPPED(os.waitpid(process._process.pid, os.WUNTRACED)[1])
-    assert os.WIFCONTINUED(os.waitpid(process._process.pid, os.WCONTINUED)[1])
-    process.close()
-    with process.stopped():  # and where there is none, nothing happens
-        pass
 
 
 def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, played):
@@ -304,28 +289,6 @@ def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, monkeyp
     assert said == ["learning of faster products failed: RuntimeError: no compiler"]
 
 
-def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
-    process = CompileProcess()
-    machine = machine_for(Request(*SIZES))
-    first = next(iter(process.candidates(Request(*SIZES), machine)))
-    assert first.key[1] == "scheme"
-    process._process.kill()
-    process._process.wait()
-    assert list(process.candidates(Request(*SIZES), machine)) == []
-    assert next(iter(process.candidates(Request(*SIZES), machine))).key == first.key
-    process.close()
-
-
-def test_a_process_that_hangs_is_ended(home, monkeypatch):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    monkeypatch.setattr(compile_process, "LONGEST_SILENCE", 0.2)
-    monkeypatch.setattr(compile_process, "_started", lambda: subprocess.Popen(["sleep", "60"], **pipes))
-    process, began = CompileProcess(), time.monotonic()
-    assert list(process.candidates(Request(*SIZES), machine_for(Request(*SIZES)))) == []
-    assert time.monotonic() - began < 30
-    assert process._process is None
-
-
 def test_at_the_end_threads_stop_and_decisions_are_stored(learner, played, monkeypatch):
     played({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
@@ -414,16 +377,6 @@ def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
         multiply_until(a, b, lambda lesson: len(strategy.runs) > 1)
     finally:
         unregister_strategy(strategy)
-
-
-def test_the_process_finds_candidates_of_products_by_factors(home):
-    structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
-    request = factored_request(structure, 1024)
-    assert pickle.loads(pickle.dumps(request)).structures[1] is request.structures[1]
-    process = CompileProcess()
-    found = next(iter(process.candidates(request, machine_for(request))))
-    process.close()
-    assert found.key[:2] == ("structured", "slabs")
 
 
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkeypatch):

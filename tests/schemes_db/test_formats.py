@@ -20,6 +20,7 @@ from lcma.schemes_db.formats import (
     read_file,
     render,
     syntax,
+    triads,
 )
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
@@ -290,7 +291,7 @@ def test_an_unknown_format_is_refused():
 
 
 def test_plain_rows_are_read_as_all_others():
-    values = syntax.values
+    values = triads.values
     assert values("[[1, -2],[0,30]] {{4},{5}}") == [[[1, -2], [0, 30]], [[4], [5]]]
     assert values("[[1, -2],[0, 1/2]]") == [[[1, -2], [0, Fraction(1, 2)]]]
     assert values("[[+1, 007]]") == [[[1, 7]]]
