@@ -7,7 +7,7 @@ import numpy as np
 from ..terms.bits import ONE, compiled, popcount
 from ..terms.packed import Words
 from ..terms.rings import ZERO
-from .moves import drop, put
+from .elements import count_rank, drop, put
 from .slots import REDUCTIONS, WordArena, bucket_at, place_of
 
 _THREE = np.uint64(3)
@@ -46,10 +46,16 @@ def reduce_dependent(s: WordArena) -> bool:
                             word ^= rows[q]
                             mask ^= masks[q]
                     if word == ZERO:
-                        absorb(s, np.uint64(3 - f - g), members, t, mask)
+                        absorb(s, 3 - f - g, members, t, mask)
                         return True
                     rows[t] = word
                     masks[t] = mask
+    return False
+
+
+@compiled
+def no_dependence(s: WordArena) -> bool:
+    """Return False: the walk has no reductions by dependence."""
     return False
 
 
@@ -69,12 +75,12 @@ def crowd(s: WordArena, f: np.uint64, value: np.uint64) -> np.uint64:
 
 
 @compiled
-def absorb(s: WordArena, e: np.uint64, members: Words, last: int, mask: np.uint64) -> None:
+def absorb(s: WordArena, e: int, members: Words, last: int, mask: np.uint64) -> None:
     """Add factor e of members[last] to that of every other member in the mask, and drop members[last]."""
-    j = members[last]
+    value = word_at(s, np.uint64(e), members[last])
     for t in range(last):
         if (mask >> np.uint64(t)) & ONE != ZERO:
-            i = members[t]
-            put(s, e, i, (word_at(s, e, i) ^ word_at(s, e, j), ZERO))
-    drop(s, j)
+            put(s, e, np.int64(members[t]), (word_at(s, np.uint64(e), members[t]) ^ value, ZERO))
+    drop(s, np.int64(members[last]))
     s.counters[REDUCTIONS] += 1
+    count_rank(s)

@@ -12,7 +12,7 @@ from ..terms.pairs import PairTerms
 from ..terms.rings import GF2
 from .arena import arena_of
 from .flip_walker import ArenaWalker
-from .orbit_moves import MAX_CUBES
+from .orbit_flips import MAX_CUBES
 from .policy import Policy
 from .slots import SlotKind, WordArena
 

@@ -7,8 +7,9 @@ import numpy as np
 from ..terms.bits import compiled, next_draw, scalar_code
 from ..terms.packed import Words
 from .constraints import BEST_FULL, FULL
-from .dispatch import load, plus, reduce, reduce_dependent, try_flip
-from .moves import FLIP, GAIN, NO_PARTNER, NONE, REDUCIBLE, count_full
+from .elements import load
+from .flips import FLIP, GAIN, NO_PARTNER, NONE, REDUCIBLE
+from .moves import count_full, plus, reduce, reduce_dependent, try_flip
 from .policy import MISS_LIMIT, PolicyNumbers
 from .slots import (
     BEST,
@@ -37,7 +38,7 @@ def copy(source: Words, destination: Words) -> None:
 @compiled
 def restart(s: WordArena) -> None:
     """Return to the start."""
-    load(s.kind, s, s.start)
+    load(s, s.start)
     s.counters[RESTARTS] += 1
 
 
@@ -81,16 +82,16 @@ def unblock(s: WordArena, policy: PolicyNumbers, trapped: bool) -> None:
     """Leave a stagnating region: reduce by a linear dependence, else make a plus, else return to the start."""
     s.counters[SINCE] = 0
     s.counters[MISSES] = 0
-    if reduce_dependent(s.kind, s):
-        reduce(s.kind, s)
+    if reduce_dependent(s):
+        reduce(s)
         return
     if trapped:
         s.counters[TRAPPED] += 1
     if s.counters[TRAPPED] > policy.trap or s.counters[WALK_STEPS] > policy.restart_after:
         restart(s)
-    elif s.counters[RANK] < s.counters[WALK_BEST] + policy.margin and plus(s.kind, s):
+    elif s.counters[RANK] < s.counters[WALK_BEST] + policy.margin and plus(s):
         s.counters[PLUSES] += 1
-        reduce(s.kind, s)
+        reduce(s)
     elif trapped:
         restart(s)
 
@@ -117,7 +118,7 @@ def advance(s: WordArena, policy: PolicyNumbers, goal: int, steps: int) -> None:
             s.counters[WALK_STEPS] += done - noted
             noted = done
             if event == REDUCIBLE:
-                reduce(s.kind, s)
+                reduce(s)
             if trapped or since >= policy.plus_after:
                 unblock(s, policy, trapped)
             record(s, policy)
@@ -132,6 +133,6 @@ def advance(s: WordArena, policy: PolicyNumbers, goal: int, steps: int) -> None:
 @compiled
 def begin(s: WordArena, policy: PolicyNumbers) -> None:
     """Reset the walk to its start, also as the best terms; the random state continues."""
-    load(s.kind, s, s.start)
+    load(s, s.start)
     count_full(s)
     keep(s, policy)

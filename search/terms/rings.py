@@ -33,6 +33,12 @@ def turned(ring: Ring, value: Value, sign: np.uint64) -> Value:
 
 
 @compiled(forceinline=True)
+def equal(ring: Ring, value: Value, other: Value) -> bool:
+    """Return whether two factors are equal."""
+    return value[0] == other[0] if len(ring) == GF2 else (value[0] ^ other[0]) | (value[1] ^ other[1]) == ZERO
+
+
+@compiled(forceinline=True)
 def added(ring: Ring, value: Value, other: Value) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return the sum of two factors, and the mask of blocks where it overflows {-1, 0, 1}."""
     (up, down), (more, less) = value, other

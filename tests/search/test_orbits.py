@@ -12,7 +12,8 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.search import RunConfig, make_walker
-from lcma.search.flipgraph.orbit_moves import MAX_CUBES, plus
+from lcma.search.flipgraph.moves import plus
+from lcma.search.flipgraph.orbit_flips import MAX_CUBES
 from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import BEST, RANK

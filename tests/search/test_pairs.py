@@ -12,7 +12,7 @@ from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import RunConfig, find, make_walker
-from lcma.search.flipgraph.orbit_moves import plus
+from lcma.search.flipgraph.moves import plus
 from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import RANK
