@@ -38,41 +38,34 @@ def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> A
     return njit(function, stamped=SEARCH, _nrt=False, **options) if function else functools.partial(compiled, **options)
 
 
-@intrinsic
-def _ctpop(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
+def _instruction(build: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return a decorator: in compiled code the function of a word is what `build(builder, word)` makes."""
 
-    return types.uint64(types.uint64), codegen
+    def decorate(function: Callable[[np.uint64], np.uint64]) -> Callable[[np.uint64], np.uint64]:
+        @intrinsic
+        def instruction(typingctx: Any, word: Any) -> Any:
+            return types.uint64(types.uint64), lambda context, builder, signature, args: build(builder, args[0])
 
+        @overload(function)
+        def _compiled(word):  # numba compares the signatures, annotations too
+            return lambda word: instruction(word)
 
-@intrinsic
-def _cttz(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
+        return function
 
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def _bitreverse(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitreverse(args[0])
-
-    return types.uint64(types.uint64), codegen
+    return decorate
 
 
-@intrinsic
-def _opaque(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
+def _passed_through(builder: Any, word: Any) -> Any:
+    from llvmlite import ir
 
-        word_type = ir.IntType(64)
-        return builder.asm(ir.FunctionType(word_type, [word_type]), "", "=r,0", [args[0]], False)
+    word_type = ir.IntType(64)
+    return builder.asm(ir.FunctionType(word_type, [word_type]), "", "=r,0", [word], False)
 
-    return types.uint64(types.uint64), codegen
+
+def _trailing_zeros(builder: Any, word: Any) -> Any:
+    from llvmlite import ir
+
+    return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
 
 
 @intrinsic
@@ -84,14 +77,10 @@ def _scalar(typingctx: Any) -> Any:
     return types.void(), codegen
 
 
+@_instruction(_passed_through)
 def opaque(word: np.uint64) -> np.uint64:
     """Return the same word, opaque to the compiler, so that it does not replace a mask by a branch."""
     return word
-
-
-@overload(opaque)
-def _opaque_word(word):  # numba compares the signatures, annotations too
-    return lambda word: _opaque(word)
 
 
 def scalar_code() -> None:
@@ -103,34 +92,22 @@ def _scalar_code():
     return lambda: _scalar()
 
 
+@_instruction(lambda builder, word: builder.ctpop(word))
 def popcount(word: np.uint64) -> np.uint64:
     """Return the number of set bits."""
     return np.uint64(int(word).bit_count())
 
 
-@overload(popcount)
-def _popcount(word):  # numba compares the signatures, annotations too
-    return lambda word: _ctpop(word)
-
-
+@_instruction(_trailing_zeros)
 def first_bit(word: np.uint64) -> np.uint64:
     """Return the index of the lowest set bit; 64 for the empty word."""
     return np.uint64((int(word) & -int(word)).bit_length() - 1 if word else 64)
 
 
-@overload(first_bit)
-def _first_bit(word):
-    return lambda word: _cttz(word)
-
-
+@_instruction(lambda builder, word: builder.bitreverse(word))
 def reverse_bits(word: np.uint64) -> np.uint64:
     """Return the word with its bits in reverse order."""
     return np.uint64(int(f"{int(word):064b}"[::-1], 2))
-
-
-@overload(reverse_bits)
-def _reverse_bits(word):
-    return lambda word: _bitreverse(word)
 
 
 @compiled
@@ -160,8 +137,9 @@ def _select(typingctx: Any, word: Any, k: Any) -> Any:
         deposit = builder.module.globals.get("llvm.x86.bmi.pdep.64") or ir.Function(
             builder.module, ir.FunctionType(word_type, [word_type, word_type]), "llvm.x86.bmi.pdep.64"
         )
-        bit = builder.call(deposit, [builder.shl(ir.Constant(word_type, 1), args[1]), args[0]])
-        return builder.cttz(bit, ir.Constant(ir.IntType(1), 0))
+        return _trailing_zeros(
+            builder, builder.call(deposit, [builder.shl(ir.Constant(word_type, 1), args[1]), args[0]])
+        )
 
     return types.uint64(types.uint64, types.uint64), codegen
 
