@@ -12,7 +12,6 @@ from ...schemes_db import Scheme
 from ..runs.code import code_hash
 from ..runs.distinct import DistinctPool
 from ..runs.engine import Session, Walks, engine_of
-from ..runs.population import Widening
 from ..terms.packed import Vector
 
 
@@ -58,11 +57,10 @@ class WorkerActor:
         return getattr(self._session, method)(*args)
 
     def widen(self, schemes: Sequence[Scheme], goal: int, count: int, launches: int) -> list[Scheme]:
-        """Return the schemes that walks from the members of a pool add to it; see `Widening`."""
+        """Return the schemes that walks from the members of a pool add to it; see `Session.widen`."""
         pool = DistinctPool(schemes)
         before = len(pool)
-        if isinstance(self._session, Widening):
-            self._session.widen(pool, goal, count, launches)
+        self._session.widen(pool, goal, count, launches)
         return list(pool.schemes[before:])
 
     def descend(self, *turn: Any) -> Iterator[tuple[str, str]]:

@@ -114,7 +114,7 @@ class ClusterSession:
         self._changed(parts, sent)
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
-        """Add to the pool the schemes that the workers' walks from its members find; see `Widening`."""
+        """Add to the pool the schemes that the workers' walks from its members find."""
         if not len(pool) or len(pool) >= count:
             return
         self._own()

@@ -18,6 +18,7 @@ from ...schemes_db import Target
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker
 from ..terms.packed import Vector
+from .distinct import DistinctPool
 from .plan import Setting
 from .settings import setting_for
 from .snapshot import Arrays, restore, snapshot
@@ -78,6 +79,9 @@ class Session(Protocol):
 
     def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
         """Set walk `walks[i]` to `starts[entries[i]]`, its new start."""
+
+    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
+        """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks, if it can."""
 
     def to_arrays(self) -> Arrays:
         """Return all mutable state, for a checkpoint."""
@@ -155,6 +159,9 @@ class ThreadSession:
             if not hasattr(walker, "start_from"):
                 raise PlanError(f"walks of kind {type(walker).__name__} can't be sent from pools: search without them")
             walker.start_from(starts[entry])
+
+    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
+        pass
 
     def to_arrays(self) -> Arrays:
         return snapshot(self._walkers)

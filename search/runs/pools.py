@@ -21,6 +21,7 @@ from ..terms.ternary import open_flips
 from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays
+from .strategy import SearchStrategy
 
 
 class _Pool(NamedTuple):
@@ -37,7 +38,7 @@ class _Pool(NamedTuple):
         self.roots[place : place + 1] = [root]
 
 
-class RankPools:
+class RankPools(SearchStrategy):
     """Strategy in which all walks start from the pool of one rank and search one rank lower.
 
     All changes are made between rounds, in walk order and with separate random draws, so they do not
@@ -53,15 +54,15 @@ class RankPools:
         PlanError: the starts are symmetric terms, which these pools do not support.
     """
 
+    NUMBERS = ("level", "_draws", "_idle", "_still")
+
     def __init__(
         self, starts: Sequence[WalkTerms], walkers: int, goal: int, seed: int, plan: PoolPlan | None = None
     ) -> None:
         if not isinstance(starts[0], SchemeTerms):
             raise PlanError(f"terms of kind {type(starts[0]).__name__} are not gathered: search without pools")
-        self.plan = plan or PoolPlan()
-        self.goal, self._seed, self._draws, self._idle, self._still = goal, seed, 0, 0, 0
-        self._kind: Any = type(starts[0])
-        self._target = starts[0].target
+        super().__init__(starts, goal, plan or PoolPlan())
+        self._seed, self._draws, self._idle = seed, 0, 0
         self.members_of: dict[int, _Pool] = {}
         for root, start in enumerate(starts):
             self._add(start, root)
@@ -122,9 +123,6 @@ class RankPools:
         reached = sum(len(pool.words) for rank, pool in self.members_of.items() if rank <= self.goal)
         return self._reached or reached >= self.plan.passed or self._still >= self.plan.leave
 
-    def fruitless(self) -> bool:
-        return False
-
     def sizes(self) -> dict[int, int]:
         return {rank: len(pool.words) for rank, pool in sorted(self.members_of.items())}
 
@@ -160,17 +158,14 @@ class RankPools:
         return splitmix(self._seed, self._draws) % below
 
     def to_arrays(self) -> Arrays:
-        arrays: Arrays = {
-            "numbers": np.array([self.level, self._draws, self._idle, self._still], dtype=np.int64),
-            "walks": np.stack([self._homes, self._ages, self._from]),
-        }
+        arrays = {**super().to_arrays(), "walks": np.stack([self._homes, self._ages, self._from])}
         for rank, pool in self.members_of.items():
             arrays[f"words {rank}"] = np.stack(pool.words)
             arrays[f"chances {rank}"] = np.array([pool.weights, pool.roots], dtype=np.int64)
         return arrays
 
     def take_arrays(self, arrays: Arrays) -> None:
-        self.level, self._draws, self._idle, self._still = arrays["numbers"].tolist()
+        super().take_arrays(arrays)
         self._homes, self._ages, self._from = arrays["walks"].astype(np.int64)
         ranks = [int(name.split()[1]) for name in arrays if name.startswith("words ")]
         self.members_of = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,34 +12,25 @@ from .distinct import DistinctPool
 from .engine import Session
 from .plan import PoolPlan
 from .snapshot import Arrays
+from .strategy import SearchStrategy
 
 
-@runtime_checkable
-class Widening(Protocol):
-    """A session that can find more schemes of a rank from given ones."""
-
-    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
-        """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks."""
-
-
-class PopulationWalks:
+class PopulationWalks(SearchStrategy):
     """Strategy in which every walker searches the goal, independently or with selection, and restarts there.
 
     With `gather` inequivalent schemes at the goal are stored as starts of a larger format. Once there is one,
     `plan.linger` rounds are spent on more, then walks from those found supply the missing ones.
     """
 
+    NUMBERS = ("_lowest", "_still", "_rounds", "_first")
+
     def __init__(self, starts: Sequence[WalkTerms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
-        self.plan, self.goal, self._gather = plan, goal, gather
-        self._kind: Any = type(starts[0])
-        self._target, self._count = starts[0].target, len(starts)
+        super().__init__(starts, goal, plan)
+        self._gather, self._count = gather, len(starts)
         self._pool = DistinctPool()
-        self._lowest, self._still, self._rounds, self._first = min(terms.rank for terms in starts), 0, 0, -1
+        self._rounds, self._first = 0, -1
         self._goals = np.full(walkers, goal)
         self._reached = [terms for terms in starts if terms.rank <= goal]
-
-    def begin(self, session: Session) -> None:
-        """Do nothing: the walks of a session start from all its starts in rotation."""
 
     def goals(self) -> Vector:
         return self._goals
@@ -51,9 +41,7 @@ class PopulationWalks:
 
     def after_round(self, session: Session) -> None:
         ranks = session.ranks
-        lowest = int(ranks.min())
-        self._still = 0 if lowest < self._lowest else self._still + 1
-        self._lowest = min(self._lowest, lowest)
+        self._note(ranks)
         self._rounds += 1
         reached = np.flatnonzero(ranks <= self.goal)
         if len(reached) and self._first < 0:
@@ -71,7 +59,7 @@ class PopulationWalks:
         if self._reached:
             yield from ((terms, root) for terms in self._reached)
             return
-        if len(self._pool) and isinstance(session, Widening):
+        if len(self._pool):
             session.widen(self._pool, self.goal, self.plan.passed, max(1, self.plan.linger // 8))
         for scheme in self._pool.schemes:
             yield self._kind.from_scheme(scheme), root
@@ -90,13 +78,10 @@ class PopulationWalks:
         return {self.goal: len(self._pool)} if len(self._pool) else {}
 
     def to_arrays(self) -> Arrays:
-        arrays: Arrays = {
-            f"words {i}": self._kind.from_scheme(scheme).words for i, scheme in enumerate(self._pool.schemes)
-        }
-        arrays["numbers"] = np.array([self._lowest, self._still, self._rounds, self._first], dtype=np.int64)
-        return arrays
+        schemes = enumerate(self._pool.schemes)
+        return super().to_arrays() | {f"words {i}": self._kind.from_scheme(scheme).words for i, scheme in schemes}
 
     def take_arrays(self, arrays: Arrays) -> None:
-        self._lowest, self._still, self._rounds, self._first = arrays["numbers"].tolist()
-        words = (arrays[f"words {i}"] for i in range(sum(name.startswith("words ") for name in arrays)))
+        super().take_arrays(arrays)
+        words = (arrays[f"words {i}"] for i in range(len(arrays) - 1))
         self._pool = DistinctPool(self._kind(self._target, one).to_scheme() for one in words)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,56 +16,87 @@ from .plan import PoolPlan
 from .snapshot import Arrays
 
 
-class SearchStrategy(Protocol):
-    """Interface for sending walks to starts and collecting finds, between rounds, in walk order, with its own draws."""
+class SearchStrategy(ABC):
+    """Sends walks to starts and collects finds, between rounds, in walk order, with its own draws.
 
-    def begin(self, session: Session) -> None:
-        """Send all walks for the first time."""
+    Args:
+        starts: terms of one target.
+        goal: the rank wanted.
+    """
 
+    NUMBERS: ClassVar[tuple[str, ...]]
+    """The attributes that are numbers, for checkpoints."""
+
+    def __init__(self, starts: Sequence[WalkTerms], goal: int, plan: PoolPlan) -> None:
+        self.plan, self.goal = plan, goal
+        self._kind: Any = type(starts[0])
+        self._target = starts[0].target
+        self._lowest, self._still = min(terms.rank for terms in starts), 0
+
+    def begin(self, session: Session) -> None:  # noqa: B027  # not abstract
+        """Send all walks for the first time; those of a session start from all its starts in rotation."""
+
+    @abstractmethod
     def goals(self) -> Vector:
         """Return (walkers,): the rank at which each walk stops in the next round."""
 
+    @abstractmethod
     def roots(self, walks: Vector) -> Vector:
         """Return the indices of the starts of some walks; -1 where it may be any of them."""
 
+    @abstractmethod
     def after_round(self, session: Session) -> None:
         """Collect the finds of the walks, and send walks to new starts."""
 
+    @abstractmethod
     def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes to continue from in a larger format, best first, each with the index of its start."""
 
+    @abstractmethod
     def idle(self) -> bool:
         """Return whether a ladder should proceed to its next format: enough schemes, or no gain for too long."""
 
     def fruitless(self) -> bool:
         """Return whether the goal was not reached, and other starts should be searched in the format before."""
+        return False
 
+    @abstractmethod
     def sizes(self) -> dict[int, int]:
         """Return the number of stored schemes of each rank."""
 
+    def _note(self, ranks: Vector) -> None:
+        """Record the lowest rank, and the rounds since it last fell."""
+        lowest = int(ranks.min())
+        self._still = 0 if lowest < self._lowest else self._still + 1
+        self._lowest = min(self._lowest, lowest)
+
     def to_arrays(self) -> Arrays:
         """Return all mutable state, for a checkpoint."""
+        return {"numbers": np.array([getattr(self, name) for name in self.NUMBERS], dtype=np.int64)}
 
     def take_arrays(self, arrays: Arrays) -> None:
         """Restore the state of `to_arrays`."""
+        for name, number in zip(self.NUMBERS, arrays["numbers"].tolist(), strict=True):
+            setattr(self, name, number)
 
 
-class IndependentWalks:
+class IndependentWalks(SearchStrategy):
     """Strategy of independent walks from a start to the goal; a walk that reaches it continues from the next start.
 
     With `gather` the schemes at the goal are stored, to continue from in a larger format.
     """
 
+    NUMBERS = ("_turns", "_lowest", "_still")
+
     def __init__(
         self, starts: Sequence[WalkTerms], walkers: int, goal: int, steps: int, plan: PoolPlan, *, gather: bool = False
     ) -> None:
-        self.plan, self.goal = plan, goal
+        super().__init__(starts, goal, plan)
         self._turn = max(1, plan.turn // steps)
         self._starts, self._gather = list(starts), gather
         self._from = np.arange(walkers) % len(starts)
         self._ages = np.zeros(walkers, dtype=np.int64)
         self._turns = walkers
-        self._lowest, self._still = min(terms.rank for terms in starts), 0
         self._reached = self._lowest <= goal
         self._gathered: list[tuple[Any, int]] = []
 
@@ -80,9 +112,7 @@ class IndependentWalks:
 
     def after_round(self, session: Session) -> None:
         ranks = session.ranks
-        lowest = int(ranks.min())
-        self._still = 0 if lowest < self._lowest else self._still + 1
-        self._lowest = min(self._lowest, lowest)
+        self._note(ranks)
         self._ages += 1
         reached = ranks <= self.goal
         if self._gather:
@@ -108,24 +138,17 @@ class IndependentWalks:
     def idle(self) -> bool:
         return self._reached or len(self._gathered) >= self.plan.passed or self._still >= self.plan.leave
 
-    def fruitless(self) -> bool:
-        return False
-
     def sizes(self) -> dict[int, int]:
         return dict(sorted(Counter(terms.rank for terms, _ in self._gathered).items()))
 
     def to_arrays(self) -> Arrays:
-        arrays: Arrays = {f"words {i}": terms.words for i, (terms, _) in enumerate(self._gathered)}
-        arrays["roots"] = np.array([root for _, root in self._gathered], dtype=np.int64)
-        arrays["numbers"] = np.array([self._turns, self._lowest, self._still], dtype=np.int64)
-        arrays["walks"] = np.stack([self._from, self._ages])
-        return arrays
+        words = {f"words {i}": terms.words for i, (terms, _) in enumerate(self._gathered)}
+        roots = np.array([root for _, root in self._gathered], dtype=np.int64)
+        return {**super().to_arrays(), **words, "roots": roots, "walks": np.stack([self._from, self._ages])}
 
     def take_arrays(self, arrays: Arrays) -> None:
-        self._turns, self._lowest, self._still = arrays["numbers"].tolist()
+        super().take_arrays(arrays)
         self._from, self._ages = arrays["walks"].astype(np.int64)
-        kind: Any = type(self._starts[0])
         self._gathered = [
-            (kind(self._starts[0].target, arrays[f"words {i}"]), root)
-            for i, root in enumerate(arrays["roots"].tolist())
+            (self._kind(self._target, arrays[f"words {i}"]), root) for i, root in enumerate(arrays["roots"].tolist())
         ]
