@@ -15,9 +15,9 @@ from ...schemes_db.composition import best_composition, build, oriented
 from ...schemes_db.recipes import shape_text
 from ...schemes_db.uneven import Shape, inner_products, uneven_product
 from ..elite_pool import ElitePool
-from ..found_fleet import FoundFleet
 from ..terms.ternary import TernaryTerms
 from ..terms.ternary_words import HALF_BITS
+from ..turn_fleet import FoundFleet
 from .product_rank import POOL, PREFIX, InnerFormat, inner_format
 from .walk import walk
 

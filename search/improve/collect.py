@@ -5,46 +5,23 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from ...schemes_db import Certificate, Provenance, Scheme, Target
+from ...schemes_db import Certificate, Provenance, Scheme
 from ...verify import certify
+from ..turn_fleet import TurnFleet
+
+if TYPE_CHECKING:
+    from ..flipgraph.gpu.fleet import Fleet
 
 TAKEN = 32
 """Maximum number of finds of a launch: copying one from the GPU and certifying it takes some milliseconds."""
 
 
-class TurnFleet(Protocol):
-    """Interface of the walkers of a turn: `gpu.fleet.Fleet`, or `CpuFleet`."""
-
-    walkers: int
-    score: npt.NDArray[Any]
-    roots: npt.NDArray[np.int64]
-    flips: int
-    launches: int
-    seconds: float
-
-    @property
-    def target(self) -> Target: ...
-
-    @property
-    def flips_per_second(self) -> float: ...
-
-    def launch(self, steps: int) -> float:
-        """Advance walkers by `steps` steps each; return the seconds."""
-
-    def ranks(self) -> npt.NDArray[np.int64]:
-        """Return the rank of the scheme that `scheme` returns with `current`, a large number where there is none."""
-
-    def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
-        """Return the scheme of a walker's score, or its current one, unchecked."""
-
-
 def collect_below(
-    fleet: TurnFleet,
+    fleet: TurnFleet | Fleet,
     highest: int,
     *,
     steps: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from ...schemes_db import Provenance, Scheme
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker, pack_start
+from ..turn_fleet import EMPTY, TurnFleet
 
 PATIENCE = 16_000_000
 """Steps without a lower rank after which a walk ends.
@@ -32,8 +32,6 @@ ended reached 155 after 84 s of two cores, with 0.6 of them at the lowest rank a
 has no such limit, was not compared with that one.
 """
 
-_EMPTY = 1 << 30
-
 
 @dataclass
 class _Walk:
@@ -45,17 +43,14 @@ class _Walk:
     idle: int = 0
 
 
-class CpuFleet:
+class CpuFleet(TurnFleet):
     """Walks of one target, `jobs` at a time, each until it stagnates; found schemes are starts of later ones.
 
     A processor advances few walks fast, a GPU many walks slowly: here walks follow one another, and a scheme
     replaces one of higher rank, where a GPU's fleet selects.
 
-    Attributes:
-        walkers: number of schemes that are held, MEMBERS more than starts: those of the starts come first.
-        score: (walkers,) rank of each, a large number where there is none yet.
-        roots: (walkers,) the numbers of the schemes: none is a copy of another.
-        flips, launches, seconds: totals.
+    MEMBERS more schemes than starts are held; those of the starts come first, and the score is EMPTY where there is
+    none yet.
 
     Args:
         starts: schemes of one target that fit the walk.
@@ -64,21 +59,16 @@ class CpuFleet:
     """
 
     def __init__(self, starts: Sequence[Scheme], walk: str, policy: Policy, *, seed: int, jobs: int) -> None:
-        self.target = starts[0].target
-        self.walkers = len(starts) + MEMBERS
-        self.roots = np.arange(self.walkers)
-        self.score = np.full(self.walkers, _EMPTY, dtype=np.int64)
+        super().__init__(starts[0].target, len(starts) + MEMBERS)
+        self.score = np.full(self.walkers, EMPTY, dtype=np.int64)
         self.score[: len(starts)] = [scheme.rank for scheme in starts]
-        self.flips, self.launches, self.seconds = 0, 0, 0.0
         self._terms: list[WalkTerms] = [pack_start(walk, self.target, scheme) for scheme in starts]
         self._walk, self._policy, self._seed, self._jobs = walk, policy, seed, jobs
         self._rng, self._starts, self._begun = np.random.default_rng(seed), len(starts), 0
         self._active: list[_Walk] = []
         self._fresh = np.zeros(self.walkers, dtype=bool)
 
-    def launch(self, steps: int) -> float:
-        """Advance the active walks by `steps` steps each; return the seconds."""
-        begin = time.perf_counter()
+    def _launch(self, steps: int) -> None:
         self._active += [self._next() for _ in range(self._jobs - len(self._active))]
         before = sum(one.walker.flips for one in self._active)
         if self._jobs == 1:
@@ -91,10 +81,6 @@ class CpuFleet:
         for one in self._active:
             self._look_at(one, steps)
         self._active = [one for one in self._active if one.idle < PATIENCE]
-        self.launches += 1
-        seconds = time.perf_counter() - begin
-        self.seconds += seconds
-        return seconds
 
     def _next(self) -> _Walk:
         """Return a new walk from a random scheme of a random rank, the lower the likelier."""
@@ -132,13 +118,9 @@ class CpuFleet:
         return self._starts + int(self._rng.choice(worst)) if found.max() >= rank else -1
 
     def ranks(self) -> npt.NDArray[np.int64]:
-        """Return (walkers,): the ranks of the schemes that the last launch stored, a large number for the others."""
-        return np.where(self._fresh, self.score, _EMPTY)
+        """Return (walkers,): the ranks of the schemes that the last launch stored, EMPTY for the others."""
+        return np.where(self._fresh, self.score, EMPTY)
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
         """Return a scheme, unchecked; `current` makes no difference."""
         return self._terms[walker].to_scheme(provenance)
-
-    @property
-    def flips_per_second(self) -> float:
-        return self.flips / self.seconds if self.seconds else 0.0

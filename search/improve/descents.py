@@ -33,7 +33,8 @@ from ..runs.settings import setting_for
 from ..triples.annealer import has_triples
 from ..triples.fleet import STEPS as TRIPLE_STEPS
 from ..triples.fleet import TripleFleet
-from .collect import TurnFleet, collect_below
+from ..turn_fleet import TurnFleet
+from .collect import collect_below
 from .cpu_fleet import CpuFleet
 from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, is_walkable
@@ -241,7 +242,7 @@ class Descents:
 
     def _record(
         self,
-        fleet: TurnFleet,
+        fleet: TurnFleet | Fleet,
         steps: int,
         gap: Gap,
         choice: Choice,
@@ -311,7 +312,7 @@ class Descents:
             return setting_for(target, walk)
         return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
 
-    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet:
+    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet | Fleet:
         seed = self._seed + (tried << 32)
         if self._device == "cpu":
             return CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...schemes_db import Scheme, Target
-from ..found_fleet import FoundFleet
+from ..turn_fleet import FoundFleet
 from .arrays import Arrays
 from .discretise import discretised
 from .equations import Equations

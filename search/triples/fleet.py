@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ...schemes_db import Scheme, Target
-from ..found_fleet import FoundFleet
+from ..turn_fleet import FoundFleet
 from .annealer import Annealer, least_rank
 
 STEPS = 100_000
