@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +19,28 @@ LIFTED, SOLVED, STUCK = 0, 1, 2
 
 _SAFE = 1 << 15
 """Bound on coefficients below which sums of 512 products of three are exact in 64 bits."""
+
+
+class System(NamedTuple):
+    """The equations of one scheme in the present blocks, with the Jacobian eliminated.
+
+    Attributes:
+        x: (R, a + b + c) coefficients modulo the prime, as symmetric residues.
+        sizes: (a, b, c).
+        tensor: (equations,) the right-hand sides.
+        unknowns: flat indices into x, nonzero entries first.
+        rows: (equations, planes, words) the eliminated Jacobian, augmented by an identity from word `offset` on.
+        rank, pivots: see `linear.eliminate`.
+    """
+
+    x: IntArray
+    sizes: IntArray
+    tensor: IntArray
+    unknowns: IntArray
+    rows: Words
+    rank: int
+    pivots: IntArray
+    offset: int
 
 
 def ring_of(prime: int) -> Ring:
@@ -98,25 +122,11 @@ def is_small(x: IntArray) -> bool:
 
 
 @compiled(nogil=True)
-def lift_steps(
-    ring: Ring,
-    x: IntArray,
-    sizes: IntArray,
-    tensor: IntArray,
-    unknowns: IntArray,
-    rows: Words,
-    rank: int,
-    pivots: IntArray,
-    offset: int,
-    depth: int,
-    out: IntArray,
-    right: Words,
-) -> tuple[int, int]:
+def lift_steps(ring: Ring, of: System, x: IntArray, depth: int, out: IntArray, right: Words) -> tuple[int, int]:
     """Lift x, which solves the equations modulo p, to a solution modulo p^depth, in symmetric residues, in place.
 
-    `rows` and `pivots` are the eliminated Jacobian, augmented by an identity from word `offset` on; each
-    step applies it once. Free unknowns keep their values in x. `out` and `right` are scratch. Returns the
-    outcome and the exponent s such that x solves the equations modulo p^s. 512 p^(2 depth) must fit 64 bits.
+    Each step applies the eliminated Jacobian once. Free unknowns keep their values in x. `out` and `right` are scratch.
+    Returns the outcome and the exponent s such that x solves the equations modulo p^s; 512 p^(2 depth) must fit a word.
     """
     prime = 2 if len(ring) == GF2 else 3
     modulus = 0
@@ -127,19 +137,19 @@ def lift_steps(
     power = 1
     for s in range(1, depth):
         power *= prime
-        if is_small(x) and not residual(x, sizes, tensor, 0, out):
+        if is_small(x) and not residual(x, of.sizes, of.tensor, 0, out):
             return SOLVED, s
-        residual(x, sizes, tensor, modulus, out)
+        residual(x, of.sizes, of.tensor, modulus, out)
         right[:] = np.uint64(0)
         for e in range(len(out)):
             set_entry(right, e, digit_of(ring, out[e] // power))
-        for r in range(rank, rows.shape[0]):
-            if combined(ring, rows[r], offset, right) != 0:
+        for r in range(of.rank, of.rows.shape[0]):
+            if combined(ring, of.rows[r], of.offset, right) != 0:
                 return STUCK, s
-        for p in range(rank):
-            digit = combined(ring, rows[p], offset, right)
+        for p in range(of.rank):
+            digit = combined(ring, of.rows[p], of.offset, right)
             if digit != 0:
-                e = unknowns[pivots[p]]
+                e = of.unknowns[of.pivots[p]]
                 value = x.flat[e] + digit * power
                 x.flat[e] = value - 2 * power if prime == 2 and value > power else value
     return LIFTED, depth

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ from ...schemes_db.display import line
 from ...schemes_db.factor import Factor
 from ...schemes_db.provenance import Step
 from ...verify import certify
+
+if TYPE_CHECKING:
+    from .hensel import System
 
 IntArray = npt.NDArray[np.int64]
 
@@ -48,23 +52,6 @@ class Lift:
 
     def __repr__(self) -> str:
         return line(f"lift {self.reason if self.scheme is None else self.scheme.label}")
-
-
-@dataclass(frozen=True)
-class _System:
-    """The equations of one scheme in the present blocks, with the Jacobian eliminated."""
-
-    x: IntArray
-    """(R, a + b + c): coefficients modulo the prime, as symmetric residues."""
-    sizes: IntArray
-    tensor: IntArray
-    unknowns: IntArray
-    """Flat indices into x, nonzero entries first."""
-    rows: npt.NDArray[np.uint64]
-    """(equations, planes, words)"""
-    rank: int
-    pivots: IntArray
-    offset: int
 
 
 def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, orders: int = 3) -> Lift:
@@ -107,20 +94,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
                 break  # signs are determined modulo 3: only the order of the unknowns is free
             if attempt:
                 x.ravel()[places] = rng.choice(np.array([-1, 1]), len(places))
-            outcome, step = lift_steps(
-                ring_of(prime),
-                x,
-                system.sizes,
-                system.tensor,
-                system.unknowns,
-                system.rows,
-                system.rank,
-                system.pivots,
-                system.offset,
-                DEPTHS[prime],
-                out,
-                right,
-            )
+            outcome, step = lift_steps(ring_of(prime), system, x, DEPTHS[prime], out, right)
             deepest = max(deepest, step)
             if outcome == STUCK:
                 if step == 1:
@@ -159,9 +133,9 @@ def _present(scheme: Scheme) -> list[IntArray]:
     return [np.flatnonzero(kinds.ravel() != Kind.ABSENT) for kinds in scheme.target.kind_arrays]
 
 
-def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
+def _system(scheme: Scheme, rng: np.random.Generator | None) -> System:
     """Build the equations of the scheme; `rng` shuffles the unknowns within the nonzero and the zero entries."""
-    from .hensel import jacobian, ring_of
+    from .hensel import System, jacobian, ring_of
     from .linear import eliminate
 
     present = _present(scheme)
@@ -192,7 +166,7 @@ def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
     rows[own, 0, offset + own // 64] |= np.uint64(1) << (own % 64).astype(np.uint64)
     pivots = np.zeros(len(unknowns), dtype=np.int64)
     rank = eliminate(ring, rows, len(unknowns), pivots)
-    return _System(x, sizes, tensor, unknowns, rows, rank, pivots, offset)
+    return System(x, sizes, tensor, unknowns, rows, rank, pivots, offset)
 
 
 def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:

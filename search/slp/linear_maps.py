@@ -49,18 +49,14 @@ class PairedMap:
         self._rng = np.array([splitmix(seed, index)], dtype=np.uint64)
 
     def improve(self, runs: int) -> None:
-        from .paar import shared_often
+        from .paar import Sharing, shared_often
 
+        counts = np.zeros((self._capacity, self._capacity, len(self._pairs)), dtype=np.int16)
+        places = np.zeros(self._capacity, dtype=np.int32)
+        sharing = Sharing(self._start.copy(), self._table, self._pairs, counts, places)
+        found = self._steps, self.additions
         self._steps, self.additions = shared_often(
-            self._start,
-            self._columns,
-            self._table,
-            self._pairs,
-            self._best,
-            self._steps,
-            self.additions,
-            runs,
-            self._rng,
+            sharing, self._start, self._columns, self._best, found, runs, self._rng
         )
 
     def lines(self) -> ProgramLines:

@@ -9,6 +9,8 @@ Source of greedy-potential: fmm_add_reduction's description of looking one step 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,32 +20,51 @@ from ..terms.bits import SEARCH, compiled, next_draw
 Matrix = npt.NDArray[np.int8]
 Steps = npt.NDArray[np.int32]
 Table = npt.NDArray[np.int16]
+State = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int16]
 
 
 @compiled
-def below(rng: npt.NDArray[np.uint64], limit: int) -> int:
+def below(rng: State, limit: int) -> int:
     """Return a random number in [0, limit)."""
     rng[0] = next_draw(rng[0])
     return np.int64((rng[0] >> np.uint64(33)) % np.uint64(limit))  # type: ignore[return-value]  # compiled, it is one
 
 
+class Sharing(NamedTuple):
+    """A matrix whose pairs are shared, and its working memory; the arrays are changed in place.
+
+    Attributes:
+        m: (rows, capacity) coefficients of the variables so far.
+        table: number of the ratio of every two coefficients.
+        pairs: (ratios, 2) the coprime pair p > 0, q of every number.
+        counts: (capacity, capacity, ratios) rows that have each pair.
+        places: (capacity,) scratch.
+    """
+
+    m: Matrix
+    table: Table
+    pairs: Steps
+    counts: Counts
+    places: Steps
+
+
 @compiled
-def count_row(m: Matrix, r: int, used: int, table: Table, counts: Counts, places: Steps, change: int) -> int:
+def count_row(s: Sharing, r: int, used: int, change: int) -> int:
     """Add or remove the pairs of a row in `counts`; return the change of the number of repeated pairs."""
-    filled = 0
+    m, filled = s.m, 0
     for c in range(used):
         if m[r, c] != 0:
-            places[filled] = c
+            s.places[filled] = c
             filled += 1
-    gain, middle = 0, len(table) // 2
+    gain, middle = 0, len(s.table) // 2
     for a in range(filled):
-        i = places[a]
+        i = s.places[a]
         for b in range(a + 1, filled):
-            j = places[b]
-            ratio = table[m[r, i] + middle, m[r, j] + middle]
-            before = counts[i, j, ratio]
-            counts[i, j, ratio] = before + change
+            j = s.places[b]
+            ratio = s.table[m[r, i] + middle, m[r, j] + middle]
+            before = s.counts[i, j, ratio]
+            s.counts[i, j, ratio] = before + change
             if change > 0:
                 gain += before >= 1
             else:
@@ -52,40 +73,35 @@ def count_row(m: Matrix, r: int, used: int, table: Table, counts: Counts, places
 
 
 @compiled
-def take(
-    m: Matrix, i: int, j: int, ratio: int, pairs: Steps, new: int, table: Table, counts: Counts, places: Steps
-) -> int:
+def take(s: Sharing, i: int, j: int, ratio: int, new: int) -> int:
     """Substitute column `new` for a pair; return the change of the number of repeated pairs."""
-    gain, middle = 0, len(table) // 2
+    m, gain, middle = s.m, 0, len(s.table) // 2
     for r in range(len(m)):
-        if m[r, i] != 0 and m[r, j] != 0 and table[m[r, i] + middle, m[r, j] + middle] == ratio:
-            gain += count_row(m, r, new + 1, table, counts, places, -1)
-            m[r, new] = m[r, i] // pairs[ratio, 0]
+        if m[r, i] != 0 and m[r, j] != 0 and s.table[m[r, i] + middle, m[r, j] + middle] == ratio:
+            gain += count_row(s, r, new + 1, -1)
+            m[r, new] = m[r, i] // s.pairs[ratio, 0]
             m[r, i] = 0
             m[r, j] = 0
-            gain += count_row(m, r, new + 1, table, counts, places, 1)
+            gain += count_row(s, r, new + 1, 1)
     return gain
 
 
 @compiled
-def give_back(
-    m: Matrix, i: int, j: int, ratio: int, pairs: Steps, new: int, table: Table, counts: Counts, places: Steps
-) -> None:
+def give_back(s: Sharing, i: int, j: int, ratio: int, new: int) -> None:
     """Invert `take`."""
+    m = s.m
     for r in range(len(m)):
         content = m[r, new]
         if content != 0:
-            count_row(m, r, new + 1, table, counts, places, -1)
-            m[r, i] = content * pairs[ratio, 0]
-            m[r, j] = content * pairs[ratio, 1]
+            count_row(s, r, new + 1, -1)
+            m[r, i] = content * s.pairs[ratio, 0]
+            m[r, j] = content * s.pairs[ratio, 1]
             m[r, new] = 0
-            count_row(m, r, new + 1, table, counts, places, 1)
+            count_row(s, r, new + 1, 1)
 
 
 @compiled
-def candidates(
-    counts: Counts, used: int, ratios: int, slack: int, width: int, chosen: Steps, rng: npt.NDArray[np.uint64]
-) -> int:
+def candidates(counts: Counts, used: int, ratios: int, slack: int, width: int, chosen: Steps, rng: State) -> int:
     """Sample up to `width` pairs with counts within `slack` of the largest; return their number, 0 if none repeats."""
     best = 0
     for i in range(used):
@@ -122,34 +138,31 @@ def additions_of(m: Matrix, used: int, columns: int) -> int:
 
 @njit(stamped=SEARCH)
 def shared_once(
-    m: Matrix,
+    s: Sharing,
     columns: int,
-    table: Table,
-    pairs: Steps,
     steps: Steps,
     kept: int,
     width: int,
     slack: int,
     weight: float,
-    rng: npt.NDArray[np.uint64],
+    rng: State,
 ) -> int:
-    """Share pairs in `m` until none repeats, starting with `steps[:kept]`; return the number of steps.
+    """Share pairs until none repeats, starting with `steps[:kept]`; return the number of steps.
 
     Each step selects the pair of a sample of `width` with the highest number of occurrences plus `weight`
     times the change of the number of repeated pairs.
     """
-    capacity = m.shape[1]
-    counts = np.zeros((capacity, capacity, len(pairs)), dtype=np.int16)
-    places = np.zeros(capacity, dtype=np.int32)
+    capacity = s.m.shape[1]
     chosen = np.zeros((width, 3), dtype=np.int32)
-    for r in range(len(m)):
-        count_row(m, r, columns, table, counts, places, 1)
+    s.counts[:] = 0
+    for r in range(len(s.m)):
+        count_row(s, r, columns, 1)
     used = columns
-    for s in range(kept):
-        take(m, steps[s, 0], steps[s, 1], steps[s, 2], pairs, used, table, counts, places)
+    for step in range(kept):
+        take(s, steps[step, 0], steps[step, 1], steps[step, 2], used)
         used += 1
     while used < capacity:
-        number = candidates(counts, used, len(pairs), slack, width, chosen, rng)
+        number = candidates(s.counts, used, len(s.pairs), slack, width, chosen, rng)
         if number == 0:
             break
         best = 0
@@ -157,39 +170,32 @@ def shared_once(
             top = -1e9
             for c in range(number):
                 i, j, ratio = chosen[c]
-                score = float(counts[i, j, ratio])
-                score += weight * take(m, i, j, ratio, pairs, used, table, counts, places)
-                give_back(m, i, j, ratio, pairs, used, table, counts, places)
+                score = float(s.counts[i, j, ratio])
+                score += weight * take(s, i, j, ratio, used)
+                give_back(s, i, j, ratio, used)
                 score += 0.01 * below(rng, 10)
                 if score > top:
                     top, best = score, c
         i, j, ratio = chosen[best]
         steps[used - columns, 0], steps[used - columns, 1], steps[used - columns, 2] = i, j, ratio
-        take(m, i, j, ratio, pairs, used, table, counts, places)
+        take(s, i, j, ratio, used)
         used += 1
     return used - columns
 
 
 @njit(stamped=SEARCH, nogil=True)
 def shared_often(
-    start: Matrix,
-    columns: int,
-    table: Table,
-    pairs: Steps,
-    best: Steps,
-    best_steps: int,
-    best_additions: int,
-    runs: int,
-    rng: npt.NDArray[np.uint64],
+    s: Sharing, start: Matrix, columns: int, best: Steps, found: tuple[int, int], runs: int, rng: State
 ) -> tuple[int, int]:
-    """Run `shared_once` with random widths, slacks and weights, half of the runs from a prefix of the best so far.
+    """Run `shared_once` from `start` with random widths, slacks and weights, half of the runs from a part of the best.
 
-    `best` (capacity, 3) is replaced if a run is at least as good; `best_additions` < 0 means that it is empty.
-    Returns its number of steps and its additions.
+    `best` (capacity, 3) is replaced if a run is at least as good. Returns its number of steps and its additions, which
+    are `found` before: additions < 0 mean that there is none yet.
     """
+    best_steps, best_additions = found
     steps = np.zeros_like(best)
     for _ in range(runs):
-        m = start.copy()
+        s.m[:] = start
         kept = 0
         if best_additions >= 0 and best_steps > 0 and below(rng, 2) == 0:
             kept = below(rng, best_steps)
@@ -197,8 +203,8 @@ def shared_often(
         width = 1 if below(rng, 3) == 0 else 2 + below(rng, 12)
         slack = max(0, below(rng, 4) - 2)
         weight = below(rng, 100) / 100.0
-        taken = shared_once(m, columns, table, pairs, steps, kept, width, slack, weight, rng)
-        total = additions_of(m, columns + taken, columns)
+        taken = shared_once(s, columns, steps, kept, width, slack, weight, rng)
+        total = additions_of(s.m, columns + taken, columns)
         if best_additions < 0 or total <= best_additions:
             best_additions, best_steps = total, taken
             best[:taken] = steps[:taken]
