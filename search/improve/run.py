@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
@@ -142,20 +142,11 @@ def plan(config: ImproveConfig) -> ImprovementPlan:
 def improve(
     targets: Sequence[str] | ImproveConfig = (),
     *,
-    ring: str = "Z",
-    seconds: float = 60.0,
-    seed: int = 0,
-    device: str = "cpu",
-    address: str = "",
-    workers: int = 0,
-    up_to: bool = False,
-    closure: bool = False,
-    retry: bool = False,
-    command: str = "",
     jobs: int = 1,
     out: str | Path | None = None,
     on_event: OnEvent = ignore,
     stop: Callable[[], bool] = lambda: False,
+    **settings: Any,
 ) -> Improved:
     """Improve the catalogue for some targets in turns, each of a twentieth of the time, from 10 to 60 s.
 
@@ -164,11 +155,7 @@ def improve(
     and full products. Every improvement is certified and stored at once; several processes may share the catalogue.
 
     Args:
-        targets: names, or a whole configuration.
-        address, workers: a Ray cluster whose workers run turns concurrently; see `RunConfig`.
-        up_to: include every format that fits into a full product.
-        closure: all formats of the table of best known ranks.
-        retry: reopen routes that were dead ends in earlier runs.
+        targets: names, with the other fields of `ImproveConfig` as `settings`, or a whole configuration.
         jobs: threads that lift finds beside the walks, or walk on a processor.
         out: a new folder, to continue from with `resume_improvement`.
         stop: called between turns and launches; True ends the improvement.
@@ -178,33 +165,14 @@ def improve(
         TargetError: a target is not known.
         RunFolderError: `out` contains a run already, or can't be written.
     """
-    config = (
-        targets
-        if isinstance(targets, ImproveConfig)
-        else ImproveConfig(
-            targets=tuple(targets),
-            ring=ring,
-            seconds=seconds,
-            seed=seed,
-            device=device,
-            address=address,
-            workers=workers,
-            up_to=up_to,
-            closure=closure,
-            retry=retry,
-            command=command,
-        )
-    )
+    config = targets if isinstance(targets, ImproveConfig) else ImproveConfig(targets=tuple(targets), **settings)
     if not config.targets and not config.closure:
         raise PlanError("nothing is to be improved: name a target")
     if out is None:
         return _go(config, jobs, None, on_event, stop)
     split_targets(config)  # an invalid target must not leave a folder behind
-    folder = ImproveFolder.create(out, config)
-    try:
+    with ImproveFolder.create(out, config) as folder:
         return _go(config, jobs, folder, on_event, stop)
-    finally:
-        folder.close()
 
 
 def resume_improvement(
@@ -224,14 +192,10 @@ def resume_improvement(
     Raises:
         RunFolderError: the folder contains no improvement, was made by other code, is locked or damaged.
     """
-    folder = ImproveFolder.open(path)
-    try:
+    with ImproveFolder.open(path) as folder:
         config = folder.config if seconds is None else replace(folder.config, seconds=seconds)
-        if address or workers:
-            config = replace(config, address=address or config.address, workers=workers or config.workers)
+        config = replace(config, address=address or config.address, workers=workers or config.workers)
         return _go(config, jobs, folder, on_event, stop)
-    finally:
-        folder.close()
 
 
 def _go(

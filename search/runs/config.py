@@ -377,29 +377,13 @@ class RunConfig:
         if self.command:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
-        settings = [f"{name}={getattr(self, name)!r}" for name in names]
-        settings += [f"policy={self.policy!r}"] if self.policy else []
-        settings += [f"device={self.device!r}"] if self.device != "cpu" else []
-        settings += [f"address={self.address!r}, workers={self.workers!r}"] if self.address else []
-        settings += [f"pool={self.pool!r}"] if self.pool else []
-        settings += [f"cubes={self.cubes!r}"] if self.cubes else []
-        settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
-        settings += ["naive_too=True"] if self.naive_too else []
+        rest = ("policy", "device", "address", "workers", "pool", "cubes", "moves", "naive_too")
+        defaults = {item.name: item.default for item in fields(self)}
+        given = [name for name in rest if getattr(self, name) not in (defaults[name], {})]
+        settings = [f"{name}={getattr(self, name)!r}" for name in (*names, *given)]
         if self.start is not None:
             settings.append(f"start=resolve({self.start.digest[:16]!r})[0]")
         return f"find({self.target!r}, {', '.join(settings)})"
-
-    def at(self, address: str, workers: int = 0) -> RunConfig:
-        """Return the configuration with another cluster, or another number of workers.
-
-        Raises:
-            PlanError: an address of another form.
-        """
-        return replace(self, address=address, workers=workers)
-
-    def limited(self, rounds: int | None, seconds: float | None, count: int) -> RunConfig:
-        """Return the configuration with other limits."""
-        return replace(self, rounds=rounds, seconds=seconds, count=count)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values, without the start."""

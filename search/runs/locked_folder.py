@@ -147,6 +147,12 @@ class LockedFolder(ABC, Generic[Config]):
                     item = parse(line.decode())
                 yield item
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Release the lock."""
         if self._lock is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,22 @@ from .folder import RunFolder
 from .plan import PoolPlan
 from .result import Progress, Result
 from .search_run import SearchRun
-from .walk_run import WalkRun
 
 OnEvent = Callable[[Progress], None]
 """Function called after every round with the progress of the run."""
 
 Stop = Callable[[], bool]
 """Function called after every round, and between its parts on a processor; True ends the run."""
+
+
+_RUNS = {
+    "walks": (".walk_run", "WalkRun"),
+    "lns": (".neighbourhoods", "Neighbourhoods"),
+    "triples": ("..triples.run", "TripleRun"),
+    "groups": ("..groups.run", "GroupRun"),
+    "least-squares": ("..leastsquares.run", "LeastSquaresRun"),
+}
+"""The run of each method, imported when it starts."""
 
 
 def never() -> bool:
@@ -138,12 +148,8 @@ def carry_out(
     state = _run_of(config)  # before the folder is created: a target that fits no walk must not leave one behind
     if out is None:
         return _go(state, jobs, on_event, stop)
-    folder = RunFolder.create(out, config)
-    try:
-        state.folder = folder
+    with RunFolder.create(out, config) as state.folder:
         return _go(state, jobs, on_event, stop)
-    finally:
-        folder.close()
 
 
 def resume(
@@ -167,16 +173,11 @@ def resume(
     Raises:
         RunFolderError: the folder contains no run, was made by other code, is locked or damaged.
     """
-    folder = RunFolder.open(path)
-    try:
-        config = folder.config
-        if rounds is not None or seconds is not None or count is not None:
-            config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
-        if address or workers:
-            config = config.at(address or config.address, workers or config.workers)
+    given = {"rounds": rounds, "seconds": seconds, "count": count, "address": address, "workers": workers}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value}
+    with RunFolder.open(path) as folder:
+        config = replace(folder.config, **changes) if changes else folder.config
         return _go(_run_of(config, folder), jobs, on_event, stop)
-    finally:
-        folder.close()
 
 
 def footprint(config: RunConfig) -> int:
@@ -199,23 +200,10 @@ def footprint(config: RunConfig) -> int:
 
 def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
     """Create the run of the configuration's method."""
-    if config.method == "lns":
-        from .neighbourhoods import Neighbourhoods
-
-        return Neighbourhoods(config, folder)
-    if config.method == "triples":
-        from ..triples.run import TripleRun
-
-        return TripleRun(config, folder)
-    if config.objective.startswith(PREFIX):
-        from ..groups.run import GroupRun
-
-        return GroupRun(config, folder)
-    if config.method == "least-squares":
-        from ..leastsquares.run import LeastSquaresRun
-
-        return LeastSquaresRun(config, folder)
-    return WalkRun(config, folder)
+    method = "groups" if config.objective.startswith(PREFIX) else config.method
+    module, name = _RUNS[method]
+    kind: type[SearchRun] = getattr(import_module(module, __package__), name)
+    return kind(config, folder)
 
 
 def _go(state: SearchRun, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
