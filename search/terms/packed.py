@@ -102,6 +102,15 @@ class SchemeTerms:
         return cls(target, words)
 
     @classmethod
+    def from_scheme(cls: type[Same], scheme: Scheme) -> Same:
+        """Return the terms of a scheme, in its order.
+
+        Raises:
+            PlanError: the scheme does not fit packed words, or means nothing over the ring.
+        """
+        raise NotImplementedError
+
+    @classmethod
     def _of(cls: type[Same], scheme: Scheme) -> Same:
         """Return the terms of a scheme whose coefficients are 1 and, with two planes, -1 (or 2 mod 3)."""
         words = np.zeros((3 * cls.planes, scheme.rank), dtype=np.uint64)

@@ -228,7 +228,7 @@ def two_gpus(monkeypatch):
                 state.launches += 1
                 *arrays, steps = arguments
                 fast = np.zeros(self.form.fast * threads, dtype=np.uint32)
-                self.run(fast, walkers, *(one.array for one in arrays), steps)
+                self.run(fast, walkers, tuple(one.array for one in arrays), steps)
 
             return start
 

@@ -20,7 +20,7 @@ from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.gpu import kernel_cache, memory
 from lcma.search.flipgraph.gpu.device import cuda_module
 from lcma.search.flipgraph.gpu.kernel import make_kernel
-from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.layout import WalkerLayout
 cuda_module()
 from numba.cuda import codegen, dispatcher, types
 # A card of compute capability 9.0 as far as the compiler asks; nothing is launched.
@@ -32,7 +32,7 @@ kernel_cache._capability = lambda: (9, 0)
 words, wide = types.uint32[::1], types.int64
 signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
              types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
-form = Layout.fitting(parse_target("2x2x2"), 16).form
+form = WalkerLayout.fitting(parse_target("2x2x2"), 16).form
 """
 
 CODE = """

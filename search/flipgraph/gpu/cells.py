@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from .chains import make_memory_chains, make_word_chains
+from .chains import make_chains
 from .layout import Form
 from .primitives import I32, U32, U64, Primitives
 from .values import make_binary_values, make_ternary_values
@@ -126,7 +126,7 @@ def make_draws(
     @jit
     def own_of(slot):
         """Return the words of the set of one slot."""
-        return own_words(U32(slot >> U32(5)), U32(U32(1) << (slot & U32(31))))[0]
+        return own_words(U32(slot >> U32(5)), U32(U32(1) << (slot & U32(31))))
 
     @jit
     def meets(fast, lane, f, slot, value):
@@ -177,7 +177,7 @@ def make_draws(
             return I32(0), f, U32(0), draw
         k = U32((U64(draw) * U64(total)) >> U64(32))
         draw = U32(draw * total)
-        word, place, _ = holder_of(sets, k)
+        word, place = holder_of(sets, k)
         bit = pick(word, U32(draw >> U32(27)))
         draw = U32(draw << U32(5))
         if family > 1:
@@ -196,10 +196,7 @@ def make_cells(prims: Primitives, form: Form, algebra: SimpleNamespace) -> Simpl
     else:
         values = make_binary_values(prims, form, access, algebra)
     scans = make_scans(prims, form)
-    chains = SimpleNamespace(
-        **vars(make_memory_chains(prims, form, access, scans)), **vars(make_word_chains(prims, form))
-    )
-    draws = make_draws(prims, form, access, scans, chains)
+    draws = make_draws(prims, form, access, scans, make_chains(prims, form, access, scans))
     return SimpleNamespace(
         **vars(values), **vars(draws), print_at=access.print_at, active_at=access.active_at, taken=scans.taken
     )

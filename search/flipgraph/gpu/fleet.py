@@ -16,7 +16,7 @@ from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
 from .layout import WalkerLayout
-from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
+from .memory import KEPT, Array, GpuMemory, HostMemory
 from .numbers import numbers_of, thresholds_of
 from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
 
@@ -108,7 +108,7 @@ class Fleet:
         self._starts = pack_all(self.layout, starts)
         self._start_ranks = np.array([scheme.rank for scheme in starts], dtype=np.int64)
         self._seed, self._draws = seed, 0
-        self._parts: list[Memory] = self._places(device, walkers)
+        self._parts: Sequence[HostMemory | GpuMemory] = self._places(device, walkers)
         self._ends = np.cumsum([part.walkers for part in self._parts])
         self.walkers = int(self._ends[-1])
         first = 0
@@ -124,7 +124,7 @@ class Fleet:
         self._launch(0, 0)
         self.score = self._gather("score")
 
-    def _places(self, device: str, walkers: int | None) -> list[Memory]:
+    def _places(self, device: str, walkers: int | None) -> Sequence[HostMemory | GpuMemory]:
         form, cost = self.layout.form, self.policy.cost
         if device == "cpu":
             return [HostMemory(form, cost, walkers or 4)]
@@ -262,7 +262,6 @@ class Fleet:
         return ranks_of(self.layout, self._gather("state").reshape(self.walkers, -1))
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
-        """Return the scheme of a walker's score, or its current one, unchecked."""
         part = int(np.searchsorted(self._ends, walker, side="right"))
         place = walker - (int(self._ends[part - 1]) if part else 0)
         state = self._parts[part].row("state" if current else "best", place)

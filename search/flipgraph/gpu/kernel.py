@@ -12,16 +12,7 @@ from .algebra import make_algebra
 from .cells import make_cells
 from .layout import MAX_CUBES, Form
 from .moves import FLIP, NONE, make_moves
-from .numbers import (
-    COST_WEIGHT,
-    FAILS,
-    MARGIN,
-    PLUS_AFTER,
-    RANK_WEIGHT,
-    RESTART_AFTER,
-    STARTS,
-    TRAP_RANK,
-)
+from .numbers import COST_WEIGHT, FAILS, MARGIN, PLUS_AFTER, RANK_WEIGHT, RESTART_AFTER, STARTS, TRAP_RANK
 from .primitives import I32, U32, U64, Primitives, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
@@ -70,7 +61,6 @@ def make_transfer(
 
     @jit
     def store(fast, far, lane, own, goal, base):
-        """Store a state."""
         for w in range(near * plane):
             goal[base + U64(w)] = fast[U64(w) * threads + lane]
         for w in range(near * plane, signs):
@@ -101,7 +91,7 @@ def make_count(prims: Primitives) -> Callable[..., Any]:
 
 
 def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
-    """Create the function that advances one walker by a number of steps; its arguments are those of a kernel."""
+    """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
     algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
     cells = make_cells(prims, form, algebra)
     moves = make_moves(prims, form, cells, algebra, biased)
@@ -109,10 +99,9 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
     (load, store), count = make_transfer(prims, form, cells, moves), make_count(prims)
 
     @jit
-    def launch(
-        fast, lane, walker, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
-    ):
+    def launch(fast, lane, walker, arrays, steps):
         """Advance a walker from its own state or, if `origin` is not negative, from an entry of the pool."""
+        state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy = arrays
         own = U64(walker) * U64(words)
         entry = origin[walker]
         if entry >= I32(0):
@@ -179,35 +168,16 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
 def twin(form: Form, cost: str) -> Callable[..., Any]:
     """Create the kernel for the processor, which runs the threads sequentially.
 
-    Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
+    Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then the arrays and steps of a
+    launch.
     """
     launch = make_launch(processor(), form, cost)
     threads = form.threads
 
     @njit(_nrt=False, variant=f"{form} {cost}")
-    def run(
-        fast, walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
-    ):
+    def run(fast, walkers, arrays, steps):
         for walker in range(walkers):
-            lane = U64(walker % threads)
-            launch(
-                fast,
-                lane,
-                U32(walker),
-                state,
-                pool,
-                best,
-                score,
-                flips,
-                counts,
-                draws,
-                origin,
-                goals,
-                halves,
-                accept,
-                policy,
-                I32(steps),
-            )
+            launch(fast, U64(walker % threads), U32(walker), arrays, I32(steps))
 
     return run
 
@@ -225,23 +195,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
         lane = U64(cuda.threadIdx.x)
         walker = U32(U32(cuda.blockIdx.x) * U32(threads) + U32(cuda.threadIdx.x))
         if walker < U32(walkers):
-            launch(
-                fast,
-                lane,
-                walker,
-                state,
-                pool,
-                best,
-                score,
-                flips,
-                counts,
-                draws,
-                origin,
-                goals,
-                halves,
-                accept,
-                policy,
-                I32(steps),
-            )
+            arrays = (state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy)
+            launch(fast, lane, walker, arrays, I32(steps))
 
     return walk

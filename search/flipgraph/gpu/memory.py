@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,36 +39,12 @@ def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, 
     }
 
 
-class Memory(Protocol):
-    """Interface of the memory of walkers on one device.
+class HostMemory:
+    """The twin: walkers run sequentially on the processor.
 
     Attributes:
         walkers: number of walkers.
     """
-
-    walkers: int
-
-    def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
-        """Allocate the walkers, one for each random state in `draws`."""
-
-    def put(self, name: str, array: Array) -> None:
-        """Replace an array."""
-
-    def get(self, name: str) -> Array:
-        """Return a copy of an array."""
-
-    def row(self, name: str, walker: int) -> Words:
-        """Return one walker's words of "state" or "best"."""
-
-    def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
-        """Start a launch."""
-
-    def finish(self) -> None:
-        """Wait for the end of the launch."""
-
-
-class HostMemory:
-    """The twin: walkers run sequentially on the processor."""
 
     def __init__(self, form: Form, cost: str, walkers: int) -> None:
         self.walkers, self._form = walkers, form
@@ -77,29 +53,27 @@ class HostMemory:
         self._fast = np.zeros(form.fast * form.threads, dtype=np.uint32)
 
     def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+        """Allocate the walkers, one for each random state in `draws`."""
         self._arrays = {**blank(self._form, self.walkers, draws), "halves": halves, "accept": thresholds}
 
     def put(self, name: str, array: Array) -> None:
+        """Replace an array."""
         self._arrays[name] = np.ascontiguousarray(array).copy()
 
     def get(self, name: str) -> Array:
+        """Return a copy of an array."""
         return self._arrays[name].copy()
 
     def row(self, name: str, walker: int) -> Words:
+        """Return one walker's words of "state" or "best"."""
         return self._arrays[name][walker * self._form.words :][: self._form.words].copy()
 
     def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
-        a = self._arrays
-        self._run(
-            self._fast,
-            self.walkers,
-            *(a[name] for name in PASSED),
-            numbers,
-            steps,
-        )
+        """Start a launch."""
+        self._run(self._fast, self.walkers, (*(self._arrays[name] for name in PASSED), numbers), steps)
 
     def finish(self) -> None:
-        pass
+        """Wait for the end of the launch."""
 
 
 @lru_cache(maxsize=32)
@@ -111,7 +85,7 @@ def compiled_kernel(form: Form, cost: str) -> Any:
 
 
 class GpuMemory:
-    """Walkers on a GPU; without a number, the most that are resident at once.
+    """Walkers on a GPU, with the interface of `HostMemory`; without a number, the most that are resident at once.
 
     Raises:
         PlanError: numba-cuda is absent or unfit.
@@ -185,12 +159,8 @@ class GpuMemory:
         a, threads = self._arrays, self._form.threads
 
         def launch() -> None:
-            self._kernel[-(-self.walkers // threads), threads, 0, self._shared](
-                self.walkers,
-                *(a[name] for name in PASSED),
-                a["policy"],
-                steps,
-            )
+            kernel = self._kernel[-(-self.walkers // threads), threads, 0, self._shared]
+            kernel(self.walkers, *(a[name] for name in PASSED), a["policy"], steps)
 
         self._on_gpu(launch)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from . import reversible_moves
 from .layout import MAX_CUBES, Form
+from .orbits import make_orbits
 from .primitives import I32, U32, U64, Primitives
 
 NONE, IDLE, FLIP = 0, 1, 2
@@ -47,7 +47,6 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
 
     @jit
     def drop(fast, far, lane, own, slot):
-        """Free a slot."""
         for n in range(3):
             put(fast, far, lane, own, U32(n), slot, zero())
             leave(fast, lane, U32(n), slot)
@@ -85,7 +84,6 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
         is_live=is_live,
         set_value=set_value,
         free_slot=free_slot,
-        events=(NONE, IDLE, FLIP),
     )
 
 
@@ -147,15 +145,24 @@ def make_step(
     cells: SimpleNamespace,
     algebra: SimpleNamespace,
     terms: SimpleNamespace,
+    orbits: SimpleNamespace,
     biased: bool,
 ) -> Any:
-    """Create the function that tries a flip of two terms or of two orbits."""
-    jit, symmetric, hashed, unit = prims.jit, form.symmetric, form.planes > 1, I32(3 if form.symmetric else 1)
+    """Create the function that tries a flip of two terms or of two orbits, the second reversed if its matrix is."""
+    jit, symmetric, paired, hashed = prims.jit, form.symmetric, form.half > 0, form.planes > 1
+    unit = I32(3 if form.symmetric else 1)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
     sign_of, turn_sign, print_at = cells.sign_of, cells.turn_sign, cells.print_at
     partner, active, rise_of = cells.partner, cells.active, make_rise(prims, algebra)
-    is_zero, same, add, turn = algebra.is_zero, algebra.same, algebra.add, algebra.turn
+    is_zero, same, add, turn, reversed_of = (
+        algebra.is_zero,
+        algebra.same,
+        algebra.add,
+        algebra.turn,
+        algebra.reversed_of,
+    )
     after, drop, into_cube = terms.after, terms.drop, terms.into_cube
+    terms_of, reduce = orbits.terms_of, orbits.reduce
 
     @jit
     def step(fast, far, lane, own, halves, accept, draw):
@@ -179,16 +186,30 @@ def make_step(
         gq = after(q)
         eq = after(gq)
         bj, cj = get(fast, far, lane, own, gq, j), get(fast, far, lane, own, eq, j)
-        if hashed and not same(a, get(fast, far, lane, own, q, j)):
+        if hashed and not paired and not same(a, get(fast, far, lane, own, q, j)):
             return I32(IDLE), I32(0), I32(0)
+        more, less, size, other_size = bj, c, unit, unit
+        if paired:
+            aj = get(fast, far, lane, own, q, j)
+            equal, mirrored = same(a, aj), same(a, reversed_of(aj))
+            if not equal and not mirrored:
+                return I32(IDLE), I32(0), I32(0)
+            size, other_size = terms_of(a, b, c), terms_of(aj, bj, cj)
+            if mirrored and (not equal or U32(draw >> U32(31)) != U32(0)):
+                more, less = reversed_of(bj), reversed_of(c)
+            # An orbit that is its own reversal adds both images of a matrix of one that is not.
+            if size < other_size:
+                more, _ = add(more, reversed_of(more), U32(0))
+            if other_size < size:
+                less, _ = add(less, reversed_of(less), U32(0))
         minus = U32(draw >> U32(31))
         against = U32(U32(1) ^ sign_of(fast, lane, i) ^ sign_of(fast, lane, j))
-        left, fits = add(b, bj, minus)
-        right, fits_too = add(cj, c, U32(minus ^ against))
+        left, fits = add(b, more, minus)
+        right, fits_too = add(cj, less, U32(minus ^ against))
         if not (fits and fits_too):
             minus = U32(minus ^ U32(1))
-            left, fits = add(b, bj, minus)
-            right, fits_too = add(cj, c, U32(minus ^ against))
+            left, fits = add(b, more, minus)
+            right, fits_too = add(cj, less, U32(minus ^ against))
             if not (fits and fits_too):
                 return I32(IDLE), I32(0), I32(0)
         rise = I32(0)
@@ -202,17 +223,21 @@ def make_step(
         turn_sign(fast, lane, j, turned)
         new, other = put(fast, far, lane, own, g, i, left), put(fast, far, lane, own, eq, j, right)
         gone = I32(0)
-        if is_zero(left):
-            drop(fast, far, lane, own, i)
-            gone = I32(gone - unit)
-        if is_zero(right):
-            drop(fast, far, lane, own, j)
-            gone = I32(gone - unit)
+        if not paired:
+            if is_zero(left):
+                drop(fast, far, lane, own, i)
+                gone = I32(gone - unit)
+            if is_zero(right):
+                drop(fast, far, lane, own, j)
+                gone = I32(gone - unit)
         # Both scans before either update: a load never waits for a store of the other.
         met, others = meets(fast, lane, g, i, new), meets(fast, lane, eq, j, other)
         note(fast, lane, g, i, met)
         note(fast, lane, eq, j, others)
-        if symmetric and gone == I32(0):
+        if paired:
+            gone = reduce(fast, far, lane, own, i, size)
+            gone = I32(gone + reduce(fast, far, lane, own, j, other_size))
+        elif symmetric and gone == I32(0):
             if same(a, left) and same(a, c):
                 gone = I32(gone + into_cube(fast, far, lane, own, i, a))
             if same(a, bj) and same(a, right):
@@ -327,16 +352,8 @@ def make_moves(
     jit, room, get, cost = prims.jit, 32 * form.masks, cells.get, algebra.cost
     terms = make_terms(prims, form, cells, algebra)
     is_live = terms.is_live
-    if form.half:
-        orbits = reversible_moves.make_orbits(prims, form, cells, algebra, terms)
-        step = reversible_moves.make_step(prims, form, cells, algebra, terms, orbits)
-    else:
-        unit = I32(3) if form.symmetric else I32(1)
-        orbits = SimpleNamespace(
-            weight=jit(lambda fast, far, lane, own, slot: unit),
-            reduce=jit(lambda fast, far, lane, own, slot, terms: I32(0)),
-        )
-        step = make_step(prims, form, cells, algebra, terms, biased)
+    orbits = make_orbits(prims, form, cells, algebra, terms)
+    step = make_step(prims, form, cells, algebra, terms, orbits, biased)
     plus = make_plus(prims, form, cells, algebra, terms, orbits)
 
     @jit

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import PlanError
-from ....schemes_db import Z2, Provenance, Scheme, Target, Z
+from ....schemes_db import Provenance, Scheme
 from ...terms.involution import Swaps
 from ...terms.orbits import OrbitTerms, reversible, unfolded
-from ...terms.packed import PackedTerms, with_moved_bits
+from ...terms.packed import PackedTerms, SchemeTerms, with_moved_bits
 from ...terms.pairs import PairTerms
+from ...terms.ternary import TernaryTerms, canonical, with_signs
 from .layout import HASH, MAX_CUBES, PRIME, WalkerLayout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
@@ -96,8 +97,6 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
     """
     if scheme.target != layout.target:
         raise PlanError(f"{scheme!r} does not compute {layout.target}: a walk can't start there")
-    if layout.form.ternary and (scheme.ring.characteristic or not scheme.ternary):
-        raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
     signs = np.zeros(scheme.rank, dtype=np.uint64)
     cubes = np.zeros(0, dtype=np.uint64)
     if layout.form.half:
@@ -149,24 +148,20 @@ def orbits_in_pairs(scheme: Scheme, symmetric: bool, swaps: Swaps | None = None)
     return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
+def _moved(layout: WalkerLayout, words: Values, back: bool = False) -> Values:
+    """Return packed terms (3 planes, R) with bits of present blocks only, in their order; the inverse with `back`."""
+    moves = [list(enumerate(places.tolist())) for places in layout.places]
+    rows = enumerate(words)
+    return np.stack(
+        [with_moved_bits(row, moves[f % 3] if back else ((old, new) for new, old in moves[f % 3])) for f, row in rows]
+    )
+
+
 def _bits(layout: WalkerLayout, scheme: Scheme) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, with lowest coefficient 1, and the extracted signs (R,)."""
-    if not layout.form.ternary and (reduced := scheme.over_z2() if scheme.ring is not Z2 else scheme) is not None:
-        scheme = reduced
-    elif not layout.form.ternary:
-        raise PlanError(f"{scheme!r} has an even denominator, so it means nothing modulo 2")
-    plus, minus = np.zeros((2, 3, scheme.rank), dtype=np.uint64)
-    signs = np.zeros(scheme.rank, dtype=np.uint64)
-    for f, (factor, places) in enumerate(zip(scheme.factors, layout.places, strict=True)):
-        dense = factor.dense.reshape(scheme.rank, -1)[:, places]
-        first = np.take_along_axis(dense, (dense != 0).argmax(axis=1)[:, None], axis=1)[:, 0]
-        if layout.form.ternary:
-            dense = dense * first[:, None]
-            signs ^= (first < 0).astype(np.uint64)
-        powers = np.uint64(1) << np.arange(len(places), dtype=np.uint64)
-        plus[f] = ((dense == 1) * powers).sum(axis=1, dtype=np.uint64)
-        minus[f] = ((dense == -1) * powers).sum(axis=1, dtype=np.uint64)
-    return plus, minus, signs
+    kind: type[SchemeTerms] = TernaryTerms if layout.form.ternary else PackedTerms
+    forms, signs = canonical(kind(layout.target, _moved(layout, kind.from_scheme(scheme).words)))
+    return forms[:3], forms[3:] if layout.form.ternary else np.zeros_like(forms), signs & np.uint64(1)
 
 
 def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = None) -> Scheme:
@@ -181,23 +176,11 @@ def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = N
         return unfolded(layout.target, *words).to_scheme(provenance)
     if layout.form.symmetric:
         cubes = state[layout.form.cubes :].view(np.uint64)
-        whole = np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(layout.form.planes)])
-        found = decode(layout, whole)[0]
+        found = decode(layout, np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(layout.form.planes)]))[0]
         return OrbitTerms(layout.target, plus, found[found != 0]).to_scheme(provenance)
-    if not layout.form.ternary:
-        return _scatter(layout, plus).to_scheme(provenance)
-    factors = []
-    shapes = _shapes(layout.target)
-    for f, (places, shape) in enumerate(zip(layout.places, shapes, strict=True)):
-        bits = np.arange(len(places), dtype=np.uint64)
-        dense = np.zeros((plus.shape[1], shape[0] * shape[1]), dtype=np.int64)
-        ones, others = (((part[f][:, None] >> bits) & np.uint64(1)).astype(np.int64) for part in (plus, minus))
-        dense[:, places] = ones - others
-        if f == 2:
-            dense *= 1 - 2 * signs.astype(np.int64)[:, None]
-        factors.append(dense.reshape(-1, *shape))
-    u, v, w = factors
-    return Scheme.from_arrays(layout.target, u, v, w, Z, provenance=provenance or Provenance())
+    kind: type[SchemeTerms] = TernaryTerms if layout.form.ternary else PackedTerms
+    whole = _moved(layout, np.concatenate([plus, minus]) if layout.form.ternary else plus, back=True)
+    return with_signs(kind(layout.target, whole), whole, np.uint64(0) - signs).to_scheme(provenance)
 
 
 def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]:
@@ -247,14 +230,3 @@ def _alike(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
 def pack_all(layout: WalkerLayout, schemes: Sequence[Scheme]) -> Words:
     """Return the states (schemes, words) of some schemes."""
     return np.stack([pack(layout, scheme) for scheme in schemes])
-
-
-def _scatter(layout: WalkerLayout, plus: Values) -> PackedTerms:
-    """Convert bits of present blocks to bits of all blocks."""
-    rows = [with_moved_bits(row, enumerate(places.tolist())) for row, places in zip(plus, layout.places, strict=True)]
-    return PackedTerms(layout.target, np.stack(rows))
-
-
-def _shapes(target: Target) -> tuple[tuple[int, int], ...]:
-    m, k, n = target.shape
-    return (m, k), (k, n), (m, n)

@@ -1,0 +1,87 @@
+"""Orbits under a reversal, with the cyclic shift or alone: a slot is an orbit and its reversal.
+
+With the shift a slot represents six terms, or three if every matrix is its own reversal; without it two terms, or one.
+Matrices that are equal up to reversal flip. If a flip leaves an orbit equal to its reversal, both cancel; if
+only one matrix of an orbit is not its own reversal, one orbit with the sum of both images replaces both, unless
+`Form.whole`. `flipgraph/orbit_flips.py` has the same moves for a processor, `tests/search/gpu_orbit_reference.py` in
+plain Python.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from .layout import Form
+from .primitives import I32, U32, Primitives
+
+
+def make_orbits(
+    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
+) -> SimpleNamespace:
+    """Create `terms_of` and `weight` (the terms of an orbit), and `reduce` (to a smaller orbit where possible)."""
+    jit, get, whole, symmetric, paired = prims.jit, cells.get, form.whole, form.symmetric, form.half > 0
+    one, two = form.weights
+    is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
+    drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
+
+    @jit
+    def odd(value):
+        """Return 1 for a matrix that is not its own reversal, else 0."""
+        return I32(0) if same(value, reversed_of(value)) else I32(1)
+
+    @jit
+    def terms_of(a, b, c):
+        """Return the number of terms that an orbit of these matrices represents."""
+        return I32(one) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(two)
+
+    @jit
+    def weight(fast, far, lane, own, slot):
+        """Return the number of terms that a slot represents."""
+        if not paired:
+            return I32(one)
+        a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
+        return terms_of(a, b, get(fast, far, lane, own, U32(2), slot))
+
+    @jit
+    def into_cubes(fast, far, lane, own, slot, value, terms):
+        """Replace an orbit of three equal matrices by a cube, and its reversal by another.
+
+        Returns the change of the rank, 0 if there is no room.
+        """
+        change = toggle_cube(far, own, value)
+        if change == I32(0):
+            return I32(0)
+        if terms == I32(6):
+            other = toggle_cube(far, own, reversed_of(value))
+            if other == I32(0):
+                toggle_cube(far, own, value)
+                return I32(0)
+            change = I32(change + other)
+        drop(fast, far, lane, own, slot)
+        return I32(change - terms)
+
+    @jit
+    def reduce(fast, far, lane, own, slot, terms):
+        """Reduce an orbit that represented `terms` terms before its last change; return the change of the rank."""
+        a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
+        c = get(fast, far, lane, own, U32(2), slot)
+        odds = I32(odd(a) + odd(b) + odd(c))
+        if is_zero(a) or is_zero(b) or is_zero(c) or (terms == I32(two) and odds == I32(0)):
+            drop(fast, far, lane, own, slot)
+            return I32(-terms)
+        change = I32(0)
+        if whole:
+            return change
+        if terms == I32(two) and odds == I32(1):
+            place = U32(0) if odd(a) == I32(1) else U32(1) if odd(b) == I32(1) else U32(2)
+            value = get(fast, far, lane, own, place, slot)
+            value, _ = add(value, reversed_of(value), U32(0))
+            set_value(fast, far, lane, own, place, slot, value)
+            change, terms = I32(-one), I32(one)
+            a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
+            c = get(fast, far, lane, own, U32(2), slot)
+        if symmetric and same(a, b) and same(a, c):
+            change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
+        return change
+
+    return SimpleNamespace(terms_of=terms_of, weight=weight, reduce=reduce)
