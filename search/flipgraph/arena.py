@@ -6,16 +6,21 @@ import numpy as np
 
 from ...errors import PlanError
 from ..seeds import splitmix
+from ..terms.orbits import WHOLE_REFUSED, OrbitTerms, reversible, unfolded
 from ..terms.packed import WORD_BITS, SchemeTerms, Words, lanes_for
+from ..terms.pairs import PairTerms
 from ..terms.rings import GF2, GF3, TERNARY
 from ..terms.ternary import TernaryTerms, canonical, with_signs
 from .constraints import make_guard
+from .orbit_flips import MAX_CUBES
 from .policy import Policy
 from .slots import BUCKET_BITS, SlotKind, WordArena
 from .walk import begin
 
 LINE_WORDS = 16
 """Words of two cache lines of 64 bytes, which processors prefetch in pairs."""
+
+SymmetricTerms = OrbitTerms | PairTerms
 
 
 def make_arena(start: SchemeTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> WordArena:
@@ -29,30 +34,64 @@ def make_arena(start: SchemeTerms, seed: int, index: int = 0, room: int = 0, pol
     terms = rows_of(start, lanes * WORD_BITS)
     ring = GF2 if start.planes == 1 else TERNARY if isinstance(start, TernaryTerms) else GF3
     kind = SlotKind((0,) * lanes, (0,) * ring, (0,), (0, 0) if policy.guarded else (0,))
-    return arena_of(kind, terms.ravel(), lanes, splitmix(seed, index), make_guard(start, policy), policy)
+    return _arena_of(kind, terms.ravel(), lanes, splitmix(seed, index), make_guard(start, policy), policy)
 
 
-def arena_of(kind: SlotKind, terms: Words, lanes: int, state: int, guard: Words, policy: Policy) -> WordArena:
+def make_orbit_arena(
+    start: SymmetricTerms,
+    seed: int,
+    index: int = 0,
+    room: int = 0,
+    policy: Policy | None = None,
+    reverse: bool = False,
+) -> WordArena:
+    """Create a symmetric walker at `start` with slots for at least `room` more orbits; `reverse`: orbits of both kinds.
+
+    Raises:
+        PlanError: more than 512 orbits or 64 cubes, a start without the symmetry of the walk, or a policy that does not
+            exist.
+    """
+    if isinstance(start, PairTerms):
+        orbits, cubes, turns = start.words, np.zeros(0, dtype=np.uint64), 2
+    else:
+        orbits, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
+        turns = 6 if reverse else 3
+    lanes = lanes_for(orbits.shape[1] + room)
+    policy = (policy or Policy()).checked()
+    if policy.orbits == "whole" and turns == 3:
+        raise PlanError(WHOLE_REFUSED)
+    if len(cubes) > MAX_CUBES:
+        raise PlanError(f"{len(cubes)} cubes do not fit: a symmetric walk holds at most {MAX_CUBES}")
+    whole = (0, 0) if policy.orbits == "whole" else (0,)
+    kind = SlotKind((0,) * (lanes if turns == 2 else 3 * lanes), (0,) * GF2, (0,) * turns, (0,), whole)
+    slots = lanes * WORD_BITS
+    terms = np.zeros(3 * slots + (0 if turns == 2 else MAX_CUBES), dtype=np.uint64)
+    terms[: 3 * slots].reshape(3, slots)[:, : orbits.shape[1]] = orbits
+    terms[3 * slots :][: len(cubes)] = cubes
+    return _arena_of(kind, terms, lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy)
+
+
+def _arena_of(kind: SlotKind, terms: Words, lanes: int, state: int, guard: Words, policy: Policy) -> WordArena:
     """Create a walker at a start in the layout of `WordArena.x`, with `lanes` words of slots."""
     arena = WordArena(
         kind=kind,
-        x=apart(len(terms)),
-        buckets=apart(3 * lanes << BUCKET_BITS),
-        active=apart(3 * lanes),
-        live=apart(lanes),
+        x=_apart(len(terms)),
+        buckets=_apart(3 * lanes << BUCKET_BITS),
+        active=_apart(3 * lanes),
+        live=_apart(lanes),
         start=terms,
-        best=apart(len(terms)),
-        rng=apart(1),
-        counters=apart(13).view(np.int64),
-        guard=apart(len(guard)),
-        scratch=apart(3 * WORD_BITS).reshape(3, WORD_BITS),
+        best=_apart(len(terms)),
+        rng=_apart(1),
+        counters=_apart(13).view(np.int64),
+        guard=_apart(len(guard)),
+        scratch=_apart(3 * WORD_BITS).reshape(3, WORD_BITS),
     )
     arena.best[:], arena.rng[:], arena.guard[:] = terms, state, guard
     begin(arena, policy.numbers)
     return arena
 
 
-def apart(words: int) -> Words:
+def _apart(words: int) -> Words:
     """Allocate zeros that share no pair of cache lines with other data.
 
     A flip writes a few words of its own walker; if a cache line contains words of two walkers, two threads
@@ -79,18 +118,16 @@ def rows_of(terms: SchemeTerms, slots: int) -> Words:
     return rows
 
 
-def terms_in(flat: Words, arena: WordArena, start: SchemeTerms) -> SchemeTerms:
-    """Return the terms in an array of the layout of `WordArena.x`, of the type of the start."""
-    rows = flat.reshape(-1, len(arena.kind.lanes) * WORD_BITS)
-    rows = rows[:, rows[0] != 0]
-    return with_signs(start, rows[: 3 * start.planes], rows[-1])
-
-
-def best_terms(arena: WordArena, start: SchemeTerms) -> SchemeTerms:
-    """Return the best terms of the walker so far."""
-    return terms_in(arena.best, arena, start)
-
-
-def current_terms(arena: WordArena, start: SchemeTerms) -> SchemeTerms:
-    """Return the current terms of the walker."""
-    return terms_in(arena.x, arena, start)
+def terms_in(flat: Words, arena: WordArena, start: SchemeTerms | SymmetricTerms) -> SchemeTerms | SymmetricTerms:
+    """Return the terms in an array of the layout of `WordArena.x`, of the type and with the symmetry of the start."""
+    if isinstance(start, SchemeTerms):
+        rows = flat.reshape(-1, len(arena.kind.lanes) * WORD_BITS)
+        rows = rows[:, rows[0] != 0]
+        return with_signs(start, rows[: 3 * start.planes], rows[-1])
+    nodes, cubes = np.split(flat, [3 * WORD_BITS * len(arena.live)])
+    orbits, cubes = nodes.reshape(3, -1)[:, nodes[: len(nodes) // 3] != 0], cubes[cubes != 0]
+    if isinstance(start, PairTerms):
+        return PairTerms(start.target, orbits, start.swaps)
+    if len(arena.kind.turns) == 6:
+        return unfolded(start.target, orbits, cubes)
+    return OrbitTerms(start.target, orbits, cubes)

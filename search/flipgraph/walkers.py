@@ -154,7 +154,7 @@ def _walk(name: str) -> _Walk:
 
 
 def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    from .flip_walker import FlipWalker
+    from .arena_walkers import FlipWalker
 
     return FlipWalker(start, seed, index, policy)
 
@@ -167,7 +167,7 @@ def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
 
 
 def _orbit_walk(start: Any, seed: int, index: int, policy: Policy, reverse: bool = False) -> Walker:
-    from .orbit_walker import OrbitWalker
+    from .arena_walkers import OrbitWalker
 
     if isinstance(start, PackedTerms):
         naive = start.rank == len(start.target.terms) and not reverse
@@ -176,7 +176,7 @@ def _orbit_walk(start: Any, seed: int, index: int, policy: Policy, reverse: bool
 
 
 def _pair_walk(start: Any, seed: int, index: int, policy: Policy, swaps: Swaps | None = None) -> Walker:
-    from .orbit_walker import OrbitWalker
+    from .arena_walkers import OrbitWalker
 
     start = PairTerms.from_packed(start, swaps) if isinstance(start, PackedTerms) else start
     return OrbitWalker(start, seed, index, policy)

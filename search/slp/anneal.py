@@ -150,7 +150,7 @@ def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
 
 def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DETOUR_STEPS) -> TernaryTerms:
     """Walk through higher ranks to another scheme of the same or a lower rank; return `terms` if none is found."""
-    from ..flipgraph.arena import best_terms, current_terms, make_arena
+    from ..flipgraph.arena import make_arena, terms_in
     from ..flipgraph.slots import BEST
     from ..flipgraph.walk import advance
 
@@ -161,7 +161,7 @@ def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DE
     for _ in range(DETOURS):
         advance(arena, policy.numbers, terms.rank - 1, steps // DETOURS)
         lower = int(arena.counters[BEST]) < terms.rank
-        now = best_terms(arena, terms) if lower else current_terms(arena, terms)
+        now = terms_in(arena.best if lower else arena.x, arena, terms)
         # The walk ignores half products: a scheme with more full products is rejected and the walk continues.
         if isinstance(now, TernaryTerms) and now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
             found = now

@@ -14,7 +14,7 @@ from lcma.schemes_db.ring import Z3
 from lcma.search import PackedTerms, find, lift, lift_pool, sparsified
 from lcma.search.basis.shears import half_masks, symmetries
 from lcma.search.cpsat.signs import signed_scheme, ternary_signs
-from lcma.search.flipgraph.arena import best_terms, make_arena
+from lcma.search.flipgraph.arena import make_arena, terms_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.walk import advance
 from lcma.search.lifting.lift import _rational
@@ -27,7 +27,7 @@ def found(name, rank, seed):
     start = PackedTerms.naive(parse_target(name))
     arena = make_arena(start, seed)
     advance(arena, Policy().numbers, rank, 5_000_000)
-    return best_terms(arena, start)
+    return terms_in(arena.best, arena, start)
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,15 @@
-"""Walkers of the compiled flip walk over any ring, and what they have in common with symmetric ones."""
+"""Walkers of the compiled walks: of every ring, and symmetric ones."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from ...errors import PlanError
-from ..terms.packed import WORD_BITS, SchemeTerms
-from .arena import best_terms, make_arena, rows_of
+from ..terms.packed import WORD_BITS, PackedTerms, SchemeTerms
+from ..terms.pairs import PairTerms
+from .arena import SymmetricTerms, make_arena, make_orbit_arena, rows_of, terms_in
 from .constraints import make_guard
 from .policy import Policy
 from .slots import BEST, FLIPS, STATE, STEPS, WordArena
@@ -14,13 +17,14 @@ from .walk import advance, begin
 
 
 class ArenaWalker:
-    """A walker in an arena, without `terms`, beside `kept` terms that are not part of the walk."""
+    """A walker in an arena that was made for `start`, beside `kept` terms that are not part of the walk."""
 
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
     """Mutable state, for `snapshot`."""
 
-    def __init__(self, arena: WordArena, policy: Policy, kept: int = 0) -> None:
-        self._arena, self._policy, self._numbers, self._beside = arena, policy, policy.numbers, kept
+    def __init__(self, arena: WordArena, start: SchemeTerms | SymmetricTerms, policy: Policy, kept: int = 0) -> None:
+        self._arena, self._start, self._policy, self._numbers = arena, start, policy, policy.numbers
+        self._beside = kept
         self.lowest = self.rank
 
     @property
@@ -39,6 +43,9 @@ class ArenaWalker:
         advance(self._arena, self._numbers, goal - self._beside, steps)
         self.lowest = min(self.lowest, self.rank)
 
+    def terms(self) -> Any:
+        return terms_in(self._arena.best, self._arena, self._start)
+
     def rewind(self) -> None:
         begin(self._arena, self._numbers)
 
@@ -56,11 +63,11 @@ class FlipWalker(ArenaWalker):
 
     def __init__(self, start: SchemeTerms, seed: int, index: int, policy: Policy) -> None:
         self._kept, free = split(start, policy.keep)
-        naive = start.rank == len(start.target.terms)
-        super().__init__(make_arena(free, seed, index, 0 if naive else policy.margin, policy), policy, self._kept.rank)
+        room = 0 if start.rank == len(start.target.terms) else policy.margin
+        super().__init__(make_arena(free, seed, index, room, policy), free, policy, self._kept.rank)
 
     def terms(self) -> SchemeTerms:
-        words = np.concatenate([self._kept.words, best_terms(self._arena, self._kept).words], axis=1)
+        words = np.concatenate([self._kept.words, super().terms().words], axis=1)
         return type(self._kept)(self._kept.target, words)
 
     def start_from(self, terms: SchemeTerms) -> None:
@@ -96,3 +103,21 @@ def split(start: SchemeTerms, kept: int) -> tuple[SchemeTerms, SchemeTerms]:
     parts = (start.words[:, :kept].copy(), start.words[:, kept:].copy())
     first, rest = (type(start)(start.target, part) for part in parts)
     return first, rest
+
+
+class OrbitWalker(ArenaWalker):
+    """A walker on schemes with a symmetry: a flip changes the terms of an orbit, two, three or six, at a time.
+
+    Raises:
+        PlanError: the start does not have the symmetry of the walk, or the policy has bounds or fixed terms.
+    """
+
+    def __init__(self, start: SymmetricTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
+        if policy.guarded or policy.keep:
+            raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
+        room = policy.margin // (2 if isinstance(start, PairTerms) else 3) + 1
+        super().__init__(make_orbit_arena(start, seed, index, room, policy, reverse), start, policy)
+
+    def terms(self) -> PackedTerms:
+        terms: PackedTerms = super().terms().packed()
+        return terms
