@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...schemes_db import Scheme
-from ..runs.code import code_hash
 from ..runs.distinct import DistinctPool
 from ..runs.engine import Session, Walks, engine_of
+from ..runs.locked_folder import code_hash
 from ..terms.packed import Vector
 
 

@@ -67,7 +67,6 @@ class ClusterSession:
 
     @property
     def deaths(self) -> int:
-        """Number of deaths of the session's workers."""
         return sum(worker.deaths for worker in self._workers)
 
     def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:

@@ -46,7 +46,6 @@ class KnownSchemes:
         return list(self._pools.get(shape, ()))
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
-        """Report a certified find."""
         m, k, n = sorted(scheme.target.shape)
         for name in {scheme.ring.name} & set(self._ranks):
             ranks = self._ranks[name]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...errors import LcmaError, PlanError
-from ..runs.code import code_hash
+from ..runs.locked_folder import code_hash
 from ..runs.snapshot import Arrays
 from .actor import WorkerActor
 from .connection import Cluster, connection_number
@@ -175,7 +175,6 @@ class WorkerPool:
             raise
 
     def close(self) -> None:
-        """Kill the workers."""
         self.owner = None
         for worker in self.workers:
             worker.kill()

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..terms.bits import ONE, compiled, next_draw, popcount
 from ..terms.rings import ZERO, added, equal, opposite, sign_from, turned
-from . import dependence, flips, orbit_flips
+from . import flips, orbit_flips
 from .constraints import FULL, NONZEROS, half_in
 from .dispatch import by_kind, has_dependences, is_plain
 from .elements import count_rank, drop, image, is_alike, put, value_of
@@ -26,7 +26,7 @@ try_flip = by_kind(is_plain, flips.try_flip, orbit_flips.try_flip, forceinline=T
 
 shrink = by_kind(is_plain, flips.shrink, orbit_flips.shrink)
 
-reduce_dependent = by_kind(has_dependences, dependence.reduce_dependent, dependence.no_dependence)
+reduce_dependent = by_kind(has_dependences, flips.reduce_dependent, flips.no_dependence)
 
 
 @compiled

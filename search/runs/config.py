@@ -322,7 +322,6 @@ class RunConfig:
 
     @property
     def output_ring(self) -> Ring:
-        """Ring of the finds."""
         return Z if self.ring == "ZT" else parse_ring(self.ring)
 
     @cached_property
@@ -333,7 +332,6 @@ class RunConfig:
 
     @cached_property
     def terms(self) -> WalkTerms:
-        """Terms that the walks start from."""
         if cubes := self.cubes or self._tuned_cubes():
             return self._with_cubes(cubes)
         return pack_start(self.walk, self.stages[0].target, self.start)
@@ -386,7 +384,6 @@ class RunConfig:
         return f"find({self.target!r}, {', '.join(settings)})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON values, without the start."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
         policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
         pool = self.pool._asdict() if self.pool else None

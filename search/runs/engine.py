@@ -19,8 +19,7 @@ from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker
 from ..terms.packed import Vector
 from .distinct import DistinctPool
-from .plan import Setting
-from .settings import setting_for
+from .plan import Setting, setting_for
 from .snapshot import Arrays, restore, snapshot
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, Self, TypeVar
 
@@ -17,7 +19,25 @@ from ...errors import LcmaError
 from ...home import write_atomic
 from ...schemes_db.formats.strict_json import loads
 from ...version import __version__
-from .code import code_hash
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SOURCES = ("schemes_db", "search", "verify")
+
+
+@lru_cache(maxsize=1)
+def code_hash() -> str:
+    """Return the sha256 (16 hex digits) of names and contents of the Python files and tables that walks depend on.
+
+    A run can be resumed only by the code that started it.
+    """
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        for file in sorted((ROOT / source).rglob("*")):
+            if file.suffix in (".py", ".csv"):
+                digest.update(f"{file.relative_to(ROOT).as_posix()}\0".encode())
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 class RunFolderError(LcmaError):
@@ -154,7 +174,6 @@ class LockedFolder(ABC, Generic[Config]):
         self.close()
 
     def close(self) -> None:
-        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

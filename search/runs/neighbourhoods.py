@@ -48,7 +48,6 @@ class Neighbourhoods(SearchRun):
         self._cost = score_of("cost", self._incumbent)
 
     def advance(self, executor: Executor | None) -> None:
-        """Run one round: walks, a model, and the collection of its solution."""
         config = self.config
         walk = partial(detour, self._terms, config.seed, steps=config.steps)
         places = range(self._round * config.walks, (self._round + 1) * config.walks)

@@ -68,7 +68,6 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """Progress in one line."""
         pools = " ".join(f"{rank}:{count}" for rank, count in list(self.pools.items())[:6])
         parts = [
             f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
@@ -126,7 +125,6 @@ class Result:
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
-        """Schemes of the finds."""
         return tuple(find.scheme for find in self.finds)
 
     @property

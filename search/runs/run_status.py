@@ -39,7 +39,6 @@ class Status:
 
     @property
     def best(self) -> int | None:
-        """Lowest rank among the finds."""
         return min((found.scheme.rank for found in self.finds), default=None)
 
     @property

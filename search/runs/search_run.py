@@ -170,7 +170,6 @@ class SearchRun(ABC):
         self._pause = max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * (self._saved - start))
 
     def progress(self) -> Progress:
-        """Return the progress of the run."""
         seconds, flips = self.seconds, self._flips
         self._seen_flips.append((seconds, flips))
         while len(self._seen_flips) > 2 and seconds - self._seen_flips[1][0] >= RATE_SECONDS:

@@ -104,7 +104,6 @@ class WalkRun(SearchRun):
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        """Restore the state of a checkpoint."""
         arrays: dict[str, Arrays] = {"session": {}, "strategy": {}}
         for name, array in checkpoint.arrays.items():
             part, _, rest = name.partition("/")
@@ -120,7 +119,6 @@ class WalkRun(SearchRun):
         self._flips_before = checkpoint.flips - self._session.flips
 
     def advance(self, executor: Executor | None) -> None:
-        """Run one round and collect its finds."""
         self._walk(executor)
         if self.broken:
             self._record(self._collected())
@@ -164,17 +162,19 @@ class WalkRun(SearchRun):
             self._gained, self._lowest = self.seconds, lowest
         if not self._last:
             return []
-        if rank is None and config.objective in HALF_OBJECTIVES:
-            return self._cheaper()
+        cheaper = rank is None and config.objective in HALF_OBJECTIVES  # by the objective, at any rank
         # Without a rank wanted, finds must be below all finds so far, not below all ranks seen: some do not lift.
-        wanted = ranks <= rank if rank is not None else ranks < self._held
+        wanted = self._below_start() if cheaper else ranks < self._held if rank is None else ranks <= rank
         records = []
         for walk in self._session.chosen(np.flatnonzero(wanted)).tolist():
-            if rank is None and ranks[walk] >= self._held:
+            if rank is None and not cheaper and ranks[walk] >= self._held:
                 continue
             if config.engine.by_format and rank is not None and len(self._finds) >= config.count:
                 break  # a GPU may have hundreds
-            origin = self._scheme_of(self._session.terms(np.array([walk]))[0], walk)
+            terms = self._session.terms(np.array([walk]))[0]
+            if cheaper and not self._is_cheaper(terms, walk):
+                continue
+            origin = self._scheme_of(terms, walk)
             above = rank is not None and origin.rank > rank  # possible if the score also counts full products
             if above or origin.digest in self._seen or broken(origin, config.target_policy):
                 continue
@@ -182,29 +182,15 @@ class WalkRun(SearchRun):
             if self._better(record.found):
                 records.append(record)
                 self._keep(record)
+                if cheaper and isinstance(record.found, Find):
+                    self._least_score = min(self._least_score, score_of(config.objective, record.found.scheme))
         return records
 
-    def _cheaper(self) -> list[Record]:
-        """Return the finds that cost less, by the objective, than all starts and finds, at any rank."""
-        records, name = [], self.config.objective
-        for walk in self._session.chosen(np.flatnonzero(self._below_start())).tolist():
-            terms = self._session.terms(np.array([walk]))[0]
-            plain = terms.to_scheme()
-            if self._looked_at.get(walk) == plain.digest:
-                continue
-            self._looked_at[walk] = plain.digest
-            if score_of(name, plain) >= self._least_score:
-                continue
-            origin = self._scheme_of(terms, walk)
-            if origin.digest in self._seen or broken(origin, self.config.target_policy):
-                continue
-            record = self._certified(origin, walk)
-            if self._better(record.found):
-                records.append(record)
-                self._keep(record)
-                if isinstance(record.found, Find):
-                    self._least_score = min(self._least_score, score_of(name, record.found.scheme))
-        return records
+    def _is_cheaper(self, terms: WalkTerms, walk: int) -> bool:
+        """Return whether a walk's terms are new and cost less, by the objective, than all starts and finds."""
+        plain = terms.to_scheme()
+        known, self._looked_at[walk] = self._looked_at.get(walk), plain.digest
+        return known != plain.digest and score_of(self.config.objective, plain) < self._least_score
 
     def _below_start(self) -> npt.NDArray[np.bool_]:
         """Return for each walk whether it is below its start, or below the highest start if that is unknown."""

@@ -22,8 +22,7 @@ from ...schemes_db.program import Lin, Load, Op, Product, Store
 from ...schemes_db.straightline import program_of
 from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
-from .linear_maps import PairedMap, SearchedMap, TernaryMap, fits_ternary
-from .straight_line import ProgramLines
+from .linear_maps import PairedMap, ProgramLines, SearchedMap, TernaryMap, fits_ternary
 
 IntArray = npt.NDArray[np.int64]
 
