@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,11 @@ class TurnFleet(ABC):
         roots: (walkers,) their numbers: none is a copy of another.
         flips, launches, seconds: totals.
     """
+
+    STEPS: ClassVar[int]
+    """Steps of a launch, of about a second."""
+    RELATION: ClassVar[str] = ""
+    """How finds came about."""
 
     score: npt.NDArray[np.int64]
 

@@ -21,9 +21,6 @@ from ..turn_fleet import FoundFleet
 from .product_rank import POOL, PREFIX, InnerFormat, inner_format
 from .walk import walk
 
-STEPS = 300_000
-"""Steps of a walk in a launch, less than a second."""
-
 ROOM = 2
 """Walk `i` stays at ranks up to that of the start plus `i` modulo ROOM."""
 
@@ -61,6 +58,8 @@ class GroupFleet(FoundFleet):
         starts: ternary schemes of the outer format, one or more.
         inner: the format of the inner products.
     """
+
+    STEPS, RELATION = 300_000, "walk for groups of products, and the product with an inner format"
 
     def __init__(self, target: Target, starts: Sequence[Scheme], inner: Shape, *, seed: int, jobs: int) -> None:
         super().__init__(target, jobs)

@@ -63,7 +63,6 @@ def count(s: State, f: int, value: np.uint64, grouped: bool) -> int:
 
 @compiled
 def cost_of(s: State, c: Costs) -> int:
-    """Return the cost of a state."""
     total = s.numbers[0] * c.rank
     for t in range(s.numbers[0]):
         f, first = s.labels[t], True
@@ -221,7 +220,6 @@ def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
 
 @compiled
 def copy(source: State, destination: State) -> None:
-    """Copy a state."""
     for t in range(source.numbers[0]):
         for f in range(3):
             destination.x[f, t] = source.x[f, t]

@@ -38,7 +38,6 @@ class GroupRun(SearchRun):
         walk(start, self._inner, start.rank, 0, config.seed, 0)  # compiles, so that the time limit covers walks only
 
     def advance(self, executor: Executor | None) -> None:
-        """Run one round of walks from schemes of the pool, and collect what is better than all before."""
         config = self.config
         margin = config.setting(0).policy.margin
 

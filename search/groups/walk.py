@@ -65,7 +65,6 @@ def _state(terms: TernaryTerms, inner: InnerFormat, most: int) -> State:
 
 
 def _terms(like: TernaryTerms, state: State) -> TernaryTerms:
-    """Return the terms of a state."""
     rank = int(state.numbers[0])
     forms = unpacked(like.target, np.ascontiguousarray(state.x[:, :rank]))
     signs = np.where(state.signs[:rank] != 0, ~np.uint64(0), np.uint64(0))

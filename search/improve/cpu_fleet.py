@@ -122,5 +122,4 @@ class CpuFleet(TurnFleet):
         return np.where(self._fresh, self.score, EMPTY)
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
-        """Return a scheme, unchecked; `current` makes no difference."""
         return self._terms[walker].to_scheme(provenance)

@@ -23,15 +23,11 @@ from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import symmetric_starts
-from ..groups.fleet import STEPS as GROUP_STEPS
 from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
-from ..leastsquares.fleet import STEPS as SQUARES_STEPS
 from ..runs.distinct import DistinctPool
-from ..runs.plan import Setting
-from ..runs.settings import setting_for
+from ..runs.plan import Setting, setting_for
 from ..triples.annealer import has_triples
-from ..triples.fleet import STEPS as TRIPLE_STEPS
 from ..triples.fleet import TripleFleet
 from ..turn_fleet import TurnFleet
 from .collect import collect_below
@@ -69,21 +65,12 @@ FOUND = 256
 PAIRS_MORE = 4
 """Most pairs that an outer scheme may need beyond those that it has for a route by groups."""
 
-RELATIONS = {
-    TRIPLES: "annealing of Strassen triples",
-    LEAST_SQUARES: "least squares, entries fixed at simple values",
-    GROUPS: "walk for groups of products, and the product with an inner format",
-}
-"""How finds of routes without walks on the flip graph came about."""
-
 
 class _Other(NamedTuple):
-    """A route without walks on the flip graph: its name in full, the rank it starts from, the steps of a launch, and
-    what runs it."""
+    """A route without walks on the flip graph: its name in full, the rank it starts from, and what runs it."""
 
     name: str
     start: int
-    steps: int
     fleet: Callable[[], TurnFleet]
 
 
@@ -170,7 +157,8 @@ class Descents:
             other = others[choice.route]
             on_route(f"{gap.target}: by {other.name}")
             chosen = Choice(choice.route, "")
-            return self._record(other.fleet(), other.steps, gap, chosen, other.start, seconds, say, stop)
+            fleet = other.fleet()
+            return self._record(fleet, fleet.STEPS, gap, chosen, other.start, seconds, say, stop)
         route = by_name[choice.route]
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
@@ -180,12 +168,12 @@ class Descents:
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
         if not symmetric or lowest[route.name] < len(gap.target.terms):
             starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
-        fleet = self._fleet(starts, setting, tried, walk)
+        walks = self._fleet(starts, setting, tried, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
-        record = self._record(fleet, setting.steps, gap, choice, lowest[route.name], seconds, say, stop)
-        self._islands.settle(gap.target.name, route.name, fleet, began)
+        record = self._record(walks, setting.steps, gap, choice, lowest[route.name], seconds, say, stop)
+        self._islands.settle(gap.target.name, route.name, walks, began)
         return record
 
     def _other_routes(self, gap: Gap, tried: int, stop: Callable[[], bool]) -> dict[str, _Other]:
@@ -198,7 +186,6 @@ class Descents:
             found[TRIPLES] = _Other(
                 TRIPLES,
                 len(target.terms),
-                TRIPLE_STEPS,
                 lambda: TripleFleet(target, gap.known, over != "Z2", seed=seed, jobs=self._jobs),
             )
         on_gpu = self._device.startswith("cuda")
@@ -207,7 +194,6 @@ class Descents:
             found[LEAST_SQUARES] = _Other(
                 LEAST_SQUARES,
                 len(target.terms),
-                SQUARES_STEPS,
                 lambda: SquaresFleet(
                     target, gap.rank - 1, start, seed=seed, device=self._device if on_gpu else "cpu", stop=stop
                 ),
@@ -217,7 +203,6 @@ class Descents:
             found[GROUPS] = _Other(
                 f"{GROUPS} of {outer[0].target} over {shape_text(inner)} from rank {rank}",
                 rank,
-                GROUP_STEPS,
                 lambda: GroupFleet(target, outer, inner, seed=seed, jobs=self._jobs),
             )
         return found
@@ -259,7 +244,7 @@ class Descents:
             steps=steps,
             seconds=seconds,
             count=FOUND,
-            provenance=self._provenance(gap.target, choice.route),
+            provenance=self._provenance(gap.target, choice.route, getattr(fleet, "RELATION", "")),
             on_find=self._updater.take,
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
@@ -358,7 +343,7 @@ class Descents:
             source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
-    def _provenance(self, target: Target, route: str) -> Provenance:
+    def _provenance(self, target: Target, route: str, relation: str = "") -> Provenance:
         ring = "ZT" if self._ternary else "Z2"
         values = {"target": target.name, "ring": ring, "device": self._device, "seed": str(self._seed), "route": route}
         return Provenance(
@@ -366,7 +351,7 @@ class Descents:
             command=self._command,
             seed=self._seed,
             version=__version__,
-            relation=RELATIONS.get(route)
+            relation=relation
             or f"flip walk on {'a processor' if self._device == 'cpu' else 'a GPU'}, by way of {route}",
             steps=(Step("walk", (), tuple(values.items()), "", False, NOT_REPEATABLE),),
         )

@@ -46,7 +46,6 @@ class Equations:
         return tuple(part.reshape(-1, self.rank, dim) for part, dim in zip(parts, (a, b, c), strict=True))
 
     def join(self, *factors: Any) -> Any:
-        """Invert `split`."""
         return self.arrays.xp.concatenate([factor.reshape(len(factor), -1) for factor in factors], 1)
 
     def factors(self, x: Any) -> list[FloatArray]:

@@ -13,8 +13,8 @@ from .discretise import discretised
 from .equations import Equations
 from .hopping import Hopping
 
-STEPS, CHAINS, GPU_CHAINS = 50, 4, 256
-"""Steps of a launch, and numbers of chains."""
+CHAINS, GPU_CHAINS = 4, 256
+"""Numbers of chains."""
 
 MOST_TERMS, GPU_TERMS = 20, 120
 """Largest m k n of a format on a processor and on a GPU: 2x2x5:18 takes a processor half a minute, and a GPU has memory
@@ -32,6 +32,8 @@ class SquaresFleet(FoundFleet):
     Raises:
         PlanError: the device has no array library.
     """
+
+    STEPS, RELATION = 50, "least squares, entries fixed at simple values"
 
     def __init__(
         self,

@@ -154,7 +154,6 @@ class Hopping:
         return equations.join(*changed)
 
     def to_arrays(self) -> Snapshot:
-        """Return all mutable state."""
         get = self._equations.arrays.get
         state = {name: get(array) for name, array in self._chains.state().items()}
         own = (self._base_residuals, self._best, self.lowest, self._before, self._idle, self._age)
@@ -166,7 +165,6 @@ class Hopping:
         }
 
     def take_arrays(self, arrays: Snapshot) -> None:
-        """Invert `to_arrays`."""
         put = self._equations.arrays.put
         self._chains.take_state({name: put(arrays[name]) for name in self._chains.state()})
         self._base, self._decisions = put(arrays["base"]), int(arrays["decisions"])

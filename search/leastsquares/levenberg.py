@@ -88,7 +88,6 @@ class Chains:
         return {"x": self.x, "ridge": self.ridge, "decay": self.decay, "damping": self._damping, "growth": self._growth}
 
     def take_state(self, state: dict[str, Any]) -> None:
-        """Invert `state`."""
         self.x, self.ridge, self.decay = state["x"], state["ridge"], state["decay"]
         self._damping, self._growth = state["damping"], state["growth"]
         self._residual = self.equations.residual(self.x)

@@ -13,10 +13,8 @@ from ..runs.snapshot import Arrays as Snapshot
 from .arrays import Arrays, FloatArray
 from .discretise import discretised
 from .equations import Equations
+from .fleet import SquaresFleet
 from .hopping import Hopping
-
-RELATION = "least squares, entries fixed at simple values"
-"""How finds came about."""
 
 
 class LeastSquaresRun(SearchRun):
@@ -67,7 +65,7 @@ class LeastSquaresRun(SearchRun):
             return
         if scheme.rank < self._lowest:
             self._lowest, self._gained = scheme.rank, self.seconds
-        self._found(scheme, number, f", solution {number}", RELATION)
+        self._found(scheme, number, f", solution {number}", SquaresFleet.RELATION)
 
     def _arrays(self) -> Snapshot:
         return self._hopping.to_arrays()

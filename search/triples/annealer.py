@@ -180,7 +180,6 @@ class Annealer:
         return Arrangement(_entries(self._rows, p), _entries(self._cols, n), self._variants.copy(), not self._integral)
 
     def to_arrays(self) -> Arrays:
-        """Return the state."""
         return {
             "random": self._state.copy(),
             "words": np.stack([self._rows, self._cols, self._variants.astype(np.uint64)]),
@@ -188,7 +187,6 @@ class Annealer:
         }
 
     def take_arrays(self, arrays: Arrays) -> None:
-        """Restore the state of `to_arrays`."""
         self._state = arrays["random"].astype(np.uint64)
         self._rows, self._cols = (np.ascontiguousarray(arrays["words"][i].astype(np.uint64)) for i in (0, 1))
         self._variants = arrays["words"][2].astype(np.int64)

@@ -52,7 +52,6 @@ class Arrangement:
         return p * n + len(self.variants)
 
     def triples(self) -> list[Triple]:
-        """Return all triples."""
         known = {
             (_up_to_sign(self.rows[i]), _up_to_sign(self.cols[i])): i
             for i in np.flatnonzero(self.variants == 0).tolist()

@@ -9,9 +9,6 @@ from ...schemes_db import Scheme, Target
 from ..turn_fleet import FoundFleet
 from .annealer import Annealer, least_rank
 
-STEPS = 100_000
-"""Steps of an annealer in a launch, of about a second."""
-
 
 class TripleFleet(FoundFleet):
     """Annealers of one format, one a thread; after a find all aim below it.
@@ -23,6 +20,8 @@ class TripleFleet(FoundFleet):
     Raises:
         PlanError: the target has no side of 2, or the rank is too low.
     """
+
+    STEPS, RELATION = 100_000, "annealing of Strassen triples"
 
     def __init__(self, target: Target, rank: int, integral: bool, *, seed: int, jobs: int) -> None:
         super().__init__(target, jobs)

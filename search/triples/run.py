@@ -9,9 +9,7 @@ from ..runs.folder import Checkpoint
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
 from .annealer import Annealer, least_rank, usual_rank
-
-RELATION = "annealing of Strassen triples"
-"""How finds came about."""
+from .fleet import TripleFleet
 
 
 class TripleRun(SearchRun):
@@ -32,8 +30,6 @@ class TripleRun(SearchRun):
         ]
 
     def advance(self, executor: Executor | None) -> None:
-        """Run one round: every annealer advances, then their finds are certified."""
-
         def one(annealer: Annealer) -> list[Scheme]:
             return annealer.advance(self.config.steps)
 
@@ -52,7 +48,7 @@ class TripleRun(SearchRun):
             return
         if lower:
             self._lowest, self._gained = scheme.rank, self.seconds
-        self._found(scheme, walk, f", annealing {walk}", RELATION)
+        self._found(scheme, walk, f", annealing {walk}", TripleFleet.RELATION)
         if config.rank is None:
             for annealer in self._annealers:
                 annealer.aim(max(scheme.rank - 1, least_rank(config.final_target)))
@@ -69,6 +65,5 @@ class TripleRun(SearchRun):
             annealer.take_arrays({name: checkpoint.arrays[f"{name} {i}"] for name in annealer.to_arrays()})
 
     def _ranks(self) -> dict[int, int]:
-        """Return the number of annealers with each lowest rank."""
         ranks = [annealer.lowest for annealer in self._annealers]
         return {rank: ranks.count(rank) for rank in sorted(set(ranks))}
