@@ -37,5 +37,4 @@ class ElitePool:
         return best
 
     def draw(self, rng: np.random.Generator) -> TernaryTerms:
-        """Return a random one."""
         return self._entries[int(rng.integers(len(self._entries)))][2]

@@ -37,7 +37,6 @@ def copy(source: Words, destination: Words) -> None:
 
 @compiled
 def restart(s: WordArena) -> None:
-    """Return to the start."""
     load(s, s.start)
     s.counters[RESTARTS] += 1
 

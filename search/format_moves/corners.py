@@ -125,24 +125,8 @@ def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt
     return parts
 
 
-def change_format(
-    scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0
-) -> Scheme:
-    """Convert the scheme to another target, by a border or a cut.
-
-    With `rng` a full product over Z2 is extended block by block, each time in a basis aligned with the border
-    (see `borders.align_basis_with_border` for that and for `detour`), or projected block by block, each time in a
-    direction that loses the most products.
-
-    Raises:
-        PlanError: neither target is a corner of the other.
-    """
-    if scheme.target == target:
-        return scheme
-    if any(a > b for a, b in zip(scheme.target.shape, target.shape, strict=True)):
-        return cut(scheme, target) if rng is None or not _projects(scheme, target) else _projection(scheme, target, rng)
-    if rng is None:
-        return bordered(scheme, target)
+def _grown(scheme: Scheme, target: Target, rng: np.random.Generator, detour: float) -> Scheme:
+    """Return a full product over Z2 extended block by block, each time in a basis aligned with the border."""
     for place, axis in enumerate(AXES):
         while scheme.target.shape[place] < target.shape[place]:
             shape = list(scheme.target.shape)
@@ -182,13 +166,13 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
         pool = [pool[place] for place in rng.permutation(len(pool))[:MEMBERS].tolist()]
     starts = []
     for scheme in pool:
-        smaller = scheme.target != target and all(
-            a <= b for a, b in zip(scheme.target.shape, target.shape, strict=True)
-        )
-        if smaller and target.is_general and scheme.ring == Z2:
-            starts += [change_format(scheme, target, rng, detour) for detour in DETOURS]
-        elif scheme.target != target and _projects(scheme, target):
-            starts += [change_format(scheme, target, rng) for _ in range(DIRECTIONS)]
+        larger = any(a > b for a, b in zip(scheme.target.shape, target.shape, strict=True))
+        if scheme.target == target:
+            starts.append(scheme)
+        elif not larger and target.is_general and scheme.ring == Z2:
+            starts += [_grown(scheme, target, rng, detour) for detour in DETOURS]
+        elif _projects(scheme, target):
+            starts += [_projection(scheme, target, rng) for _ in range(DIRECTIONS)]
         else:
-            starts.append(change_format(scheme, target))
+            starts.append(cut(scheme, target) if larger else bordered(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())

@@ -123,14 +123,12 @@ class OrbitTerms:
         return cls(terms.target, _columns(found), np.array(cubes, dtype=np.uint64))
 
     def packed(self) -> PackedTerms:
-        """Return all terms as `PackedTerms`."""
         a, b, c = self.orbits
         words = np.stack([np.concatenate([*part, self.cubes]) for part in ((a, b, c), (b, c, a), (c, a, b))])
         words[2] = transposed(words[2], side(self.target))
         return PackedTerms(self.target, words)
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
-        """Return the scheme over Z2 with these terms."""
         return self.packed().to_scheme(provenance)
 
 

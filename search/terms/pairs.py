@@ -51,7 +51,6 @@ class PairTerms:
 
     @classmethod
     def naive(cls, target: Target, swaps: Swaps | None = None) -> PairTerms:
-        """Return the naive scheme."""
         return cls.from_packed(PackedTerms.naive(target), swaps)
 
     @classmethod
@@ -90,7 +89,6 @@ class PairTerms:
         return cls(terms.target, np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy(), swaps)
 
     def packed(self) -> PackedTerms:
-        """Return all terms as `PackedTerms`."""
         others = [tuple(map(reversed_word, term)) for term in self.words.T[~self.own].tolist()]
         both = np.concatenate([self.words, np.array(others, dtype=np.uint64).reshape(-1, 3).T], axis=1)
         rows = [
@@ -100,7 +98,6 @@ class PairTerms:
         return PackedTerms(self.target, np.stack(rows))
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
-        """Return the scheme over Z2 with these terms."""
         return self.packed().to_scheme(provenance)
 
 
