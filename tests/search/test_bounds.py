@@ -24,7 +24,7 @@ from lcma.search import (
     walk_policy,
 )
 from lcma.search.runs.bounds import broken
-from lcma.search.runs.settings import setting_for
+from lcma.search.runs.plan import setting_for
 
 
 def scheme(name):
@@ -79,24 +79,6 @@ def test_products_are_the_same_up_to_sign():
     assert common_products(strassen, type(strassen).from_arrays(strassen.target, u, v, w)) == list(range(1, 7))
     assert kept_first(strassen, [3, 1]).digest == strassen.digest
     assert np.array_equal(kept_first(strassen, [3, 1]).u.dense[:2], strassen.u.dense[[3, 1]])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"policy": {"full": 3}}, "no half blocks"),
-        ({"policy": {"chance": 0.5}}, "no half blocks"),
-        ({"policy": {"chance": -1}, "target": "3x3x3:tri-out"}, "0 to 1"),
-        ({"policy": {"nonzeros": 3}, "walk": "flip-c3"}, "knows no bounds"),
-        ({"policy": {"keep": 2}}, "a lift to Z may change"),
-        ({"policy": {"keep": 2}, "ring": "ZT", "ladder": ("2x2x3:11",)}, "format to format"),
-        ({"policy": {"keep": 27}, "ring": "ZT"}, "none would be left"),
-        ({"policy": {"patience": 2}}, "a policy has no patience"),
-    ],
-)
-def test_bounds_that_mean_nothing_are_refused(arguments, message):
-    with pytest.raises(PlanError, match=message):
-        find(**{"target": "3x3x3", "rank": 12, "rounds": 1, **arguments})
 
 
 def test_products_that_are_not_there_can_not_be_kept():

@@ -24,7 +24,8 @@ def impatient(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("walk", "jobs", "rank"), [("flip", 1, 23), ("flip", 2, 23), ("flip-zt", 1, 24), ("flip-z2", 1, 24)]
+    ("walk", "jobs", "rank"),
+    [("flip", 1, 23), ("flip", 2, 23), ("flip-zt", 1, 24), pytest.param("flip-z2", 1, 24, marks=pytest.mark.slow)],
 )
 def test_walks_descend_and_what_is_stored_is_exact(walk, jobs, rank):
     walks = fleet(walk, jobs=jobs)

@@ -15,7 +15,7 @@ from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.algebra import rotate
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.resolve import resolve
-from lcma.search import PoolPlan, find, pack_start, resume
+from lcma.search import PoolPlan, find, pack_start
 from lcma.search.flipgraph.gpu import device as gpu_device
 from lcma.search.flipgraph.gpu import memory
 from lcma.search.flipgraph.gpu.device import DeviceLostError
@@ -341,26 +341,6 @@ def test_a_run_drives_100_000_walkers():
     assert result.rounds <= 40
     again = find(target, rank=7, ring="Z2", device="twin", walks=100_000, steps=40, count=3, rounds=40, seed=1)
     assert [one.digest for one in again.schemes] == [one.digest for one in result.schemes]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {"pool": PoolPlan(large=6, small=3, near=2, restart_rounds=3, stall=20)},
-        {"ladder": ("2x3x3:15",), "pool": PoolPlan(large=0, passed=4, linger=3, leave=6, tries=2)},
-    ],
-    ids=["pools", "ladder"],
-)
-def test_runs_of_gpu_walks_go_on_as_if_nothing_had_been(tmp_path, kind):
-    course = {"rank": 22, "ring": "Z2", "device": "twin", "walks": 32, "steps": 2000, "seed": 1, **kind}
-    whole = find("3x3x3", rounds=24, **course)
-    find("3x3x3", rounds=9, out=tmp_path / "run", **course)
-    again = resume(tmp_path / "run", rounds=24)
-    assert (again.ranks, again.flips) == (whole.ranks, whole.flips)
-    assert [step.origin.digest for step in again.steps] == [step.origin.digest for step in whole.steps]
-    if "ladder" in kind:
-        assert {step.scheme.rank for step in whole.steps} == {15}
-        assert len({step.origin.digest for step in whole.steps}) == len(whole.steps) > 0
 
 
 def test_a_pool_has_members_that_no_change_of_basis_makes_one():

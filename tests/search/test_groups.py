@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.schemes_db.shared_factors import best_groups, classes
 from lcma.schemes_db.shipped import shipped
 from lcma.schemes_db.uneven import inner_products
 from lcma.search import score_of
-from lcma.search.groups.fleet import STEPS, GroupFleet, saved_by_a_pair, splits
+from lcma.search.groups.fleet import GroupFleet, saved_by_a_pair, splits
 from lcma.search.groups.product_rank import inner_format
-from lcma.search.groups.run import GroupRun
 from lcma.search.groups.walk import _state, _terms, walk
-from lcma.search.runs.config import RunConfig
 from lcma.search.terms.ternary import TernaryTerms
 
 
@@ -59,38 +56,11 @@ def test_a_run_finds_a_scheme_with_more_groups():
     assert [one.digest for one in results[0].schemes] == [one.digest for one in results[1].schemes]
 
 
-def test_a_resumed_run_has_the_finds_of_one_without_interruption(tmp_path):
-    settings = {"objective": "groups:1x2x2", "start": shipped("3x3x3-r23").scheme, "seed": 3, "steps": 100_000}
-    whole = lcma.find("3x3x3", rounds=4, **settings)
-    lcma.find("3x3x3", rounds=2, out=tmp_path / "run", **settings)
-    resumed = lcma.search.resume(tmp_path / "run", rounds=4)
-    assert [one.digest for one in resumed.schemes] == [one.digest for one in whole.schemes]
-
-
-@pytest.mark.parametrize(("settings", "says"), [
-    ({"objective": "groups:"}, "needs the format"),
-    ({"objective": "groups:1x1x1"}, "saves anything"),
-    ({"objective": "groups:1x2x17"}, "sides up to 16"),
-    ({"objective": "groups:1x2x2", "rank": 7}, "pools out"),
-    ({"objective": "groups:1x2x2", "ring": "Z2"}, "over Z"),
-    ({"objective": "group"}, "groups:MxKxN"),
-])  # fmt: skip
-def test_what_does_not_fit_is_refused(settings, says):
-    with pytest.raises(PlanError, match=says):
-        lcma.find("2x2x2", seconds=1, **settings)
-
-
-def test_a_target_with_more_than_32_blocks_a_factor_is_refused():
-    config = RunConfig("2x2x17", objective="groups:1x2x2", rounds=1)
-    with pytest.raises(PlanError, match="32"):
-        GroupRun(config)
-
-
 def test_a_fleet_finds_products_with_an_inner_format():
     starts = [shipped("2x3x4-r20").scheme]
     fleet = GroupFleet(lcma.Target.general(4, 6, 16), starts, (2, 2, 4), seed=1, jobs=2)
     for _ in range(4):
-        fleet.launch(STEPS)
+        fleet.launch(fleet.STEPS)
     best = int(fleet.score.argmin())
     scheme = fleet.scheme(best)
     assert scheme.rank == fleet.score[best] <= 280

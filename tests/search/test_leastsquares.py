@@ -5,14 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
 from lcma.schemes_db import Z, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.shipped import shipped
-from lcma.search import find, resume
+from lcma.search import find
 from lcma.search.leastsquares.arrays import Arrays
 from lcma.search.leastsquares.equations import Equations
-from lcma.search.leastsquares.fleet import STEPS, SquaresFleet
+from lcma.search.leastsquares.fleet import SquaresFleet
 from lcma.search.leastsquares.rational import scheme_of
 from lcma.verify import certify
 
@@ -87,45 +86,19 @@ def test_rank_15_of_2x3x3_is_found():
     assert find("2x3x3", rank=15, ring="Q", seed=1, method="least-squares", rounds=12).best.rank == 15
 
 
-def test_a_resumed_run_finds_the_same(tmp_path):
-    def digests(result):
-        return [scheme.digest for scheme in result.schemes]
-
-    settings = {"rank": 7, "ring": "Q", "seed": 2, "method": "least-squares", "count": 4, "steps": 20}
-    whole = find("2x2x2", rounds=20, **settings)
-    first = find("2x2x2", rounds=3, out=tmp_path / "run", **settings)
-    assert len(first.schemes) < len(whole.schemes) == 4
-    assert digests(resume(tmp_path / "run", rounds=20)) == digests(whole)
-
-
 def test_a_scheme_of_higher_rank_is_a_start():
     target = parse_target("2x2x2")
     result = find("2x2x2", rank=7, ring="Q", method="least-squares", start=naive(target, Z), rounds=30)
     assert result.best.provenance.parents == (naive(target, Z).digest,)
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"rank": None, "rounds": 1}, "a rank that is wanted"),
-        ({"rank": 7, "ring": "Z2"}, "over Z or Q"),
-        ({"rank": 7, "walk": "flip-c3"}, "no walks"),
-        ({"rank": 7, "device": "tpu"}, "not on tpu"),
-        ({"rank": 7, "start": shipped("strassen").scheme}, "has rank 7 already"),
-    ],
-)
-def test_settings_that_do_not_fit_are_named(settings, reason):
-    with pytest.raises(PlanError, match=reason):
-        find("2x2x2", method="least-squares", **settings)
-
-
 def test_a_fleet_has_rational_schemes():
     fleet = SquaresFleet(parse_target("2x2x2"), 7, None, seed=1, device="cpu", stop=lambda: False)
     while fleet.score[0] > 7 and fleet.launches < 20:
-        fleet.launch(STEPS)
+        fleet.launch(fleet.STEPS)
     assert fleet.score.tolist() == [7]
     scheme = fleet.scheme(0)
     assert (scheme.rank, certify(scheme).rank) == (7, 7)
     stopped = SquaresFleet(parse_target("2x2x2"), 7, scheme, seed=1, device="cpu", stop=lambda: True)
-    stopped.launch(STEPS)
+    stopped.launch(stopped.STEPS)
     assert stopped.scheme(0).rank == 8

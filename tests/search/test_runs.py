@@ -13,6 +13,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
+from lcma.schemes_db.shipped import shipped
 from lcma.search import ALONE, Policy, PoolPlan, RunFolderError, find, merge, resume, status
 from lcma.search.runs.folder import RunFolder
 from lcma.search.runs.record import Record
@@ -22,6 +23,7 @@ from lcma.workbench.interrupts import Interrupts
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
 COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
+TWIN = {"target": "3x3x3", "rank": 22, "ring": "Z2", "device": "twin", "walks": 32, "steps": 2000, "seed": 1}
 
 
 def search(out, rounds, **changes):
@@ -137,10 +139,47 @@ def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_pa
         assert one.scheme.provenance.seed == 3
 
 
-def test_a_run_without_a_rank_and_one_with_a_start_resume(tmp_path, strassen):
-    whole = find("3x3x3", ring="Z2", rounds=8, steps=20_000, seed=2)
-    find("3x3x3", ring="Z2", rounds=3, steps=20_000, seed=2, out=tmp_path / "run")
-    assert digests(resume(tmp_path / "run", rounds=8)) == digests(whole)
+RESUMED = {
+    "no rank": (3, 8, {"target": "3x3x3", "ring": "Z2", "steps": 20_000, "seed": 2}),
+    "ternary": (5, 12, {**COURSE, "walk": "flip-zt", "target": "2x2x3", "ring": "ZT", "rank": 11}),
+    "cyclic": (5, 12, {**COURSE, "walk": "flip-c3"}),
+    "pools on a GPU": (9, 24, {**TWIN, "pool": PoolPlan(large=6, small=3, near=2, restart_rounds=3, stall=20)}),
+    "ladder on a GPU": (
+        9,
+        24,
+        {**TWIN, "ladder": ("2x3x3:15",), "pool": PoolPlan(large=0, passed=4, linger=3, leave=6, tries=2)},
+    ),
+    "lns": (2, 6, {"target": "2x2x2", "rank": 7, "method": "lns", "seed": 1, "walks": 2, "steps": 800, "count": 100}),
+    "triples": (3, 6, {"target": "2x3x3", "rank": 15, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
+    "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
+    "groups": (
+        2,
+        4,
+        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "steps": 100_000},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RESUMED)
+def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
+    first, rounds, course = RESUMED[kind]
+    course = {"count": 100, **course}
+    if "start" in course:
+        course["start"] = shipped(course["start"]).scheme
+    if course.get("method") == "least-squares":
+        course |= {"count": 4, "steps": 20}
+    whole = find(**course, rounds=rounds, out=tmp_path / "whole")
+    find(**course, rounds=first, out=tmp_path / "run")
+    again = resume(tmp_path / "run", rounds=rounds, jobs=1 if "device" in course else 2)
+    assert [one.digest for one in again.schemes] == [one.digest for one in whole.schemes]
+    assert [step.origin.digest for step in again.steps] == [step.origin.digest for step in whole.steps]
+    assert (again.ranks, again.flips) == (whole.ranks, whole.flips)
+    assert same_walks(tmp_path / "run", tmp_path / "whole")
+    assert whole.schemes or "device" in course
+    assert ("ladder" in course) == bool(whole.steps)
+
+
+def test_a_start_is_in_the_folder(tmp_path):
     start = find("2x2x3", rank=11, ring="Z2").best
     find("2x2x3", rank=10, ring="Z2", rounds=1, steps=1000, start=start, out=tmp_path / "started")
     assert RunFolder.read(tmp_path / "started").config.start == start
@@ -286,18 +325,6 @@ def test_merging_takes_each_scheme_once(tmp_path):
     find("2x2x2", rank=7, ring="Z2", out=tmp_path / "d")
     with pytest.raises(RunFolderError, match="merge like with like"):
         merge([tmp_path / "a", tmp_path / "d"])
-
-
-@pytest.mark.parametrize(
-    ("walk", "course"),
-    [("flip-zt", {"target": "2x2x3", "ring": "ZT", "rank": 11}), ("flip-c3", {"target": "3x3x3", "rank": 23})],
-)
-def test_other_walks_are_resumed_too(tmp_path, walk, course):
-    whole = search(tmp_path / "whole", 12, walk=walk, **course)
-    search(tmp_path / "run", 5, walk=walk, **course)
-    assert digests(resume(tmp_path / "run", rounds=12)) == digests(whole)
-    assert whole.finds
-    assert same_walks(tmp_path / "run", tmp_path / "whole")
 
 
 def test_snapshots_have_a_schema():

@@ -5,11 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Target, Z
 from lcma.schemes_db.ring import Z2
-from lcma.search import find, resume
+from lcma.search import find
 from lcma.search.triples.annealer import Annealer, _entries, sides, usual_rank
 from lcma.search.triples.arrangement import Arrangement, independent_rows
 from lcma.search.triples.construct import scheme_of
@@ -216,38 +215,6 @@ def test_a_search_without_a_rank_descends():
     result = find("2x3x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
     assert result.best.rank == 15
     assert result.best.ring == Z2
-
-
-def test_a_run_resumes_and_its_finds_do_not_depend_on_the_threads(tmp_path):
-    settings = {"method": "triples", "rank": 15, "seed": 2, "walks": 2, "steps": 2_000, "count": 100}
-    whole = find("2x3x3", **settings, rounds=6, out=tmp_path / "whole")
-    find("2x3x3", **settings, rounds=3, out=tmp_path / "run")
-    again = resume(tmp_path / "run", rounds=6, jobs=2)
-    assert len(whole.finds) > 1
-    assert [one.digest for one in again.schemes] == [one.digest for one in whole.schemes]
-
-
-@pytest.mark.parametrize(
-    ("target", "settings", "message"),
-    [
-        ("3x3x3", {}, "a side of 2"),
-        ("2x2x2:tri-left", {}, "a side of 2"),
-        ("1x2x3", {}, "no smaller one"),
-        ("2x9x9", {"rank": 162}, "rank 162 already"),
-        ("2x4x17", {}, "n up to 16"),
-        ("2x3x3", {"rank": 11}, "ask for 12 or more"),
-        ("2x3x3", {"ring": "Z3"}, "over Z or Z2"),
-        ("2x3x3", {"device": "cuda"}, "on this CPU"),
-        ("2x3x3", {"walk": "flip-c3"}, "neither walks nor starts"),
-        ("2x3x3", {"policy": {"nonzeros": 3}}, "neither walks nor starts"),
-        ("2x3x3", {"start": "2x3x3-r15"}, "neither walks nor starts"),
-    ],
-)
-def test_a_search_says_what_it_can_not_do(target, settings, message):
-    if "start" in settings:
-        settings = {"start": lcma.resolve(settings["start"])[0]}
-    with pytest.raises(PlanError, match=message):
-        find(target, **{"rank": 14, "seconds": 1.0, "method": "triples", **settings})
 
 
 def test_an_annealer_refuses_the_rank_of_the_naive_scheme():

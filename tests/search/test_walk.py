@@ -1,4 +1,7 @@
-"""The compiled walk over every ring: its plain twin, validity at every step, and how well it does."""
+"""The compiled walks over every ring and symmetry: their plain twins, validity at every step, and how well they do.
+
+Four kinds of walkers run in the fast suite; the others take seconds each to compile.
+"""
 
 from dataclasses import replace
 
@@ -7,30 +10,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.search import make_walker
-from lcma.search.flipgraph.arena import best_terms, current_terms, make_arena
+from lcma.search import make_walker, pack_start, walk_policy
+from lcma.search.flipgraph.arena import make_arena, make_orbit_arena, terms_in
 from lcma.search.flipgraph.constraints import BEST_FULL, FULL
+from lcma.search.flipgraph.moves import plus
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import BEST, RANK
 from lcma.search.flipgraph.walk import advance, begin
-from lcma.search.flipgraph.walkers import pack_start
-from lcma.search.terms.packed import PackedTerms
+from lcma.search.terms.packed import PackedTerms, SchemeTerms
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
 
 from .flip_reference import ReferenceWalk, packed
+from .orbit_reference import OrbitReferenceWalk
 from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BIASED = replace(HASTY, chance=0.3, full=9)
-SPARSE = replace(HASTY, nonzeros=2)
-RINGS = (PackedTerms, TernaryTerms, TermsModulo3)
+SYMMETRIC = replace(HASTY, margin=7)
+PAIRED = replace(HASTY, margin=4)
+SLOW = pytest.mark.slow
+RINGS = {"flip": PackedTerms, "flip-zt": TernaryTerms, "flip-z3": TermsModulo3}
+FAST = ("flip", "flip-zt", "flip-c3")
+WHOLE = [pytest.param(f"{walk} whole", marks=SLOW) for walk in ("flip-c3z2", "flip-z2")]
+WALKS = [pytest.param(walk, marks=[] if walk in FAST else SLOW) for walk in (*RINGS, "flip-c3", "flip-c3z2", "flip-z2")]
 
 
-def naive(ring, name):
-    return ring.naive(parse_target(name))
+def plain(terms):
+    """The terms one by one."""
+    return terms if isinstance(terms, SchemeTerms) else terms.packed()
+
+
+def arena_of(walk, start, seed, room=0, policy=HASTY, index=0):
+    if isinstance(start, SchemeTerms):
+        return make_arena(start, seed, index, room, policy)
+    return make_orbit_arena(start, seed, index, room, policy, "c3z2" in walk)
+
+
+def naive(walk, name):
+    return pack_start(walk, parse_target(name))
 
 
 def words_of(term, planes):
@@ -41,147 +62,200 @@ def words_of(term, planes):
     return first if planes == 1 else [*first, *second, (1 << 64) - 1 if term[3] < 0 else 0]
 
 
-@pytest.fixture
-def assert_same(counters_of):
-    def same(arena, twin, start):
-        rows = arena.x.reshape(-1, 64 * len(arena.kind.lanes)).T
-        assert rows.tolist() == [words_of(term, start.planes) for term in twin.slots]
+class Pair:
+    """A walk and its plain twin, step for step."""
+
+    def __init__(self, walk, name, seed, room, policy, index=5):
+        self.policy, start = policy, naive(walk, name)
+        self.arena, self.planes = arena_of(walk, start, seed, room, policy, index), getattr(start, "planes", 0)
+        if self.planes:
+            self.twin = ReferenceWalk(start, seed, index, room, policy)
+        else:
+            self.twin = OrbitReferenceWalk(start, seed, index, room, policy, "c3z2" in walk)
+
+    def advance(self, steps, goal=0):
+        advance(self.arena, self.policy.numbers, goal, steps)
+        self.twin.advance(goal, steps)
+
+    def assert_same(self, counters_of):
+        arena, twin = self.arena, self.twin
         assert int(arena.rng[0]) == twin.rng
         assert arena.counters.tolist() == counters_of(twin)
-        best = arena.best.reshape(len(rows.T), -1)
-        assert best[:, best[0] != 0].T.tolist() == [words_of(term, start.planes) for term in twin.best]
+        if self.planes:
+            rows = arena.x.reshape(-1, 64 * len(arena.live)).T
+            assert rows.tolist() == [words_of(term, self.planes) for term in twin.slots]
+            best = arena.best.reshape(len(rows.T), -1)
+            assert best[:, best[0] != 0].T.tolist() == [words_of(term, self.planes) for term in twin.best]
+        else:
+            nodes, cubes = np.split(arena.x, [192 * len(arena.live)])
+            nodes = nodes.reshape(3, -1)
+            assert nodes[:, nodes[0] != 0].T.tolist() == [twin.term(slot) for slot in twin.live]
+            assert sorted(cubes[cubes != 0].tolist()) == sorted(twin.cubes)
         if twin.policy.guarded:
             assert (arena.guard[FULL], arena.guard[BEST_FULL]) == (twin.full, twin.best_full)
 
-    return same
+
+def cases():
+    """Yield (walk, target, seed, room, steps, steps between comparisons, policy)."""
+    for walk in RINGS:
+        slow = [] if walk in FAST else [SLOW]
+        for case in (
+            ("2x2x2", 1, 0, 1200, 8),
+            ("3x3x3:tri-left", 1, 0, 800, 40),
+            ("2x2x3", 3, 0, 900, 30),
+            ("1x1x1", 1, 0, 50, 5),
+        ):
+            yield pytest.param(walk, *case, HASTY, marks=slow)
+        for case in (("2x2x2", 2, 64, 1200, 40), ("3x3x3", 4, 64, 200, 40)):
+            yield pytest.param(walk, *case, HASTY, marks=SLOW)
+    for name in ("3x3x3:tri-left", "3x3x3:tri-out"):
+        yield "flip", name, 3, 0, 750, 25, BIASED
+    yield "flip", "2x3x3", 3, 0, 750, 25, replace(HASTY, nonzeros=2)
+    yield pytest.param("flip-zt", "3x3x3:tri-right", 3, 0, 750, 25, BIASED, marks=SLOW)
+    for name, seed, steps, chunk in (("2x2x2", 1, 1200, 1), ("3x3x3", 2, 600, 7), ("4x4x4", 3, 200, 10)):
+        yield "flip-c3", name, seed, 2, steps, chunk, SYMMETRIC
+        for orbits in ("any", "whole"):
+            policy = replace(SYMMETRIC, orbits=orbits)
+            yield pytest.param("flip-c3z2", name, seed + 3, 2, steps, chunk, policy, marks=SLOW)
+    yield pytest.param("flip-c3", "3x3x3", 1, 70, 150, 10, SYMMETRIC, marks=SLOW)
+    for walk, name, room, orbits in (
+        ("flip-z2", "2x2x2", 2, "any"),
+        ("flip-z2", "2x2x3", 2, "any"),
+        ("flip-z2", "3x3x3", 2, "any"),
+        ("flip-z2", "2x3x4", 2, "whole"),
+        ("flip-z2", "2x3x5", 2, "any"),
+        ("flip-z2:0,1,1", "2x3x4", 2, "any"),
+        ("flip-z2:1,0,1", "3x3x3", 2, "any"),
+        ("flip-z2:1,0,1", "3x3x3", 2, "whole"),
+        ("flip-z2", "3x4x4", 60, "any"),
+    ):
+        yield pytest.param(walk, name, 4, room, 600, 10, replace(PAIRED, orbits=orbits), marks=SLOW)
 
 
-CASES = [
-    ("2x2x2", 1, 0, 1200, 8),
-    ("2x2x2", 2, 64, 1200, 40),
-    ("3x3x3:tri-left", 1, 0, 800, 40),
-    ("2x2x3", 3, 0, 900, 30),
-    ("3x3x3", 4, 64, 200, 40),
-    ("1x1x1", 1, 0, 50, 5),
-]
-
-
-SLOW = pytest.mark.slow
-TWINS = [
-    # Two words a set of slots are another walk to compile, for every ring.
-    pytest.param(ring, *case, marks=[SLOW] if case[2] and ring is not PackedTerms else [])
-    for ring in RINGS
-    for case in CASES
-]
-
-
-@pytest.mark.parametrize(("ring", "name", "seed", "room", "steps", "chunk"), TWINS)
-def test_step_for_step_as_the_reference(assert_same, ring, name, seed, room, steps, chunk):
+@pytest.mark.parametrize(("walk", "name", "seed", "room", "steps", "chunk", "policy"), list(cases()))
+def test_step_for_step_as_the_reference(counters_of, walk, name, seed, room, steps, chunk, policy):
     """Compared once in a chunk of steps: a walk that took another step draws other numbers ever after."""
-    start = naive(ring, name)
-    arena, twin = make_arena(start, seed, 5, room), ReferenceWalk(start, seed, 5, room, HASTY)
-    assert_same(arena, twin, start)
+    pair = Pair(walk, name, seed, room, policy)
+    pair.assert_same(counters_of)
     for _ in range(0, steps, chunk):
-        advance(arena, HASTY.numbers, 0, chunk)
-        twin.advance(0, chunk)
-        assert_same(arena, twin, start)
+        pair.advance(chunk)
+        pair.assert_same(counters_of)
+    assert pair.twin.flips > 0 or name == "1x1x1"
+    assert pair.twin.flips < pair.twin.steps or not policy.guarded
+
+
+def test_the_reference_reaches_the_goal_with_the_walk(counters_of):
+    pair = Pair("flip", "2x2x2", 8, 0, Policy(), 0)
+    pair.advance(3000, goal=7)
+    assert pair.twin.best_rank == 7
+    pair.assert_same(counters_of)
+
+
+FORMS = st.sampled_from(["", ":tri-left", ":tri-right", ":tri-out"])
 
 
 @pytest.mark.parametrize(
-    ("ring", "name", "policy"),
-    [
-        (PackedTerms, "3x3x3:tri-left", BIASED),
-        (PackedTerms, "3x3x3:tri-out", BIASED),
-        (PackedTerms, "2x3x3", SPARSE),
-        pytest.param(TernaryTerms, "3x3x3:tri-right", BIASED, marks=pytest.mark.slow),
-    ],
+    "walk", [*WALKS, *(pytest.param(f"{walk} whole", marks=SLOW) for walk in ("flip-c3z2", "flip-z2"))]
 )
-def test_guarded_walks_too(assert_same, ring, name, policy):
-    start = naive(ring, name)
-    arena, twin = make_arena(start, 3, 0, 0, policy), ReferenceWalk(start, 3, 0, 0, policy)
-    for _ in range(30):
-        advance(arena, policy.numbers, 0, 25)
-        twin.advance(0, 25)
-        assert_same(arena, twin, start)
-    assert 0 < twin.flips < twin.steps
-
-
-def test_the_reference_reaches_the_goal_with_the_walk(assert_same):
-    start = naive(PackedTerms, "2x2x2")
-    arena, twin = make_arena(start, 8), ReferenceWalk(start, 8)
-    advance(arena, Policy().numbers, 7, 3000)
-    twin.advance(7, 3000)
-    assert twin.best_rank == 7
-    assert_same(arena, twin, start)
-
-
-@given(
-    st.sampled_from(RINGS),
-    st.tuples(*[st.integers(1, 3)] * 3),
-    st.sampled_from(["", ":tri-left", ":tri-right", ":tri-out"]),
-    st.integers(0, 1 << 40),
-    st.booleans(),
-)
-@settings(max_examples=25, deadline=None)
-def test_every_step_keeps_the_tensor(ring, shape, form, seed, wide):
-    if form:
+@given(st.tuples(*[st.integers(1, 4)] * 3), FORMS, st.integers(0, 1 << 40), st.sampled_from([0, 2]))
+@settings(max_examples=15, deadline=None)
+def test_every_step_keeps_the_tensor(walk, shape, form, seed, room):
+    walk, _, orbits = walk.partition(" ")
+    if form or "c3" in walk:
         shape = (shape[0],) * 3
-    start = naive(ring, "x".join(map(str, shape)) + form)
-    arena = make_arena(start, seed, 0, 64 if wide and ring is PackedTerms else 0)
+    name = "x".join(map(str, shape)) + (form if walk in RINGS else "")
+    start, policy = naive(walk, name), replace(HASTY, margin=5, orbits=orbits or "any")
+    arena = arena_of(walk, start, seed, 0 if walk in RINGS else room, policy)
     for _ in range(40):
-        advance(arena, HASTY.numbers, 0, 25)
-        now = current_terms(arena, start)
-        assert holds(now)
+        advance(arena, policy.numbers, 0, 25)
+        now = terms_in(arena.x, arena, start)
+        assert holds(plain(now))
         assert now.rank == arena.counters[RANK]
-        assert now.support.all()
+        assert plain(now).support.all()
+        # A pair never becomes its own image. Two terms that are may become one or three; of a reversal there is one.
+        if walk == "flip-z2" and orbits:
+            assert np.count_nonzero(now.own) == np.count_nonzero(start.own)
 
 
-@pytest.mark.parametrize("ring", [TernaryTerms, pytest.param(TermsModulo3, marks=SLOW)])
-def test_factors_of_more_than_half_a_word(ring):
-    start = naive(ring, "2x8x8")
-    arena = make_arena(start, 1, 0, 0)
+@pytest.mark.parametrize("walk", ["flip-zt", pytest.param("flip-z3", marks=SLOW)])
+def test_factors_of_more_than_half_a_word(walk):
+    start = naive(walk, "1x8x8")
+    arena = make_arena(start, 1)
     for _ in range(20):
         advance(arena, HASTY.numbers, 0, 2_000)
-        assert holds(current_terms(arena, start))
-    assert (current_terms(arena, start).words >> np.uint64(32)).any()
+        assert holds(terms_in(arena.x, arena, start))
+    assert (terms_in(arena.x, arena, start).words >> np.uint64(32)).any()
 
 
 def test_the_active_sets_stay_what_they_mean():
-    start = naive(PackedTerms, "3x3x3")
+    start = naive("flip", "3x3x3")
     arena = make_arena(start, 3)
     for _ in range(200):
         advance(arena, HASTY.numbers, 0, 17)
-        fresh = make_arena(current_terms(arena, start), 0)
+        fresh = make_arena(terms_in(arena.x, arena, start), 0)
         shares = sum(int(word).bit_count() for word in fresh.active)
         assert sum(int(word).bit_count() for word in arena.active) == shares
         assert int(arena.live[0]).bit_count() == int(np.count_nonzero(arena.x[:64]))
 
 
 @pytest.mark.parametrize(
-    ("ring", "name", "rank", "limit", "plus_after"),
+    ("walk", "name", "rank", "limit", "plus_after"),
     [
-        (PackedTerms, "2x2x2", 7, 300_000, 5_000),
-        (PackedTerms, "3x3x3", 23, 5_000_000, 5_000),
-        (PackedTerms, "3x3x3:tri-left", 17, 5_000_000, 5_000),
-        (TernaryTerms, "2x2x2", 7, 300_000, 10_000),
-        (TernaryTerms, "3x3x3:tri-left", 17, 20_000_000, 10_000),
-        (TermsModulo3, "2x2x2", 7, 1_000_000, 10_000),
+        ("flip", "2x2x2", 7, 300_000, 5_000),
+        ("flip", "3x3x3", 23, 5_000_000, 5_000),
+        ("flip", "3x3x3:tri-left", 17, 5_000_000, 5_000),
+        ("flip-zt", "2x2x2", 7, 300_000, 10_000),
+        ("flip-zt", "3x3x3:tri-left", 17, 20_000_000, 10_000),
+        pytest.param("flip-z3", "2x2x2", 7, 1_000_000, 10_000, marks=SLOW),
+        ("flip-c3", "2x2x2", 7, 100_000, 2_000),
+        ("flip-c3", "3x3x3", 23, 5_000_000, 2_000),
+        pytest.param("flip-c3z2", "2x2x2", 7, 100_000, 2_000, marks=SLOW),
     ],
 )
-def test_ten_seeds_succeed(ring, name, rank, limit, plus_after):
-    start = naive(ring, name)
+def test_ten_seeds_succeed(walk, name, rank, limit, plus_after):
+    start, policy = naive(walk, name), replace(walk_policy(walk), plus_after=plus_after)
     for seed in range(1, 11):
-        arena = make_arena(start, seed)
-        advance(arena, Policy(plus_after=plus_after).numbers, rank, limit)
+        arena = arena_of(walk, start, seed, 0 if walk in RINGS else 3, policy)
+        advance(arena, policy.numbers, rank, limit)
         assert arena.counters[BEST] <= rank, seed
-        assert holds(best_terms(arena, start))
+        assert holds(plain(terms_in(arena.best, arena, start)))
+
+
+@pytest.mark.parametrize(
+    ("walk", "name", "rank"),
+    [
+        ("flip-c3", "3x3x3", 23),
+        *(pytest.param("flip-z2", *one, marks=SLOW) for one in (("2x2x3", 11), ("3x3x3", 23), ("2x3x4", 20))),
+    ],
+)
+def test_a_symmetric_walker_returns_a_symmetric_scheme(walk, name, rank):
+    start = naive(walk, name)
+    walker = make_walker(walk, start, 1, 0, replace(walk_policy(walk), plus_after=2_000 if "c3" in walk else 5_000))
+    walker.advance(rank, 20_000_000)
+    scheme = walker.terms().to_scheme()
+    assert scheme.rank == walker.rank <= rank
+    assert certify(scheme).digest == scheme.digest
+    assert pack_start(walk, scheme.target, scheme).rank == walker.rank
+    walker.rewind()
+    assert (walker.rank, walker.lowest <= rank) == (start.rank, True)
+
+
+@SLOW
+def test_whole_orbits_keep_six_terms_and_the_cubes_of_the_start():
+    start, policy = naive("flip-c3z2", "4x4x4"), Policy(plus_after=6_000, margin=12, orbits="whole")
+    arena = arena_of("flip-c3z2", start, 1, 8, policy)
+    advance(arena, policy.numbers, 50, 20_000_000)
+    found = terms_in(arena.best, arena, start)
+    assert found.rank <= 50
+    assert sorted(found.cubes.tolist()) == sorted(start.cubes.tolist())
+    assert (found.rank - len(found.cubes)) % 6 == 0
+    assert holds(found.packed())
 
 
 @pytest.mark.parametrize("form", ["tri-left", "tri-right", "tri-out"])
 def test_a_biased_walk_finds_few_full_products(form):
     policy = Policy(plus_after=20_000, margin=3, chance=0.15, full=9)
-    target = parse_target(f"3x3x3:{form}")
-    walker = make_walker("flip-half", pack_start("flip-half", target), 1, 0, policy)
+    walker = make_walker("flip-half", naive("flip-half", f"3x3x3:{form}"), 1, 0, policy)
     walker.advance(17, 20_000_000)
     assert walker.rank == 17
     assert full_and_half(walker.terms().to_scheme()) == (9, 8)
@@ -189,13 +263,12 @@ def test_a_biased_walk_finds_few_full_products(form):
 
 def test_a_biased_walk_needs_half_blocks():
     with pytest.raises(PlanError, match="no half blocks"):
-        make_walker("flip-half", pack_start("flip-half", parse_target("2x2x2")), 1, 0, Policy())
+        make_walker("flip-half", naive("flip-half", "2x2x2"), 1, 0, Policy())
 
 
 def test_no_factor_has_more_nonzeros_than_allowed():
-    start = naive(PackedTerms, "3x3x3")
     policy = replace(HASTY, nonzeros=3, plus_after=500)
-    walker = make_walker("flip", start, 1, 0, policy)
+    walker = make_walker("flip", naive("flip", "3x3x3"), 1, 0, policy)
     for _ in range(20):
         walker.advance(0, 5_000)
         assert max(int(word).bit_count() for word in walker._arena.x) == 3
@@ -203,9 +276,9 @@ def test_no_factor_has_more_nonzeros_than_allowed():
         make_walker("flip", walker.terms(), 1, 0, replace(policy, nonzeros=2))
 
 
-@pytest.mark.parametrize("ring", RINGS)
-def test_kept_terms_stay(ring):
-    start = naive(ring, "2x2x4")
+@pytest.mark.parametrize("walk", WALKS[:3])
+def test_kept_terms_stay(walk):
+    start = naive(walk, "2x2x4")
     walker = make_walker("flip", start, 2, 0, Policy(plus_after=20_000, keep=2))
     walker.advance(15, 2_000_000)
     terms = walker.terms()
@@ -220,7 +293,7 @@ def test_kept_terms_stay(ring):
 
 
 def test_the_course_depends_on_seed_and_index_only():
-    start = naive(PackedTerms, "3x3x3")
+    start = naive("flip", "3x3x3")
 
     def course(seed, index, chunk):
         arena = make_arena(start, seed, index)
@@ -234,36 +307,53 @@ def test_the_course_depends_on_seed_and_index_only():
 
 
 def test_a_new_beginning_forgets_the_best_but_draws_on():
-    start = naive(PackedTerms, "2x2x2")
+    start = naive("flip", "2x2x2")
     arena = make_arena(start, 1)
     advance(arena, Policy().numbers, 7, 300_000)
     begin(arena, Policy().numbers)
     assert arena.counters[BEST] == 8
-    assert np.array_equal(current_terms(arena, start).words, start.words)
+    assert np.array_equal(terms_in(arena.x, arena, start).words, start.words)
     advance(arena, Policy().numbers, 7, 300_000)
     assert arena.counters[BEST] == 7
 
 
-@pytest.mark.parametrize("ring", RINGS)
-def test_a_zero_factor_is_no_start(ring):
-    start = naive(ring, "2x2x2")
+@pytest.mark.parametrize("walk", RINGS)
+def test_a_zero_factor_is_no_start(walk):
+    start = naive(walk, "2x2x2")
     words = np.concatenate([start.words, np.zeros((len(start.words), 1), np.uint64)], axis=1)
     with pytest.raises(PlanError, match="zero factor"):
-        make_arena(ring(start.target, words), 1)
+        make_arena(type(start)(start.target, words), 1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("ring", "room"), [*((ring, 150) for ring in RINGS), (TernaryTerms, 400)])
-def test_four_and_eight_words(ring, room):
-    start = naive(ring, "3x3x3")
+@SLOW
+@pytest.mark.parametrize(("walk", "room"), [*((walk, 150) for walk in RINGS), ("flip-zt", 400)])
+def test_four_and_eight_words(walk, room):
+    start = naive(walk, "3x3x3")
     arena = make_arena(start, 1, 0, room)
-    advance(arena, Policy(plus_after=5_000 if ring is PackedTerms else 20_000).numbers, 23, 60_000_000)
-    assert holds(best_terms(arena, start))
+    advance(arena, Policy(plus_after=5_000 if walk == "flip" else 20_000).numbers, 23, 60_000_000)
+    assert holds(terms_in(arena.best, arena, start))
     assert arena.counters[BEST] == 23
 
 
+@pytest.mark.parametrize("walk", WALKS)
+def test_plus_adds_one_element_and_keeps_the_tensor(walk):
+    start = naive(walk, "3x3x3" if "c3" in walk else "2x2x2")
+    for seed in range(20):
+        arena = arena_of(walk, start, seed, 2)
+        advance(arena, Policy(plus_after=1 << 40).numbers, 0, 30)
+        rank = arena.counters[RANK]
+        assert plus(arena)
+        assert arena.counters[RANK] - rank in {1: {1}, 2: {1, 2}, 3: {3}, 6: {3, 6}}[len(arena.kind.turns)]
+        assert holds(plain(terms_in(arena.x, arena, start)))
+
+
+def test_plus_needs_a_free_slot_and_a_pair():
+    assert not plus(make_arena(naive("flip", "4x4x4"), 1))
+    assert not plus(make_arena(naive("flip", "1x1x1"), 1))
+
+
 def test_no_two_arrays_of_walkers_share_a_cache_line():
-    start = naive(PackedTerms, "3x3x3")
+    start = naive("flip", "3x3x3")
     arenas = [make_arena(start, 1, index) for index in range(3)]
     lines = [
         set(range(array.ctypes.data // 64, (array.ctypes.data + array.nbytes - 1) // 64 + 1))

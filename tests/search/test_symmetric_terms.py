@@ -1,0 +1,163 @@
+"""Terms that are invariant under a cyclic shift or an involution: naive starts, round trips, what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.schemes_db import parse_target
+from lcma.schemes_db.algebra import naive
+from lcma.search import RunConfig, find, make_walker
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.walkers import pack_start, walk_policy
+from lcma.search.terms.bits import reverse_bits
+from lcma.search.terms.involution import mirrored_layout, other_involutions
+from lcma.search.terms.orbits import OrbitTerms, parse_cubes, reversible, transposed, unfolded
+from lcma.search.terms.packed import PackedTerms
+from lcma.search.terms.pairs import PairTerms
+
+from .plain_terms import holds
+
+OTHERS = {"2x2x3": (1, 0, 1), "3x3x3": (1, 1, 0), "2x3x4": (0, 1, 1), "3x4x5": (1, 1, 1), "4x4x5": (1, 2, 0)}
+SHAPES = ["1x1x1", "1x2x1", "2x2x2", "2x2x3", "3x3x3", "2x3x4", "3x4x5", "4x4x5", "1x8x8"]
+
+
+def square(n, reverse=False):
+    make = OrbitTerms.naive_reversible if reverse else OrbitTerms.naive
+    return make(parse_target(f"{n}x{n}x{n}"))
+
+
+def walked():
+    """Terms without a symmetry."""
+    walker = make_walker("flip", pack_start("flip", parse_target("3x3x3")), 1, 0, Policy())
+    walker.advance(25, 1_000_000)
+    return walker.terms()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7])
+def test_naive_orbits_hold_and_unpack_again(n):
+    terms = square(n)
+    assert holds(terms.packed())
+    assert len(terms.cubes) == (n + 1) // 2
+    again = OrbitTerms.from_scheme(terms.to_scheme())
+    assert again.rank == terms.rank == terms.packed().rank
+    assert again.to_scheme() == terms.to_scheme()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_naive_reversible_orbits_hold_and_unfold_again(n):
+    terms = square(n, reverse=True)
+    again = unfolded(terms.target, *reversible(terms))
+    assert again.rank == terms.rank
+    if terms.rank <= 512:
+        assert holds(terms.packed())
+        assert again.to_scheme() == terms.to_scheme()
+
+
+@pytest.mark.parametrize(("name", "swaps"), [*((name, None) for name in SHAPES), *OTHERS.items()])
+def test_naive_pairs_hold_and_unpack_again(name, swaps):
+    target = parse_target(name)
+    terms = PairTerms.naive(target, swaps)
+    counts = swaps or tuple(side // 2 for side in target.shape)
+    fixed = math.prod(side - 2 * count for side, count in zip(target.shape, counts, strict=True))
+    assert np.count_nonzero(terms.own) == fixed
+    assert terms.rank == terms.packed().rank == len(target.terms)
+    assert holds(terms.packed())
+    assert PairTerms.from_scheme(terms.to_scheme(), swaps).to_scheme() == terms.to_scheme()
+
+
+def test_involutions_that_equal_sides_exchange_are_listed_once():
+    assert other_involutions(parse_target("2x2x2")) == [(1, 1, 0), (1, 0, 0)]
+    assert len(other_involutions(parse_target("2x3x4"))) == 2 * 2 * 3 - 2
+    assert (1, 0, 0) not in other_involutions(parse_target("2x6x6"))
+
+
+def test_reversing_the_bits_reverses_the_matrix():
+    for n in range(1, 9):
+        matrix = np.random.default_rng(n).integers(0, 2, (n, n))
+        words = [
+            np.array([sum(int(bit) << place for place, bit in enumerate(m.ravel()))], dtype=np.uint64)
+            for m in (matrix, matrix[::-1, ::-1])
+        ]
+        first, second = (mirrored_layout(word, range(n * n)[::-1]) for word in words)
+        assert reverse_bits(first[0]) == second[0]
+        assert mirrored_layout(first, range(n * n)[::-1], back=True) == words[0]
+
+
+def test_transposing_twice_changes_nothing():
+    words = np.array([1, 2, 4, 8, 0b101, 511], dtype=np.uint64)
+    assert transposed(words, 3).tolist() == [1, 8, 64, 2, 0b1000001, 511]
+    assert np.array_equal(transposed(transposed(words, 3), 3), words)
+
+
+def test_any_symmetric_scheme_is_a_start_and_so_are_its_plain_terms():
+    target = parse_target("3x3x3")
+    terms = OrbitTerms.from_scheme(naive(target))
+    assert (terms.rank, len(terms.cubes)) == (27, 3)
+    for start, rank in ((terms, 27), (PackedTerms.naive(target), 29), (square(3).packed(), 29)):
+        walker = make_walker("flip-c3", start, 1, 0, walk_policy("flip-c3"))
+        assert walker.rank == rank
+        assert holds(walker.terms())
+
+
+def test_cubes_of_the_naive_start_are_a_choice():
+    target = parse_target("6x6x6")
+    for make, reverse in ((OrbitTerms.naive, False), (OrbitTerms.naive_reversible, True)):
+        start = make(target, parse_cubes("12,34,56"))
+        assert sorted(start.cubes.tolist()) == sorted((1 << 7 * i) | (1 << 7 * (i + 1)) for i in (0, 2, 4))
+        assert holds(start.packed())
+        if reverse:
+            reversible(start)
+    assert make(target, parse_cubes("16,25,34")).rank == make(target).rank
+    config = RunConfig("6x6x6", 153, "Z2", walk="flip-c3z2", cubes="12,34,56")
+    assert config.start_rank == start.rank
+    for cubes, walk, message in (
+        ("12,34", "flip-c3z2", "indices 1 to 6"),
+        ("13,24,56", "flip-c3z2", "takes these cubes to others"),
+        ("1x", "flip-c3", "not understood"),
+        ("12,34,56", "flip", "name such a walk"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            RunConfig("6x6x6", 153, "Z2", walk=walk, cubes=cubes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("walk", ["flip-z2", "flip-z2:0,1,1"])
+def test_a_run_lifts_what_it_finds(walk):
+    result = find("2x2x3", rank=11, ring="Z", walk=walk, seed=1, rounds=20, steps=100_000)
+    assert result.finds[0].scheme.rank == 11
+    assert result.finds[0].scheme.ring.name == "Z"
+
+
+@pytest.mark.parametrize(
+    ("walk", "start", "policy", "message"),
+    [
+        ("flip-c3", "2x2x3", {}, "no cyclic symmetry"),
+        ("flip-c3", "3x3x3:tri-left", {}, "no cyclic symmetry"),
+        ("flip-c3", walked, {}, "not symmetric"),
+        ("flip-c3z2", lambda: square(3), {}, "not symmetric under reversal"),
+        ("flip-c3", "3x3x3", {"nonzeros": 3}, "no bounds"),
+        ("flip-c3", "3x3x3", {"orbits": "whole"}, "those of walks flip-c3z2 and flip-z2"),
+        ("flip-c3z2", "3x3x3", {"orbits": "all"}, "choose any or whole"),
+        ("flip-z2", "3x3x3:tri-left", {}, "not invariant under reversal: walk flip-z2 needs a full product"),
+        ("flip-z2", walked, {}, "start the walk elsewhere"),
+        ("flip-z2:0,1,1", walked, {}, "not invariant under the swaps 0,1,1"),
+        ("flip-z2", "2x2x2", {"nonzeros": 3}, "no bounds"),
+        ("flip:1,1,1", "2x6x6", {}, "only flip-z2 has swaps"),
+        ("flip-z2:1,1", "2x6x6", {}, "write those along m, k and n"),
+        ("flip-z2:2,1,1", "2x6x6", {}, "at most 1,3,3 pairs to exchange along m, k and n, not 2,1,1"),
+        ("flip-z2:0,0,0", "2x6x6", {}, "exchange nothing: take walk flip"),
+        ("flip-z2:1,0,0", "2x6x6", {}, "leave 36 entries of a matrix of 2x6x6"),
+    ],
+)
+def test_what_has_no_symmetry_is_refused(walk, start, policy, message):
+    with pytest.raises(PlanError, match=message):
+        make_walker(
+            walk, pack_start(walk, parse_target(start)) if isinstance(start, str) else start(), 1, 0, Policy(**policy)
+        )
+
+
+def test_whole_orbits_are_refused_before_a_run():
+    with pytest.raises(PlanError, match="those of walks flip-c3z2 and flip-z2"):
+        RunConfig("2x2x3", 11, "Z2", walk="flip", policy=Policy(orbits="whole"))
