@@ -87,8 +87,8 @@ def meets_another(
 ) -> bool:
     """Return whether term i, whose factor g is now `left`, or j, whose e is `right`, shares two factors with another.
 
-    `h` is the bucket of the third factor. Factors are compared only if some slot shares two buckets with
-    a changed slot.
+    `h` is the bucket of the third factor. Factors are compared only if some slot shares two buckets with a changed
+    slot. Of two terms that shared both unchanged factors before, as their sum did not fit, none is seen here.
     """
     hg, he = bucket_at(kind, g, left), bucket_at(kind, e, right)
     hi, hj = bucket_at(kind, e, factor_at(kind, x, e, i)), bucket_at(kind, g, factor_at(kind, x, g, j))

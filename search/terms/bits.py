@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import extending
 from numba.core import types
 
-from ...jit import njit
+from ...jit import named, njit
 
 intrinsic: Any = extending.intrinsic
 overload: Any = extending.overload
@@ -48,7 +48,7 @@ def _instruction(build: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
         @overload(function)
         def _compiled(word):  # numba compares the signatures, annotations too
-            return lambda word: instruction(word)
+            return named(lambda word: instruction(word), function.__name__)
 
         return function
 

@@ -110,7 +110,7 @@ def cases():
             yield pytest.param(walk, *case, HASTY, marks=SLOW)
     for name in ("3x3x3:tri-left", "3x3x3:tri-out"):
         yield "flip", name, 3, 0, 750, 25, BIASED
-    yield "flip", "2x3x3", 3, 0, 750, 25, replace(HASTY, nonzeros=2)
+    yield "flip", "2x3x3", 4, 0, 750, 25, replace(HASTY, nonzeros=2)
     yield pytest.param("flip-zt", "3x3x3:tri-right", 3, 0, 750, 25, BIASED, marks=SLOW)
     for name, seed, steps, chunk in (("2x2x2", 1, 1200, 1), ("3x3x3", 2, 600, 7), ("4x4x4", 3, 200, 10)):
         yield "flip-c3", name, seed, 2, steps, chunk, SYMMETRIC

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from ....jit import named
 from .layout import Form
 from .primitives import U32, Primitives
 
@@ -21,9 +22,9 @@ def make_chains(prims: Primitives, form: Form, access: SimpleNamespace, scanning
 
     def unrolled(parameters: str, *lines: str) -> Any:
         """Return the compiled function of these lines."""
-        scope = dict(names)
-        exec(f"def function({parameters}):\n" + "".join(f"    {line}\n" for line in lines), scope)
-        return prims.jit(scope["function"])
+        scope, source = dict(names), f"def function({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
+        exec(source, scope)
+        return prims.jit(named(scope["function"], source))
 
     def tuple_of(*words: str) -> str:
         return f"return ({', '.join(words)},)"

@@ -171,10 +171,11 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
     Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then the arrays and steps of a
     launch.
     """
-    launch = make_launch(processor(), form, cost)
+    variant = f"{form} {cost}"
+    launch = make_launch(processor(variant), form, cost)
     threads = form.threads
 
-    @njit(_nrt=False, variant=f"{form} {cost}")
+    @njit(_nrt=False, variant=variant)
     def run(fast, walkers, arrays, steps):
         for walker in range(walkers):
             launch(fast, U64(walker % threads), U32(walker), arrays, I32(steps))
