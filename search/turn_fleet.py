@@ -1,4 +1,4 @@
-"""Searches of one target that a turn of `improve` advances, with the interface of a GPU's fleet of walkers."""
+"""Fleets: searches of one target that are advanced together, launch by launch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TurnFleet(ABC):
     RELATION: ClassVar[str] = ""
     """How finds came about."""
 
-    score: npt.NDArray[np.int64]
+    score: npt.NDArray[np.signedinteger]
 
     def __init__(self, target: Target, walkers: int) -> None:
         self.target, self.walkers, self.roots = target, walkers, np.arange(walkers)

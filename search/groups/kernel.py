@@ -6,20 +6,18 @@ labels are moves, too, so that the cost of a state is that of disjoint groups.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..terms.bits import below, compiled
+from ..terms.bits import accepted, below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import total_of, turn_of, turned
 
 IntArray = npt.NDArray[np.int64]
 
 _ZERO, _HALF = np.uint64(0), np.uint64(32)
-_UNIT = 1 << 30
 _COOLING = 1024
 _RELABEL = 8
 _PLUS_TRIES = 32
@@ -144,26 +142,19 @@ def plus(s: State, rng: Words) -> bool:
 
 
 @compiled
-def accepted(growth: int, heat: float, rng: Words) -> bool:
-    """Return whether a move that raises the cost by `growth` is accepted at a temperature, by the Metropolis rule."""
-    return growth <= 0 or below(rng, _UNIT) < _UNIT * math.exp(-growth / heat)
-
-
-@compiled
-def moved(s: State, c: Costs, f: int, t: int, value: np.uint64) -> int:
-    """Return how much the cost grows if a term leaves its group by factor f for that of a value."""
-    before, after = count(s, f, s.x[f, t], True), count(s, f, value, True)
-    return c.gains[f, before] - c.gains[f, before - 1] + c.gains[f, after] - c.gains[f, after + 1]
+def moved(s: State, c: Costs, t: int, f: int, value: np.uint64) -> int:
+    """Return how much the cost grows if a term leaves its group for that of a value of factor f."""
+    old = s.labels[t]
+    before, after = count(s, old, s.x[old, t], True), count(s, f, value, True)
+    return c.gains[old, before] - c.gains[old, before - 1] + c.gains[f, after] - c.gains[f, after + 1]
 
 
 @compiled
 def relabel(s: State, c: Costs, heat: float, rng: Words) -> None:
     """Try to move a random term to the group by another factor."""
     t, f = below(rng, s.numbers[0]), c.axes[below(rng, len(c.axes))]
-    old = s.labels[t]
-    if f != old:
-        before, after = count(s, old, s.x[old, t], True), count(s, f, s.x[f, t], True)
-        growth = c.gains[old, before] - c.gains[old, before - 1] + c.gains[f, after] - c.gains[f, after + 1]
+    if f != s.labels[t]:
+        growth = moved(s, c, t, f, s.x[f, t])
         if accepted(growth, heat, rng):
             s.labels[t] = f
             s.numbers[1] += growth
@@ -207,9 +198,9 @@ def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
         return True
     growth = 0
     if s.labels[i] == g:
-        growth += moved(s, c, g, i, turned(b, turn_of(b)))
+        growth += moved(s, c, i, g, turned(b, turn_of(b)))
     if s.labels[j] == e:
-        growth += moved(s, c, e, j, turned(c_new, turn_of(c_new)))
+        growth += moved(s, c, j, e, turned(c_new, turn_of(c_new)))
     if not accepted(growth, heat, rng):
         return False
     put(s, g, i, b)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,15 +12,12 @@ from ...schemes_db import Certificate, Provenance, Scheme
 from ...verify import certify
 from ..turn_fleet import TurnFleet
 
-if TYPE_CHECKING:
-    from ..flipgraph.gpu.fleet import Fleet
-
 TAKEN = 32
 """Maximum number of finds of a launch: copying one from the GPU and certifying it takes some milliseconds."""
 
 
 def collect_below(
-    fleet: TurnFleet | Fleet,
+    fleet: TurnFleet,
     highest: int,
     *,
     steps: int,

@@ -230,7 +230,7 @@ class Descents:
 
     def _record(
         self,
-        fleet: TurnFleet | Fleet,
+        fleet: TurnFleet,
         steps: int,
         gap: Gap,
         choice: Choice,
@@ -252,7 +252,7 @@ class Descents:
             seconds=seconds[0],
             longest=seconds[1],
             count=FOUND,
-            provenance=self._provenance(gap.target, choice.route, getattr(fleet, "RELATION", "")),
+            provenance=self._provenance(gap.target, choice.route, fleet.RELATION),
             on_find=self._updater.take,
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
@@ -305,7 +305,7 @@ class Descents:
             return setting_for(target, walk)
         return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
 
-    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet | Fleet:
+    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet:
         seed = self._seed + (tried << 32)
         if self._device == "cpu":
             return CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)

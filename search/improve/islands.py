@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...schemes_db import Scheme
-from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.widen import from_many_roots
 from ..runs.distinct import DistinctPool
 from ..turn_fleet import TurnFleet
@@ -83,7 +82,7 @@ class Islands:
         schemes = [*fresh, *(scheme for scheme in members if scheme.rank <= limit)]
         return list({scheme.digest: scheme for scheme in schemes}.values())
 
-    def settle(self, target: str, route: str, fleet: TurnFleet | Fleet, began: int) -> int:
+    def settle(self, target: str, route: str, fleet: TurnFleet, began: int) -> int:
         """Store the lowest schemes of walkers that started at rank `began`; return the lowest rank they reached."""
         island = self.island(target, route)
         lowest = int(fleet.score.min())

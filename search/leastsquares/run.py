@@ -63,8 +63,6 @@ class LeastSquaresRun(SearchRun):
         config = self.config
         if scheme.digest in self._seen or (config.output_ring is Z and scheme.ring is not Z):
             return
-        if scheme.rank < self._lowest:
-            self._lowest, self._gained = scheme.rank, self.seconds
         self._found(scheme, number, f", solution {number}", SquaresFleet.RELATION)
 
     def _arrays(self) -> Snapshot:

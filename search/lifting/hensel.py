@@ -65,21 +65,15 @@ def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, rows:
     is (a, b, c); `unknowns` are flat indices into x; equation (i, j, l) is row (i b + j) c + l.
     """
     a, b, c = sizes
-    width = a + b + c
+    width, first, stride = a + b + c, (0, a, a + b), (b * c, c, 1)
     for column in range(len(unknowns)):
         r, e = divmod(unknowns[column], width)
-        if e < a:
-            for j in range(b):
-                for l in range(c):
-                    set_entry(rows[(e * b + j) * c + l], column, digit_of(ring, x[r, a + j] * x[r, a + b + l]))
-        elif e < a + b:
-            for i in range(a):
-                for l in range(c):
-                    set_entry(rows[(i * b + e - a) * c + l], column, digit_of(ring, x[r, i] * x[r, a + b + l]))
-        else:
-            for i in range(a):
-                for j in range(b):
-                    set_entry(rows[(i * b + j) * c + e - a - b], column, digit_of(ring, x[r, i] * x[r, a + j]))
+        f = 0 if e < a else 1 if e < a + b else 2
+        g, h = (f + 1) % 3, (f + 2) % 3
+        for i in range(sizes[g]):
+            for j in range(sizes[h]):
+                row = (e - first[f]) * stride[f] + i * stride[g] + j * stride[h]
+                set_entry(rows[row], column, digit_of(ring, x[r, first[g] + i] * x[r, first[h] + j]))
 
 
 @compiled

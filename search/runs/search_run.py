@@ -150,6 +150,8 @@ class SearchRun(ABC):
     def _found(self, scheme: Scheme, walk: int, remark: str = "", relation: str = "") -> None:
         """Certify and record a scheme over Z or Q that a round found, if it improves the run's objective."""
         config = self.config
+        if scheme.rank < self._lowest:
+            self._lowest, self._gained = scheme.rank, self.seconds
         ancestry = Ancestry((config.start.digest,) if config.start else ()).without(scheme.digest)
         provenance = provenance_of(config, ancestry, f"round {self._round}{remark}", self.seconds)
         scheme = scheme.replace(provenance=replace(provenance, relation=relation or provenance.relation))

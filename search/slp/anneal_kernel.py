@@ -6,13 +6,11 @@ adds no additions is accepted; one that does with a probability that decreases w
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from ..basis.sparsify_kernel import is_full, ones
-from ..terms.bits import below, compiled
+from ..terms.bits import accepted, below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import total_of, turned
 from .boyar_peralta import Sums, share_sums, support_of
@@ -160,8 +158,7 @@ def cool(
         )
         growth = trial[0] + trial[1] + trial[2] - costs[0] - costs[1] - costs[2]
         heat = hot * (cold / hot) ** (step / steps)
-        taken = growth <= 0 or below(rng, _UNIT) < _UNIT * math.exp(-growth / heat)
-        taken &= len(masks) == 0 or full_products(new, masks) <= full
+        taken = accepted(growth, heat, rng) and (len(masks) == 0 or full_products(new, masks) <= full)
         if not taken:
             copy_factor(x, new, g)
             copy_factor(x, new, h)

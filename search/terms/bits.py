@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ _ODDS = np.uint64(0x5555555555555555)
 _NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _BYTE = np.uint64(0xFF)
 _U1, _U2, _U4, _U7, _U8, _U32, _U56 = (np.uint64(n) for n in (1, 2, 4, 7, 8, 32, 56))
+_UNIT = 1 << 30
 _A, _B, _C = (np.uint64(n) for n in (13, 7, 17))
 
 
@@ -171,3 +173,9 @@ def below(rng: npt.NDArray[np.uint64], limit: int) -> int:
     """Advance the state rng[0] and return a random number in [0, limit)."""
     rng[0] = next_draw(rng[0])
     return np.int64(((rng[0] >> _U32) * np.uint64(limit)) >> _U32)  # type: ignore[return-value]  # compiled, it is one
+
+
+@compiled
+def accepted(growth: int, heat: float, rng: npt.NDArray[np.uint64]) -> bool:
+    """Return whether a move that raises the cost by `growth` is accepted at a temperature, by the Metropolis rule."""
+    return growth <= 0 or below(rng, _UNIT) < _UNIT * math.exp(-growth / heat)

@@ -43,11 +43,8 @@ class TripleRun(SearchRun):
     def _take(self, walk: int, scheme: Scheme) -> None:
         """Certify and record a scheme, unless it is known or, without a rank wanted, no lower than earlier ones."""
         config = self.config
-        lower = scheme.rank < self._lowest
-        if scheme.digest in self._seen or (config.rank is None and not lower):
+        if scheme.digest in self._seen or (config.rank is None and scheme.rank >= self._lowest):
             return
-        if lower:
-            self._lowest, self._gained = scheme.rank, self.seconds
         self._found(scheme, walk, f", annealing {walk}", TripleFleet.RELATION)
         if config.rank is None:
             for annealer in self._annealers:

@@ -450,7 +450,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
 class SimpleStarts:
     """A fleet that does not walk."""
 
-    flips, seconds, launches = 0, 0.0, 0
+    flips, seconds, launches, RELATION = 0, 0.0, 0, ""
     walkers, score, roots = 2, np.full(2, 12), np.arange(2)
 
     def __init__(self, starts):

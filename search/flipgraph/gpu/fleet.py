@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import PlanError
-from ....schemes_db import Provenance, Scheme, Target
+from ....schemes_db import Provenance, Scheme
 from ...seeds import splitmix, splitmix_range
 from ...terms.involution import Swaps
+from ...turn_fleet import TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
@@ -49,7 +50,7 @@ def slots_for(
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 
 
-class Fleet:
+class Fleet(TurnFleet):
     """Walkers from some schemes of one target, which minimise a score: the rank, or rank and cost.
 
     Walker w starts at scheme w modulo their number; a restart uses one of them by the walker's own
@@ -110,14 +111,12 @@ class Fleet:
         self._seed, self._draws = seed, 0
         self._parts: Sequence[HostMemory | GpuMemory] = self._places(device, walkers)
         self._ends = np.cumsum([part.walkers for part in self._parts])
-        self.walkers = int(self._ends[-1])
+        super().__init__(starts[0].target, int(self._ends[-1]))
         first = 0
         for part in self._parts:
             part.allocate(splitmix_range(seed, first, part.walkers), self.layout.halves, thresholds_of(self.policy))
             first += part.walkers
-        self.flips, self.launches, self.seconds = 0, 0, 0.0
         self._sent = np.full(self.walkers, -1, dtype=np.int32)
-        self.roots = np.arange(self.walkers)
         self._goals = np.zeros(self.walkers, dtype=np.int32)
         self._fill_pool(np.zeros((0, self.layout.form.words), dtype=np.uint32))
         self.rewind(np.arange(self.walkers))
@@ -134,10 +133,6 @@ class Fleet:
             numbers = numbers[:walkers]
             shares = [len(range(n, walkers, len(numbers))) for n in range(len(numbers))]
         return [GpuMemory(form, cost, share, gpu) for gpu, share in zip(numbers, shares, strict=False)]
-
-    @property
-    def target(self) -> Target:
-        return self.layout.target
 
     @property
     def resources(self) -> list[dict[str, int]]:
@@ -164,7 +159,7 @@ class Fleet:
         self.seconds += seconds
         return seconds
 
-    def _launch(self, steps: int, goal: int | npt.NDArray[np.int32]) -> None:
+    def _launch(self, steps: int, goal: int | npt.NDArray[np.int32] = 0) -> None:
         numbers = numbers_of(self.policy, len(self._starts))
         goals = np.broadcast_to(np.asarray(goal, dtype=np.int32), self.walkers)
         if (goals != self._goals).any():
@@ -275,10 +270,6 @@ class Fleet:
     def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the ranks of the first starts of some walkers."""
         return self._start_ranks[walkers % len(self._start_ranks)]
-
-    @property
-    def flips_per_second(self) -> float:
-        return self.flips / self.seconds if self.seconds else 0.0
 
     def to_arrays(self) -> dict[str, Array]:
         """Return the state as arrays, for a checkpoint between launches."""
