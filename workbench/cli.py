@@ -62,7 +62,7 @@ class _LazyGroup(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown_name("command", args[0], COMMANDS)
         name, command, rest = super().resolve_command(ctx, args)
-        if ctx.meta[JSON] and not hasattr(getattr(command, "callback", None), "json"):
+        if ctx.meta[JSON] and getattr(getattr(command, "callback", None), "json", None) is None:
             raise click.UsageError(f"{name} has no --json", ctx)
         return name, command, rest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -89,10 +89,6 @@ class Result:
     def disturbed(self) -> bool:
         """True if other processes used the processors."""
         return self.busy_share > BUSY_SHARE
-
-    def as_json(self) -> dict[str, Any]:
-        """The same for scripts."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,6 @@ class RingType(click.ParamType["ExactRing"]):
 RING = RingType()
 
 
-def ring_option(help: str = "Multiply exactly in this ring.") -> Any:
-    """The option --ring of a command."""
-    return click.option("--ring", type=RING, help=help)
-
-
 def exact_request_of(
     sizes: tuple[int, int, int], ring: ExactRing, device: Device, batch: tuple[int, ...] = ()
 ) -> Request:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
+from inspect import getdoc
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from .destination import FORCE
+from .options import SCHEME, Group, declared
 from .output import JSON, WIDE
 
 GROUPS = {
@@ -143,32 +145,21 @@ FIRST = {
 """Of commands with many options, those that most users need, by the names of their parameters."""
 
 
-class SchemeName(click.ParamType[str]):
-    """A name of a scheme or a target, or a file; the shell completes them."""
-
-    name = "scheme"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from ..schemes_db.catalog import Catalog
-
-        with Catalog.open() as catalog:
-            rows = catalog.entries()
-        targets = "TARGET" in str(param.metavar)
-        names = dict.fromkeys(row.target if targets else row.name or row.target for row in rows)
-        files = [] if targets else [CompletionItem(incomplete, type="file")]
-        return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
-
-
 def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command of `lcma`; `json` says what it prints with --json, of which it gets `as_json`."""
+    """Make a function a command of `lcma` with the options that it declares; `json` says what it prints with --json."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        @wraps(function)
-        def with_json(*arguments: Any, **values: Any) -> Any:
-            return function(*arguments, as_json=click.get_current_context().meta.get(JSON, False), **values)
+        found = declared(function)
+        groups = {key: one for key, one in found.items() if isinstance(one, Group)}
 
-        with_json.json = json  # type: ignore[attr-defined]
-        return click.command(name, cls=Command)(function if json is None else with_json)
+        @wraps(function)
+        def call(**values: Any) -> Any:
+            values |= {key: group.take(values) for key, group in groups.items()}
+            return function(**values)
+
+        call.json = json  # type: ignore[attr-defined]
+        params = [param for one in found.values() for param in (one.parameters if isinstance(one, Group) else (one,))]
+        return Command(name, params=params, callback=call, help=getdoc(function))
 
     return decorate
 
@@ -180,7 +171,7 @@ class Command(click.Command):
         super().__init__(*arguments, **settings)
         for param in self.params:
             if re.search("SCHEME|TARGET", str(param.metavar)) and param.type is click.STRING:
-                param.type = SchemeName()
+                param.type = SCHEME
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels import Candidate, Decision, Plan, Request, decision_for, plan_for, strategies
+from ...kernels.cpu.blas import backends
+from ...kernels.planning.planner import plan_candidate
 from ..products import Sizes, gflops
 from .contest import Call, Contest, within
-
-if TYPE_CHECKING:
-    from ...kernels import Candidate, Decision, Plan
 
 Matrix = npt.NDArray[Any]
 
@@ -41,8 +41,6 @@ class FrobeniusTruth:
 @contextmanager
 def limited(threads: int) -> Iterator[None]:
     """All libraries on so many threads."""
-    from ...kernels.cpu.blas import backends
-
     before = [(backend, backend.limit(threads)) for backend in backends()]
     try:
         yield
@@ -59,8 +57,6 @@ def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix]:
 
 def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call]:
     """The products to beat: one for every installed library that supports the dtype, into a C of its own, or `out`."""
-    from ...kernels.cpu.blas import backends
-
     dtype = a.dtype.name
     calls: dict[str, Call] = {}
     for backend in backends():
@@ -101,16 +97,11 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
 
 def decided(a: Matrix, b: Matrix, out: Matrix) -> Decision:
     """Return the decision of `auto` for these matrices, with all proposals."""
-    from ...kernels import Request, decision_for
-
     return decision_for(Request.of(a, b, out))
 
 
 def proposed_plans(decision: Decision, wanted: Callable[[Candidate], bool]) -> Iterator[Plan]:
     """The plans of the proposed candidates that are wanted and can run, least predicted first."""
-    from ...kernels import Plan, strategies
-    from ...kernels.planning.planner import plan_candidate
-
     known = strategies(decision.request.device)
     for candidate in (proposal.candidate for proposal in decision.proposals):
         if wanted(candidate):
@@ -134,8 +125,6 @@ def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tupl
     Raises:
         PlanError: it cannot be run.
     """
-    from ...kernels import Request, plan_for
-
     plan = plan_for(Request.of(a, b, out), scheme)
     return str(plan.candidate), call_of(plan, a, b, out)
 

@@ -7,6 +7,19 @@ from functools import partial
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels import Request, plan_for
+from ...kernels.cuda.fp8 import (
+    Quantised,
+    missing_block_scales,
+    multiply_by_vendor,
+    packed_columns,
+    unpacked,
+    vendor_reason,
+)
+from ...kernels.cuda.fp8_naive import BLOCK
+from ...kernels.cuda.machine import require_device
+from ...kernels.dense.fp8 import NAMES, VENDOR
+from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
 from .contest import Call, within
@@ -28,9 +41,6 @@ def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
     import torch
 
-    from ...kernels.cuda.fp8_naive import BLOCK
-    from ...kernels.e4m3 import LARGEST
-
     blocks = a.float().view(len(a), -1, BLOCK)
     largest = blocks.abs().amax(-1)
     scales = torch.where(largest == 0, 1.0, largest / LARGEST)
@@ -41,8 +51,6 @@ def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
 def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
     """Return the product by a quantised B of torch alone: A quantised by torch.compile, then `scaled_mm`."""
     import torch
-
-    from ...kernels.cuda.fp8 import Quantised, multiply_by_vendor, unpacked
 
     compiled, right = torch.compile(row_quantised), unpacked(packed, k, n)
 
@@ -55,9 +63,6 @@ def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
 
 def executors(sizes: Sizes) -> dict[str, Any]:
     """Return the executors of every strategy in e4m3 that can run bfloat16 matrices of these sizes here, by name."""
-    from ...kernels import Request, plan_for
-    from ...kernels.dense.fp8 import NAMES
-
     found = {}
     for name in NAMES:
         try:
@@ -81,10 +86,6 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """
     import torch
 
-    from ...kernels.cuda.fp8 import missing_block_scales, packed_columns, vendor_reason
-    from ...kernels.cuda.machine import require_device
-    from ...kernels.dense.fp8 import VENDOR
-
     require_device()
     if reason := missing_block_scales(torch.device("cuda", torch.cuda.current_device())) or vendor_reason(*sizes):
         raise PlanError(reason)
@@ -105,8 +106,6 @@ def product_ahead(sizes: Sizes) -> None:
     Raises:
         PlanError: there is no GPU.
     """
-    from ...kernels.cuda.machine import require_device
-
     require_device()
     a, b = blank("bfloat16", sizes)
     for executor in executors(sizes).values():

@@ -10,8 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels.cuda.requests import request_of
 from ...kernels.planning.workloads import Layer, sample
 from ...kernels.precision import arithmetic_of
+from ...kernels.torch.dispatch import recipe_plan
+from ...kernels.torch.recipe import ProductRecipe
 from .case import Bar, Case, Figures, Options, Say
 from .contest import Call
 from .gpu_products import RATES, SPENT, Sizes, Tensor, VendorJudge, ahead, graphed, operands, paired
@@ -33,10 +36,6 @@ def planned(dtype: str, sizes: Sizes, seed: int) -> Planned:
     Raises:
         PlanError: there is no GPU, or it was not measured.
     """
-    from ...kernels.cuda.requests import request_of
-    from ...kernels.torch.dispatch import recipe_plan
-    from ...kernels.torch.recipe import ProductRecipe
-
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
     return Planned(a, b, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))

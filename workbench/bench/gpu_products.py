@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import VerificationError
+from ...kernels.cuda.machine import require_device
 from ...kernels.precision import TF32, arithmetic_of
+from ...kernels.torch import dispatch
+from ...kernels.torch.recipe import ProductRecipe
 from ..products import Sizes
 from .case import Say
 from .contest import Call, Calls, Contest, CudaClock, Judge, paired_ratios
@@ -32,8 +35,6 @@ def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
         PlanError: there is no GPU.
     """
     import torch
-
-    from ...kernels.cuda.machine import require_device
 
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
@@ -64,10 +65,6 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     Raises:
         PlanError: there is no GPU.
     """
-    from ...kernels.cuda.machine import require_device
-    from ...kernels.torch import dispatch
-    from ...kernels.torch.recipe import ProductRecipe
-
     require_device()
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 

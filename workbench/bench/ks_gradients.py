@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import PlanError, VerificationError
 from ...kernels.factored import BATCH_FIRST
-from ...kernels.kronecker import Pattern
+from ...kernels.kronecker import KroneckerSparse, Pattern
 from ..output import markdown_table
 from .case import Say
 from .contest import Contest, CudaClock
@@ -51,7 +51,6 @@ def gradient_figures(
     """
     import torch
 
-    from ...kernels.kronecker import KroneckerSparse
     from ...kernels.torch.structured import structured_mm
 
     torch.backends.cuda.matmul.allow_tf32 = False

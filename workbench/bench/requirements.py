@@ -9,6 +9,8 @@ import sys
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels.cuda.machine import device_profile, require_device
+from ...kernels.planning.profile import ESTIMATED
 from .case import Options
 
 
@@ -18,9 +20,6 @@ def require_measured_gpu() -> None:
     Raises:
         PlanError: there is none.
     """
-    from ...kernels.cuda.machine import device_profile, require_device
-    from ...kernels.planning.profile import ESTIMATED
-
     require_device()
     if device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")

@@ -15,6 +15,7 @@ from ..gpu_arrays import as_numpy, to_gpu
 from ..help import lcma_command
 from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
+from ..options import Choice, argument, option
 from ..output import tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, Told, causal_name, run_once
@@ -39,22 +40,23 @@ MAX_ERROR = {
 
 
 @lcma_command("run", json="the result")
-@click.argument("scheme", metavar="SCHEME|auto|K")
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="[B]", required=False)
-@click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
-@product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
-@click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
-@click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
-    scheme: str,
-    a: str,
-    b: str | None,
-    levels: int | None,
-    product: ProductOptions,
-    out: str | None,
-    check: bool,
-    as_json: bool,
+    *,
+    scheme: str = argument("SCHEME|auto|K"),
+    a: str = argument("A"),
+    b: str | None = argument("[B]"),
+    levels: int | None = option(
+        type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1."
+    ),
+    product: ProductOptions = product_options(
+        ring="Multiply integers, or bit matrices (.npz), exactly in this ring.",
+        without=["batch"],
+        type=Choice(DTYPES),
+        metavar=None,
+        help="Convert the operands first. Default: as they are.",
+    ),
+    out: str | None = option(metavar="C", help="Where to write the product. Default: it is not written."),
+    check: bool = option(help="Compare with the classical product: in float64, or exactly for integers."),
 ) -> int:
     """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
 
@@ -78,7 +80,7 @@ def command(
     matrix = product.factored([scheme], levels=levels) if b is None else None
     if matrix is not None:
         layout, extra = product.layout, product.max_extra_bytes
-        return tell(run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra), as_json)
+        return tell(run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra))
     if b is None or product.layout is not None or product.max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
     text = scheme
@@ -88,10 +90,10 @@ def command(
         if levels == 0:
             text, levels, strategy = AUTO, None, strategy or "leaf"
         exactly = planned_scheme(text), (a, b), product.ring, levels, strategy, max_abs, out, check, device
-        return tell(run_exact(*exactly), as_json)
+        return tell(run_exact(*exactly))
     if levels == 0:  # no level of any scheme
         text, levels, strategy = AUTO, None, strategy or "vendor"
-    return tell(_run(text, (a, b), product, levels, strategy, out, check), as_json)
+    return tell(_run(text, (a, b), product, levels, strategy, out, check))
 
 
 def _run(

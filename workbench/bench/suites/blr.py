@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..blr_layers import KINDS, TABLE, BlrLayer
+from ..blr_products import figures_of, run_blank
 from ..case import Bar, Case, Figures, Options, Say, Suite
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
@@ -46,16 +47,12 @@ def _layers(options: Options) -> Sequence[BlrLayer]:
 
 
 def _timed(layer: BlrLayer, kind: str, n: int, dtype: str, options: Options, say: Say) -> Figures:
-    from ..blr_products import figures_of
-
     structure = layer.structure(kind)
     assert structure is not None
     return figures_of(structure, n, dtype, options, say)
 
 
 def _compiled_ahead(layer: BlrLayer, kind: str, n: int, dtype: str) -> None:
-    from ..blr_products import run_blank
-
     structure = layer.structure(kind)
     assert structure is not None
     run_blank(structure, n, dtype)

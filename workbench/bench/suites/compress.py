@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
+from ..blr_products import timed
 from ..case import Case, Figures, Options, Say, Suite, code_of
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
@@ -144,7 +145,6 @@ def _timed(dense: Any, model: Any, x: Any, options: Options, say: Say) -> Timing
     """Both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
     import torch
 
-    from ..blr_products import timed
     from ..transformers import inferred
 
     named = {"dense": dense, "compressed": model}

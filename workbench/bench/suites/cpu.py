@@ -12,6 +12,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+from ....kernels import Pool, Request, matmul, plan_for
+from ....kernels.cpu.blas import TORCH, backends
+from ....schemes_db.resolve import resolve
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube, shown
 from ..cpu_products import compete, decided, libraries, limited, operands, proposed_calls
@@ -116,8 +119,6 @@ def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
-    from ....kernels import matmul
-
     a, b = operands(product.sizes, product.dtype, seed)
     out = np.empty((product.sizes[0], product.sizes[2]), product.dtype)
     with limited(product.threads):
@@ -142,9 +143,6 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 
 def _library_called(a: Any, b: Any, out: Any) -> str | None:
     """The library whose own product `auto` is for these operands, whole and once; None where it is anything else."""
-    from ....kernels import matmul
-    from ....kernels.cpu.blas import TORCH, backends
-
     places: dict[str, tuple[Any, str]] = {"numpy": (np, "matmul")}
     if TORCH in backends():
         import torch
@@ -161,8 +159,6 @@ def _library_called(a: Any, b: Any, out: Any) -> str | None:
 
 def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     """The fastest plan within a share of the operands' memory, and what it really took."""
-    from ....kernels import Pool, Request, plan_for
-
     a, b = operands(cube(4096), "float32", seed)
     allowed = int(share * 3 * a.nbytes)
     plan = plan_for(Request.of(a, b, max_workspace=allowed))
@@ -231,8 +227,6 @@ def _first_calls(say: Say) -> Figures:
 
 def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
-    from ....kernels import matmul
-    from ....schemes_db.resolve import resolve
     from ..rivals import rivals
 
     a, b = operands(cube(size), "float32", seed)

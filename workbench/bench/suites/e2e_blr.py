@@ -9,6 +9,7 @@ from typing import Any
 
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
+from ..blr_products import timed
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..contest import require_right
 from ..requirements import seeded_torch
@@ -54,7 +55,6 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     """
     torch = seeded_torch(options)
     from .. import blr_models as models
-    from ..blr_products import timed
     from ..transformers import inferred
 
     sizes = models.MODELS[name]

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ....kernels import Request, matmul, plan_for
+from ....kernels.planning.workloads import sample
+from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
 from ..cpu_products import compete, libraries, operands
 from ..means import geometric
@@ -32,8 +35,6 @@ NEVER_BELOW = 0.99
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    from ....kernels.planning.workloads import sample
-
     if options.device == "cuda":
         from ..gpu_layers import layer_cases
 
@@ -50,8 +51,6 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
-    from ....kernels import Request, matmul, plan_for
-    from ....schemes_db.resolve import resolve
     from ..rivals import rivals
 
     a, b = operands(sizes, "float32", seed)

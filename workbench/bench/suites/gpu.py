@@ -8,8 +8,15 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
+from ....kernels.codegen.maps import maps_of
+from ....kernels.cuda import naive
+from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.precision import arithmetic_of
+from ....kernels.torch import dispatch
+from ....kernels.torch.dispatch import recipe_plan
+from ....kernels.torch.recipe import ProductRecipe
+from ....schemes_db.straightline import program_of
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call
@@ -173,9 +180,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
     import torch
 
-    from ....kernels.torch import dispatch
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands(product.dtype, product.sizes, seed)
     made = dispatch.pack(ProductRecipe.parse(product.recipe), b, product.sizes[0])
@@ -193,9 +198,6 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 
 def _product_ahead(product: Product) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
-    from ....kernels.torch import dispatch
-    from ....kernels.torch.recipe import ProductRecipe
-
     ahead(product.recipe, product.dtype, product.sizes)
     a, b = blank(product.dtype, product.sizes)
     recipe = ProductRecipe.parse(product.recipe)
@@ -218,10 +220,7 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
     """Memory of a run against what was predicted, and what a quarter of the workspace costs."""
 
-    from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands("float32", cube(8192), seed)
     plan = recipe_plan(ProductRecipe.parse(TWO), request_of(a, b))
@@ -247,11 +246,7 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
     import torch
 
-    from ....kernels.codegen.maps import maps_of
-    from ....kernels.cuda import naive
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
-    from ....schemes_db.straightline import program_of
     from ..rivals import jitted_on_gpu
 
     a, b = operands(dtype, cube(size), seed)
@@ -279,10 +274,7 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
     import torch
 
-    from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import matmul
-    from ....kernels.torch.recipe import ProductRecipe
 
     require_measured_gpu()
     a, b = operands(dtype, cube(size), seed)
