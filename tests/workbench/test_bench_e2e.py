@@ -100,10 +100,10 @@ def test_a_wrong_result_or_gradient_is_not_timed(monkeypatch):
 
     monkeypatch.setattr(prefill, "accelerate_", one_off)
     with pytest.raises(VerificationError, match="online came out wrong"):
-        prefill.prefill(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY)
+        prefill.measured(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY)
     monkeypatch.setattr(prefill, "accelerate_", gradients_off)
     with pytest.raises(VerificationError, match="a gradient, online, came out wrong"):
-        prefill.train(TINY["deepseek-r1"], 8, "float32", Options(), SAY)
+        prefill.measured(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY, training=True)
 
 
 def test_twins_share_the_parameters(monkeypatch):

@@ -13,7 +13,7 @@ from ...kernels import Candidate, Decision, Plan, Request, decision_for, plan_fo
 from ...kernels.cpu.blas import backends
 from ...kernels.planning.planner import plan_candidate
 from ..products import Sizes, gflops
-from .contest import Call, Contest, within
+from .contest import Call, Contest, Truth, within
 
 Matrix = npt.NDArray[Any]
 
@@ -21,21 +21,6 @@ CHECKED = 192
 """Rows of C that are compared with float64."""
 
 LIMIT = {"float32": 1e-4, "float64": 1e-12}
-
-
-class FrobeniusTruth:
-    """A B in float64, to measure relative errors in the Frobenius norm against; `masked`: its lower triangle."""
-
-    def __init__(self, a: Matrix, b: Matrix, masked: bool = False) -> None:
-        self._truth = a.astype(np.float64) @ b.astype(np.float64)
-        if masked:
-            self._truth = np.tril(self._truth)
-        self._norm = float(np.linalg.norm(self._truth))
-
-    def error(self, got: Matrix) -> float:
-        """||got - A B|| / ||A B||."""
-        difference = float(np.linalg.norm(got - self._truth))
-        return difference / self._norm if self._norm else difference
 
 
 @contextmanager
@@ -78,9 +63,7 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
         VerificationError: a product is wrong; nothing was timed.
     """
     (m, k), n = a.shape, b.shape[1]
-    some = np.linspace(0, m - 1, min(m, CHECKED)).astype(int)
-    truth = FrobeniusTruth(a[some], b)
-    judge = within(lambda c: truth.error(c[some]), LIMIT[a.dtype.name])
+    judge = within(Truth(a, b, CHECKED).error, LIMIT[a.dtype.name])
     timings = Contest({**base, **ours}, rounds, judge=judge).run()
     library = timings.fastest(base)
     first = timings.against(library, next(iter(ours), library.name))

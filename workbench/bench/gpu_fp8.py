@@ -22,8 +22,8 @@ from ...kernels.dense.fp8 import NAMES, VENDOR
 from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
-from .contest import Call, within
-from .gpu_products import Sizes, Truth, blank, graphed, operands, paired
+from .contest import Call, Truth, within
+from .gpu_products import CHECKED_ROWS, Sizes, blank, graphed, operands, paired
 
 Tensor = Any
 
@@ -90,7 +90,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     if reason := missing_block_scales(torch.device("cuda", torch.cuda.current_device())) or vendor_reason(*sizes):
         raise PlanError(reason)
     a, b = operands("bfloat16", sizes, seed)
-    truth, theirs = Truth(a, b), rival(*sizes[1:], packed_columns(b))
+    truth, theirs = Truth(a, b, CHECKED_ROWS), rival(*sizes[1:], packed_columns(b))
     vendor = truth.error(theirs(a))
     named: dict[str, Call] = {"vendor": partial(theirs, a), "bfloat16": partial(torch.matmul, a, b)}
     for name, executor in executors(sizes).items():

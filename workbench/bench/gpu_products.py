@@ -11,7 +11,7 @@ from ...kernels.torch import dispatch
 from ...kernels.torch.recipe import ProductRecipe
 from ..products import Sizes
 from .case import Say
-from .contest import Call, Calls, Contest, CudaClock, Judge, paired_ratios
+from .contest import Call, Calls, Contest, CudaClock, Judge, Truth, paired_ratios
 
 Tensor = Any
 
@@ -104,28 +104,13 @@ def peak_bytes(call: Call) -> int:
     return int(torch.cuda.max_memory_allocated() - before)
 
 
-class Truth:
-    """Some rows of a product in float64."""
-
-    def __init__(self, a: Tensor, b: Tensor) -> None:
-        import torch
-
-        self._rows = torch.linspace(0, len(a) - 1, min(len(a), CHECKED_ROWS), device=a.device).long()
-        self._product = a[self._rows].double() @ b.double()
-        self._norm = self._product.norm()
-
-    def error(self, c: Tensor) -> float:
-        """Relative error of those rows of c, in the Frobenius norm."""
-        return float((c[self._rows].double() - self._product).norm() / self._norm)
-
-
 class VendorJudge:
     """A judge of products of a and b, whose errors must not be too far from `vendor`: `floor` above torch's own."""
 
     def __init__(self, a: Tensor, b: Tensor, floor: float = 0.0) -> None:
         import torch
 
-        self._truth = Truth(a, b)
+        self._truth = Truth(a, b, CHECKED_ROWS)
         self.vendor = self._truth.error(torch.matmul(a, b)) + floor
         # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
         self._expected = max(self.vendor, torch.finfo(a.dtype).eps * a.shape[-1] ** 0.5 / 2)

@@ -27,11 +27,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure by name. `draw(results)` returns None where the rows that it needs are missing: `needs` names them."""
+    """A figure by name: `rows(results)` are what it shows, empty where rows are missing of what `needs` names."""
 
     name: str
     needs: str
-    draw: Callable[[Path], Drawn | None]
+    rows: Callable[[Path], Any]
+    draw: Callable[[Any], Drawn]
 
 
 def axes(width: float = WIDTH, height: float = HEIGHT) -> tuple[Any, Any]:

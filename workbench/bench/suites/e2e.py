@@ -67,9 +67,8 @@ def measured(
     from .. import prefill
     from ..prefill_models import STACKS
 
-    if kind == "train":
-        return prefill.train(STACKS[name], rows, dtype, options, say)
-    return prefill.prefill(STACKS[name], rows, all_rows, dtype, options, say)
+    training = kind == "train"
+    return prefill.measured(STACKS[name], rows, (rows,) if training else all_rows, dtype, options, say, training)
 
 
 def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:

@@ -17,7 +17,7 @@ from ....kernels.exact.naive import naive_product
 from ....kernels.products.exact import exact_request
 from ....kernels.ring import GF2, INTEGERS, exact_ring
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Call, Contest, CpuClock, OwnClock
+from ..contest import Call, Clock, Contest, CpuClock
 from ..cpu_products import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
 
@@ -94,7 +94,7 @@ def _wanted(size: int, options: Options) -> bool:
 def _contest(base: Mapping[str, Call], ours: Call, rounds: int, own: bool = False) -> dict[str, Any]:
     """Figures of turns of the baselines, which with `own` return their seconds, and ours; ratios are to the fastest."""
     calls = {**base, "ours": partial(CpuClock().seconds, ours) if own else ours}
-    timings = Contest(calls, rounds, OwnClock() if own else CpuClock()).run()
+    timings = Contest(calls, rounds, Clock() if own else CpuClock()).run()
     return {**timings.against(timings.fastest(base), "ours"), "quartiles_s": timings.quartiles_s}
 
 
