@@ -19,6 +19,7 @@ from .products import Device, Told, run_once
 if TYPE_CHECKING:
     from ..kernels import Request
     from ..kernels.ring import ExactRing
+    from .product_options import ProductOptions
 
 MAX_ABS = 1 << 20
 """The magnitude of random entries over Z where none is stated."""
@@ -57,15 +58,7 @@ def exact_request_of(
 
 
 def run_exact(
-    scheme: Any,
-    files: tuple[str, str],
-    ring: ExactRing,
-    levels: int | None,
-    strategy: str | None,
-    max_abs: int | None,
-    out: str | None,
-    check: bool,
-    device: Device,
+    scheme: Any, files: tuple[str, str], options: ProductOptions, levels: int | None, out: str | None, check: bool
 ) -> Iterator[Told]:
     """Multiply two files and write the product; yields lines with the facts that each tells.
 
@@ -76,6 +69,8 @@ def run_exact(
     from ..kernels.exact.bits import BitMatrix
     from ..kernels.products.exact import bit_operand, exact_request
 
+    ring, device = options.ring, options.device
+    assert ring is not None
     a, b = (_operand(file) for file in files)
     bits = isinstance(a, BitMatrix) and isinstance(b, BitMatrix)
     if ring.modulus == 2:
@@ -88,11 +83,11 @@ def run_exact(
                 raise PlanError(f"{file} is {matrix.dtype}; exact products are of integers: convert it")
         left, right = a, b
     _check_out(out, bits and ring.modulus == 2)
-    request = replace(exact_request(left, right, ring, max_abs=max_abs), device=device.kind)
+    request = replace(exact_request(left, right, ring, max_abs=options.max_abs), device=device.kind)
     if ring.modulus != 2:
         left, right = (x.astype(request.storage, copy=False) for x in (a, b))
     with device.current():
-        plan = plan_for(request, scheme, levels, strategy=strategy)
+        plan = plan_for(request, scheme, levels, strategy=options.strategy)
         where = "" if device.kind == "cpu" else f" on {device}, transfers included"
         product, told = run_once(plan, partial(_computed, request, left, right), where, device, "Gop/s")
     yield told

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
     from ..kernels.structured.chain import FactorChain
+    from .product_options import ProductOptions
 
 LAYOUT = Choice(["bsf", "bsl"])
 
@@ -65,17 +66,9 @@ def product_request(
 
 
 def run_product(
-    matrix: FactoredMatrix,
-    file: str,
-    device: Device,
-    layout: str | None = None,
-    strategy: str | None = None,
-    dtype: str | None = None,
-    out: str | None = None,
-    check: bool = False,
-    max_extra_bytes: int = 0,
+    matrix: FactoredMatrix, file: str, options: ProductOptions, out: str | None, check: bool
 ) -> Iterator[Told]:
-    """Multiply a stored matrix and X of a file on a device; yields lines with the facts that each tells.
+    """Multiply a stored matrix and X of a file; yields lines with the facts that each tells.
 
     Raises:
         PlanError, SchemeFormatError: X does not fit, or cannot be read.
@@ -84,21 +77,15 @@ def run_product(
     from ..kernels import plan_for
     from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
 
-    layout = layout or "bsf"
-    matrix, x = operands(matrix, file, dtype, layout)
-    kept, precision = matrix.dtype, arithmetic_of(dtype or matrix.dtype).precision
+    layout, device, strategy = options.layout or "bsf", options.device, options.strategy
+    matrix, x = operands(matrix, file, options.dtype, layout)
+    kept, precision = matrix.dtype, arithmetic_of(options.dtype or matrix.dtype).precision
     own = product_dtype(kept, device.kind)
     if own != kept:  # a processor widens half precision
         matrix, x = matrix.astype(own), converted(x, kept, own)
-    request = factored_request(
-        matrix.structure,
-        x.shape[1],
-        own,
-        layout,
-        device=device.kind,
-        max_extra_bytes=max(max_extra_bytes, extra_bytes_for(strategy)),
-        precision=precision,
-    )
+    extra = max(options.max_extra_bytes, extra_bytes_for(strategy))
+    about: dict[str, Any] = {"device": device.kind, "max_extra_bytes": extra, "precision": precision}
+    request = factored_request(matrix.structure, x.shape[1], own, layout, **about)
     device.require()
     with device.current():
         plan = plan_for(request, strategy=strategy)

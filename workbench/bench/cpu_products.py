@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,10 @@ def limited(threads: int) -> Iterator[None]:
             backend.limit(threads)
 
 
-def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix]:
-    """Standard normal A and B."""
-    rng, (m, k, n) = np.random.default_rng(seed), sizes
-    return tuple(rng.standard_normal(shape, dtype=np.dtype(dtype).type) for shape in ((m, k), (k, n)))  # type: ignore[return-value]
+def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix, Matrix]:
+    """Standard normal A and B, and an empty C."""
+    rng, (m, k, n), kind = np.random.default_rng(seed), sizes, np.dtype(dtype).type
+    return rng.standard_normal((m, k), kind), rng.standard_normal((k, n), kind), np.empty((m, n), kind)
 
 
 def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call]:
@@ -99,7 +100,7 @@ def proposed_calls(
 ) -> Iterator[tuple[str, Call]]:
     """Label and call of the proposed candidates of schemes that are wanted and can run, least predicted first."""
     for plan in proposed_plans(decision, lambda candidate: candidate.source is not None and wanted(candidate)):
-        yield str(plan.candidate), call_of(plan, a, b, out)
+        yield str(plan.candidate), partial(plan.build().run, a, b, out)
 
 
 def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tuple[str, Call]:
@@ -109,10 +110,4 @@ def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tupl
         PlanError: it cannot be run.
     """
     plan = plan_for(Request.of(a, b, out), scheme)
-    return str(plan.candidate), call_of(plan, a, b, out)
-
-
-def call_of(plan: Plan, a: Matrix, b: Matrix, out: Matrix) -> Call:
-    """A plan's executor on these matrices."""
-    executor = plan.build()
-    return lambda: executor.run(a, b, out)
+    return str(plan.candidate), partial(plan.build().run, a, b, out)

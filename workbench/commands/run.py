@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,34 +77,22 @@ def command(
     """
     if out is not None:
         claim(file_of(out), [scheme, *(file_of(text) for text in (a, b) if text is not None)])
-    device, strategy, max_abs = product.device, product.strategy, product.max_abs
-    matrix = product.factored([scheme], levels=levels) if b is None else None
-    if matrix is not None:
-        layout, extra = product.layout, product.max_extra_bytes
-        return tell(run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra))
+    if b is None and (matrix := product.factored([scheme], levels=levels)) is not None:
+        return tell(run_product(matrix, a, product, out, check))
     if b is None or product.layout is not None or product.max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
-    text = scheme
-    if product.ring is not None:
-        reject("--ring", causal=product.causal, dtype=product.dtype)
-        device.require()
-        if levels == 0:
-            text, levels, strategy = AUTO, None, strategy or "leaf"
-        exactly = planned_scheme(text), (a, b), product.ring, levels, strategy, max_abs, out, check, device
-        return tell(run_exact(*exactly))
     if levels == 0:  # no level of any scheme
-        text, levels, strategy = AUTO, None, strategy or "vendor"
-    return tell(_run(text, (a, b), product, levels, strategy, out, check))
+        plain = "vendor" if product.ring is None else "leaf"
+        scheme, levels, product = AUTO, None, replace(product, strategy=product.strategy or plain)
+    if product.ring is None:
+        return tell(_run(scheme, (a, b), product, levels, out, check))
+    reject("--ring", causal=product.causal, dtype=product.dtype)
+    product.device.require()
+    return tell(run_exact(planned_scheme(scheme), (a, b), product, levels, out, check))
 
 
 def _run(
-    text: str,
-    files: tuple[str, str],
-    product: ProductOptions,
-    levels: int | None,
-    strategy: str | None,
-    out: str | None,
-    check: bool,
+    text: str, files: tuple[str, str], product: ProductOptions, levels: int | None, out: str | None, check: bool
 ) -> Iterator[Told]:
     """Multiply the matrices of two files; yields lines with the facts that each tells."""
     (a, b), device = files, product.device
@@ -121,7 +110,7 @@ def _run(
         request = _request(x, y, left.arithmetic, device, causal, product.max_abs)
         from ...kernels import plan_for
 
-        plan = plan_for(request, chosen, levels, strategy=strategy)
+        plan = plan_for(request, chosen, levels, strategy=product.strategy)
         into = f" into {held}" if held != left.dtype else ""
         result, told = run_once(plan, lambda executor: executor.run(x, y), f"{into} on {device}", device)
         yield told

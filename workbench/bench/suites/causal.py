@@ -28,7 +28,7 @@ from ..baselines import NAMES, baseline
 from ..baselines.causal import halving
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..causal_gate import LIMITS, gate, gate_ahead, schemes
-from ..contest import Call, Contest, Timing, Timings, clock_of, poisoned, within
+from ..contest import Call, Contest, Timings, clock_of, poisoned, within
 from ..cpu_products import proposed_plans
 
 BASELINES = ("full + tril", "8 strips", "16 strips")
@@ -163,13 +163,9 @@ def _timed(product: str, length: int, width: int, dtype: str, options: Options, 
     limit = 200 * float(np.finfo(dtype).eps) if on_cpu else LIMITS[dtype]
     judge = poisoned(out, within(bench_for(request).errors(request, a, b), limit, "relative error"))
     timings = Contest(contenders, options.rounds or 7, clock_of(options.device, SPENT), say, judge).run()
-    found = _over_fastest(timings) if on_cpu else _over_each(timings)
-    return {"chosen": str(plan.candidate), **found}
-
-
-def _over_fastest(timings: Timings) -> dict[str, Any]:
     best = timings.fastest(BASELINES)
-    return {**_against(timings, best, "chosen"), "ratios": timings.ratios(best)}
+    found = {**timings.against(best, "chosen"), "ratios": timings.ratios(best)} if on_cpu else _over_each(timings)
+    return {"chosen": str(plan.candidate), **found}
 
 
 def _over_each(timings: Timings) -> dict[str, Any]:
@@ -185,11 +181,6 @@ def _over_each(timings: Timings) -> dict[str, Any]:
         "baseline": "strips",
         "ratio_of_errors": {name: error / timings.errors["full + tril"] for name, error in timings.errors.items()},
     }
-
-
-def _against(timings: Timings, baseline: Timing, name: str) -> dict[str, Any]:
-    figures = timings.against(baseline, name)
-    return {**figures, "interval": tuple(round(end, 3) for end in figures["interval"])}
 
 
 def _cpu_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Call]:
@@ -344,7 +335,7 @@ def _attention(shape: tuple[int, int, int, int], dtype: str, backward: bool, opt
         timings = Contest(calls, rounds, clock_of(options.device, SPENT), say).run()
     on_cpu = "products" if pays(q, k, v) else "sdpa"
     chosen = on_cpu if options.device == "cpu" else timings.fastest(calls).name
-    return {"chosen": chosen, **_against(timings, timings["sdpa"], "products")}
+    return {"chosen": chosen, **timings.against(timings["sdpa"], "products")}
 
 
 SUITE = Suite(

@@ -119,8 +119,7 @@ def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
-    a, b = operands(product.sizes, product.dtype, seed)
-    out = np.empty((product.sizes[0], product.sizes[2]), product.dtype)
+    a, b, out = operands(product.sizes, product.dtype, seed)
     with limited(product.threads):
         decision = decided(a, b, out)
         say(f"{decision.plan.candidate}")
@@ -159,11 +158,11 @@ def _library_called(a: Any, b: Any, out: Any) -> str | None:
 
 def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     """The fastest plan within a share of the operands' memory, and what it really took."""
-    a, b = operands(cube(4096), "float32", seed)
+    a, b, out = operands(cube(4096), "float32", seed)
     allowed = int(share * 3 * a.nbytes)
     plan = plan_for(Request.of(a, b, max_workspace=allowed))
     say(str(plan.candidate))
-    pool, out = Pool(), np.empty_like(a)
+    pool = Pool()
     executor = replace(plan, machine=replace(plan.machine, pool=pool)).build()
     figures = compete(a, b, libraries(a, b), {"ours": lambda: executor.run(a, b, out)}, rounds)
     taken = {"allowed_bytes": allowed, "taken_bytes": pool.high_water, "taken_share": pool.high_water / max(allowed, 1)}
@@ -172,8 +171,7 @@ def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
 
 def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The best two candidates of Strassen's powers alone, and the best two with another grid, by the model."""
-    a, b = operands(cube(size), "float32", seed)
-    out = np.empty_like(a)
+    a, b, out = operands(cube(size), "float32", seed)
     decision = decided(a, b, out)
 
     def of_strassen(candidate: Any) -> bool:
@@ -229,8 +227,7 @@ def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
     from ..rivals import rivals
 
-    a, b = operands(cube(size), "float32", seed)
-    out = np.empty_like(a)
+    a, b, out = operands(cube(size), "float32", seed)
     ours = {"auto": lambda: matmul(a, b, out=out)} | rivals(resolve("strassen")[0], a, b, say)
     return compete(a, b, libraries(a, b), ours, rounds)
 

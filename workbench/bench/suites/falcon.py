@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ....kernels import Request, matmul, plan_for
 from ....kernels.planning.workloads import sample
 from ....schemes_db.resolve import resolve
@@ -53,8 +51,7 @@ def _cases(options: Options) -> Iterator[Case]:
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
     from ..rivals import rivals
 
-    a, b = operands(sizes, "float32", seed)
-    out = np.empty((sizes[0], sizes[2]), np.float32)
+    a, b, out = operands(sizes, "float32", seed)
     plan = plan_for(Request.of(a, b, out))
     say(str(plan.candidate))
     ours = {"auto": lambda: matmul(a, b, out=out)}

@@ -12,7 +12,6 @@ from ....kernels.codegen.maps import maps_of
 from ....kernels.cuda import naive
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
-from ....kernels.precision import arithmetic_of
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
@@ -24,10 +23,9 @@ from ..gpu_choice import choice_cases, summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_int8 import int8_cases
-from ..gpu_layers import layer_cases
-from ..gpu_products import RATES, VendorJudge, ahead, blank, graphed, operands, paired, peak_bytes
+from ..gpu_layers import layer, layer_cases
+from ..gpu_products import RATES, SPENT, VendorJudge, ahead, blank, graphed, operands, paired, peak_bytes
 from ..gpu_roofline import pictures
-from ..requirements import require_measured_gpu
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -272,21 +270,8 @@ def _rivals_ahead(dtype: str, size: int) -> None:
 
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
-    import torch
-
-    from ....kernels.torch.ops import matmul
-
-    require_measured_gpu()
-    a, b = operands(dtype, cube(size), seed)
-    plan = recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
-    calls: dict[str, Call] = {"vendor": partial(torch.matmul, a, b), "online": partial(matmul, a, b)}
-    figures = paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
-    return {
-        **figures,
-        "added_ms": figures["online_ms"] - figures["vendor_ms"],
-        "plan": str(plan.candidate),
-        "predicted_ms": 1e3 * (plan.seconds or 0.0),
-    }
+    figures = layer(dtype, cube(size), rounds, seed, SPENT, say, graphs=False)
+    return {**figures, "added_ms": figures["online_ms"] - figures["vendor_ms"]}
 
 
 SUITE = Suite(

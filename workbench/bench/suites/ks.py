@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -171,20 +171,19 @@ def _timed_ahead(pattern: Pattern, dtype: str, order: str) -> None:
     executor.run(a, b, out)
 
 
-def _groups(rows: Rows) -> Iterator[tuple[str, Rows, Callable[[Rows], Iterator[str]]]]:
-    """Yield the rows of products, of gradients and of energy, if there are any, with their name and their tables."""
-    yield "tables", products(rows), tables
+def _groups(rows: Rows) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the lines of the tables of products, of gradients and of energy, if there are rows of them."""
+    if some := products(rows):
+        yield "tables", list(tables(some))
     for name, lines in (("gradients", gradient_lines), ("energy", energy_lines)):
-        if some := [row for row in rows if row["key"].startswith(f"{name} ")]:
-            yield name, some, lines
+        if others := [row for row in rows if row["key"].startswith(f"{name} ")]:
+            yield name, [*lines(others), ""]
 
 
 def _written(rows: Rows, path: Path) -> None:
     """Draw the rows and the paper's figures, and write its tables beside them; of gradients and energy a table each."""
-    for name, some, lines in _groups(rows):
-        if some:
-            text = "\n".join(["# Suite ks", "", *lines(some)]) + "\n"
-            write_atomic(path.with_name(f"{path.stem}-{name}.md"), text)
+    for name, lines in _groups(rows):
+        write_atomic(path.with_name(f"{path.stem}-{name}.md"), "\n".join(["# Suite ks", "", *lines]))
     if some := products(rows):
         ratios(some, path)
         draw_figures(some, path.with_name(f"{path.stem}-figures.svg"))
@@ -192,10 +191,7 @@ def _written(rows: Rows, path: Path) -> None:
 
 def _report(rows: Rows) -> Iterator[str]:
     """The paper's tables, and those of gradients and energy, of all rows."""
-    for name, some, lines in _groups(rows):
-        yield from lines(some)
-        if name != "tables":
-            yield ""
+    return (line for _, lines in _groups(rows) for line in lines)
 
 
 SUITE = Suite(

@@ -41,7 +41,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _on_cpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
     """A, B, the request, the plan, the product by it, and the classical one."""
-    (a, b), scheme = operands(cube(SIZE), dtype, seed), resolve(name)[0]
+    (a, b, _), scheme = operands(cube(SIZE), dtype, seed), resolve(name)[0]
     request = Request.of(a, b)
     return a, b, request, plan_for(request, scheme, levels), matmul(a, b, scheme, levels), a @ b
 
