@@ -47,12 +47,7 @@ class Form:
 def forms_of(
     request: Request, seed: int, say: Say, names: Sequence[str] = (*FORMS, COMPILED)
 ) -> tuple[dict[str, Form], dict[str, str]]:
-    """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation.
-
-    Raises:
-        VerificationError: a result is wrong.
-        PlanError: there is too little memory.
-    """
+    """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation."""
     require_memory(request)
     bench, on_gpu = bench_for(request), request.device == "cuda"
     a, b, out = bench.operands(request, seed)
@@ -84,12 +79,7 @@ def forms_of(
 
 
 def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
-    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer.
-
-    Raises:
-        VerificationError: a result is wrong; nothing was timed.
-        PlanError: there is too little memory.
-    """
+    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer."""
     request = factored_request(structure, n, dtype, device=options.device)
     forms, reasons = forms_of(request, options.seed, say)
     timings = timed({name: form.call for name, form in forms.items()}, n, options, say)

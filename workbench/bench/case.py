@@ -62,7 +62,7 @@ class Bar:
 class Case:
     """One row to be: its name in the suite, what it should take, and the measurement.
 
-    `run` checks correctness first and raises VerificationError before anything is timed, PlanError
+    `run`, as all that it calls, checks correctness first and raises VerificationError before anything is timed, PlanError
     where this machine cannot run it. `seconds` is a rough cost, to spend a budget by. `ahead` works
     the row's products on tensors without data: what kernels that asks for is compiled before the first row.
     """

@@ -53,12 +53,7 @@ def gate_ahead() -> None:
 
 
 def gate(seed: int, say: Say) -> Figures:
-    """The largest error of each dtype.
-
-    Raises:
-        VerificationError: a product is wrong.
-        PlanError: there is no GPU.
-    """
+    """The largest error of each dtype."""
     import torch
 
     require_device()

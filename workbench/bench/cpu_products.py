@@ -58,11 +58,7 @@ def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call
 
 
 def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, Call], rounds: int) -> dict[str, Any]:
-    """Figures of all: Gflop/s, error, and for ours the ratio to the best library.
-
-    Raises:
-        VerificationError: a product is wrong; nothing was timed.
-    """
+    """Figures of all: Gflop/s, error, and for ours the ratio to the best library."""
     (m, k), n = a.shape, b.shape[1]
     judge = within(Truth(a, b, CHECKED).error, LIMIT[a.dtype.name])
     timings = Contest({**base, **ours}, rounds, judge=judge).run()
@@ -104,10 +100,6 @@ def proposed_calls(
 
 
 def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tuple[str, Call]:
-    """The best candidate for a scheme a level.
-
-    Raises:
-        PlanError: it cannot be run.
-    """
+    """The best candidate for a scheme a level."""
     plan = plan_for(Request.of(a, b, out), scheme)
     return str(plan.candidate), partial(plan.build().run, a, b, out)

@@ -62,9 +62,6 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
 
     Plans of the same levels and method are one contender. The model's first are of different grids and
     products: it does not tell the orders of two levels apart.
-
-    Raises:
-        PlanError: there is no GPU, or it was not measured.
     """
     require_measured_gpu()
     request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)

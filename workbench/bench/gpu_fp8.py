@@ -79,10 +79,6 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
     "vendor" is one compiled kernel that quantises A and `scaled_mm` with the same block scales; "ratio" is to the
     same product behind our kernel that quantises A, the strategy `fp8-vendor`.
-
-    Raises:
-        VerificationError: a product is wrong; nothing was timed.
-        PlanError: there is no GPU on which torch multiplies e4m3 with block scales.
     """
     import torch
 
@@ -101,11 +97,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def product_ahead(sizes: Sizes) -> None:
-    """Our products of a row on operands without data.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
+    """Our products of a row on operands without data."""
     require_device()
     a, b = blank("bfloat16", sizes)
     for executor in executors(sizes).values():

@@ -54,10 +54,6 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     "ratio" is that of the fastest `_int_mm` to our product of B by rows, "offline" to that of a B prepared before.
     Ours but "unchecked" compare the entries with the stated magnitude;
     `_int_mm` gets copies with zeros where its rules need them.
-
-    Raises:
-        VerificationError: a product is wrong; nothing was timed.
-        PlanError: there is no GPU.
     """
     import torch
 
@@ -88,11 +84,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def product_ahead(sizes: Sizes) -> None:
-    """Our products of a row on operands without data.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
+    """Our products of a row on operands without data."""
     import torch
 
     require_device()

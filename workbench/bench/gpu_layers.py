@@ -21,11 +21,7 @@ from .requirements import require_measured_gpu
 
 
 def planned(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor, Any]:
-    """Standard normal operands of one product, and the plan that `auto` has for it.
-
-    Raises:
-        PlanError: there is no GPU, or it was not measured.
-    """
+    """Standard normal operands of one product, and the plan that `auto` has for it."""
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
     return a, b, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))

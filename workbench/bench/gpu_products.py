@@ -29,11 +29,7 @@ SPENT = 0.15
 
 
 def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal matrices; for tf32 torch is told to round float32.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
+    """Standard normal matrices; for tf32 torch is told to round float32."""
     import torch
 
     require_device()
@@ -60,11 +56,7 @@ def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tens
 
 
 def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
-    """A product by a recipe on operands without data, for `Case.ahead`.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
+    """A product by a recipe on operands without data, for `Case.ahead`."""
     require_device()
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 

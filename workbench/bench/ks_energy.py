@@ -27,12 +27,7 @@ median of the ratios (float32, V100)."""
 
 
 def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
-    """Joules of one product by the planner's choice ("auto") and by each of BASELINES that runs; None: not readable.
-
-    Raises:
-        VerificationError: a product came out wrong; nothing was measured.
-        PlanError: there is too little memory.
-    """
+    """Joules of one product by the planner's choice ("auto") and by each of BASELINES that runs; None: not readable."""
     import torch
 
     contenders = tuple(Contender(name, named_plan(request, name), AUTO, name != AUTO) for name in (AUTO, *BASELINES))

@@ -43,12 +43,7 @@ def permuted_product(x: Tensor, weights: Tensor, pattern: Pattern, first: bool) 
 def gradient_figures(
     pattern: Pattern, batch: int, dtype: str, order: str, rounds: int, seed: int, say: Say
 ) -> dict[str, Any]:
-    """Milliseconds of dX and dW together, the graph kept; `ratio`: autograd's over ours.
-
-    Raises:
-        VerificationError: the two differ by more than rounding; nothing was timed.
-        PlanError: the GPU has too little memory.
-    """
+    """Milliseconds of dX and dW together, the graph kept; `ratio`: autograd's over ours."""
     import torch
 
     from ...kernels.torch.structured import structured_mm

@@ -110,9 +110,6 @@ def measured(
 ) -> dict[str, Any]:
     """Figures of `rows` tokens through a stack that is accelerated for `all_rows`: of the forward pass, or with
     `training` of forward, backward and a step of SGD.
-
-    Raises:
-        VerificationError: a twin's result or a gradient is another one; nothing was timed.
     """
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     say("making the model")

@@ -64,9 +64,6 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
     """Losses before, after compression and after training again; parameters, and the ratio of forward times.
 
     Only the layers of the blocks are compressed. Half as many steps train again as trained before.
-
-    Raises:
-        PlanError: torch is not installed, there is no such device, or no layer takes the structure.
     """
     torch = seeded_torch(options)
     from .... import CompressConfig, compress_

@@ -48,10 +48,6 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     The third form (OR_DENSE) has the dense weight in those layers where the planner takes it. Before, the outputs of
     the structured model by the planner's choice and by the papers' form are compared. On a GPU all are compiled, with
     CUDA graphs.
-
-    Raises:
-        VerificationError: they differ; nothing was timed.
-        PlanError: torch is not installed, or there is no such device.
     """
     torch = seeded_torch(options)
     from .. import blr_models as models
