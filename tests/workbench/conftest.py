@@ -54,13 +54,19 @@ def _nothing_is_measured(flat_rates):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command line: exit code, stdout, stderr."""
+    """Run a command line: exit code, stdout, stderr; `run.json` is what it prints with --json, with exit code 0."""
 
     def call(*arguments):
         code = cli.main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
+    def printed(*arguments):
+        code, out, err = call(*arguments, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    call.json = printed
     return call
 
 

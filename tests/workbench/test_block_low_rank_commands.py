@@ -77,9 +77,7 @@ def test_run_says_in_one_line_what_does_not_fit(run, files):
 
 def test_time_compares_with_the_papers_form_and_the_dense_matrix(run, files):
     matrix, _, folder = files
-    code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--json")
-    assert code == 0
-    found = json.loads(text)
+    found = run.json("time", folder / "k.npz", "--batch", "64", "--rounds", "2")
     assert found["structure"] == matrix.structure.name
     assert {row["what"] for row in found["rows"]} == {"strided", "permuted", "dense", "auto"}
     assert all(row["relative_error"] < 1e-6 for row in found["rows"])

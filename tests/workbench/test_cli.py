@@ -111,7 +111,7 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     code, out, _ = run("list")
     assert code == 0
     assert "eca-stage1" in out
-    assert json.loads(run("list", "--json", "2x2x2")[1])[0]["name"] == "strassen"
+    assert run.json("list", "2x2x2")[0]["name"] == "strassen"
     assert run("list", "--csv", "--where", "ring=Q")[1].startswith("name,target")
     code, out, _ = run("show", "eca-stage1")
     assert code == 0
@@ -120,7 +120,7 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     shown = tmp_path / "shown.txt"
     shown.write_text(out)
     assert run("verify", shown)[0] == 0
-    assert json.loads(run("show", "strassen", "--json")[1])["digest"] == lcma.resolve("strassen")[0].digest
+    assert run.json("show", "strassen")["digest"] == lcma.resolve("strassen")[0].digest
     converted = tmp_path / "x.exp"
     assert run("export", "laderman", "--format", "exp", "--out", converted)[0] == 0
     assert run("convert", converted, tmp_path / "y.json")[0] == 0
@@ -138,27 +138,27 @@ def test_list_show_export_convert_and_add(run, tmp_path):
 
 
 def test_results_are_json_for_scripts(run, matrices, tmp_path):
-    found = json.loads(run("run", "strassen", matrices("a"), matrices("b"), "--check", "--json")[1])
+    found = run.json("run", "strassen", matrices("a"), matrices("b"), "--check")
     assert (found["product"], found["correct"], found["relative_error"] < 1e-6) == ("37x23x41 float32", True, True)
-    found = json.loads(run("run", "strassen", matrices("i"), matrices("j"), "--ring", "Z", "--check", "--json")[1])
+    found = run.json("run", "strassen", matrices("i"), matrices("j"), "--ring", "Z", "--check")
     assert (found["product"], found["correct"]) == ("10x11x12 int64 over Z", True)
     scheme = tmp_path / "scheme.json"
     assert run("export", "strassen*winograd", "--out", scheme)[0] == 0
-    found = json.loads(run("convert", scheme, tmp_path / "scheme.exp", "--json")[1])
+    found = run.json("convert", scheme, tmp_path / "scheme.exp")
     assert (found["format"], found["rank"], found["target"]) == ("exp", 49, "4x4x4")
-    (added,) = json.loads(run("add", scheme, "--json")[1])
+    (added,) = run.json("add", scheme)
     assert (added["digest"], added["result"].partition(" ")[0]) == (found["digest"], "added")
-    assert json.loads(run("search", "3x3x3", "--dry-run", "--json")[1])["rank"] == 23
-    assert json.loads(run("improve", "4x4x4", "--dry-run", "--json")[1]) == []
-    assert "causal" in json.loads(run("bench", "--json")[1])
-    assert {"row", "seconds", "bars"} == set(json.loads(run("bench", "masks", "--dry-run", "--json")[1])[0])
+    assert run.json("search", "3x3x3", "--dry-run")["rank"] == 23
+    assert run.json("improve", "4x4x4", "--dry-run") == []
+    assert "causal" in run.json("bench")
+    assert {"row", "seconds", "bars"} == set(run.json("bench", "masks", "--dry-run")[0])
 
 
 def test_add_is_all_or_nothing(run, files):
     code, _, err = run("add", files["good"], files["wrong"])
     assert code == 1
     assert "nothing was added" in err
-    assert json.loads(run("list", "--json", "--where", "origin=user")[1]) == []
+    assert run.json("list", "--where", "origin=user") == []
     assert run("add", files["good"], files["good"], "--name", "x")[0] == 2
 
 
@@ -190,9 +190,9 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     code, text, _ = run("run", "strassen", matrices("s"), matrices("s"), "--max-abs", 31, "--levels", 2, "--check")
     assert (code, "int32" in text, "check: exact" in text) == (0, True, True)
     int8 = "--dtype", "int8", "--max-abs", 31
-    found = json.loads(run("time", "strassen", 64, *int8, "--rounds", 1, "--json")[1])
+    found = run.json("time", "strassen", 64, *int8, "--rounds", 1)
     assert [row["relative_error"] for row in found["rows"]] == [0.0, 0.0]
-    found = json.loads(run("plan", 8192, 8192, 8192, "--device", "cuda", *int8, "--json")[1])
+    found = run.json("plan", 8192, 8192, 8192, "--device", "cuda", *int8)
     assert (found["strategy"], found["baseline"]) == ("int8", "vendor")
     code, text, _ = run("run", "eca-stage2", matrices("i"), matrices("j"), "--check")
     assert (code, "check: exact" in text) == (3, False) or code == 0
@@ -245,9 +245,7 @@ def test_run_refuses_pickles(run, tmp_path, matrices):
 
 
 def test_time_prints_ratios_and_records_them(run):
-    code, out, _ = run("time", "strassen", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--json", "--record")
-    data = json.loads(out)
-    assert code == 0
+    data = run.json("time", "strassen", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--record")
     assert [row["what"] for row in data["rows"]] == ["vendor", "strassen, 1 level", "strassen, 2 levels"]
     assert data["rows"][0]["ratio"] == 1
     with lcma.Catalog.open() as catalog:
@@ -324,7 +322,7 @@ def test_lcma_json_is_a_fixed_point(run, tmp_path):
 
 def test_search_certifies_what_it_finds_and_keeps_what_adds_something(run, tmp_path):
     def listed():
-        return json.loads(run("list", "--json", "--where", "origin=user")[1])
+        return run.json("list", "--where", "origin=user")
 
     code, out, _ = run("search", "2x2x2", "--rank", 7, "--seed", 3, "--out", tmp_path / "run")
     assert code == 0
@@ -341,7 +339,7 @@ def test_search_certifies_what_it_finds_and_keeps_what_adds_something(run, tmp_p
     assert "not kept" in run("search", "2x2x2", "--rank", 7, "--seed", 4)[1]
     assert run("search", "2x2x3", "--ring", "Z2", "--rank", 11, "--count", 1)[1].count("certified, kept") == 1
     assert len(listed()) == len(merged) + 1
-    data = json.loads(run("search", "2x2x2", "--ring", "Z2", "--rank", 7, "--json")[1])
+    data = run.json("search", "2x2x2", "--ring", "Z2", "--rank", 7)
     assert data["finds"] == len(data["schemes"]) > 0
 
 
@@ -363,7 +361,7 @@ def test_the_demo_goes_the_whole_road(run):
     for text in ("from 27 products to 23", "all 2560 equations hold", "strassen, 2 levels", "eca-stage1", "break-even"):
         assert text in out
     assert "best" not in out
-    kept = json.loads(run("list", "--json", "--where", "origin=user")[1])
+    kept = run.json("list", "--where", "origin=user")
     assert (kept, out.count("not kept: ")) == ([], 2)  # the shipped schemes are as good
     picture = data_folder() / "demo.svg"
     assert f"The speeds as a picture: {picture}" in out

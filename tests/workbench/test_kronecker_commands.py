@@ -44,9 +44,7 @@ def test_run_says_in_one_line_what_does_not_fit(run, files):
 def test_time_compares_with_every_baseline_that_can_run(run, files):
     _, _, folder = files
     for layout in ("bsf", "bsl"):
-        code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--layout", layout, "--json")
-        assert code == 0
-        found = json.loads(text)
+        found = run.json("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--layout", layout)
         assert found["kronecker"] == [[1, 4, 4, 3], [3, 4, 8, 1]]
         assert [row["what"] for row in found["rows"]][-1] == "auto"
         assert {"bmm", "einsum", "dense"} <= {row["what"] for row in found["rows"]}
@@ -202,9 +200,7 @@ def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
     matrix = FactoredMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
     np.save(tmp_path / "w.npy", matrix.dense())
     arguments = ("structure", tmp_path / "w.npy", "--patterns", patterns)
-    code, text, _ = run(*arguments, "--json", "--out", tmp_path / "k.npz")
-    assert code == 0
-    found = json.loads(text)
+    found = run.json(*arguments, "--out", tmp_path / "k.npz")
     rows = {row["by"]: row for row in found["algorithms"]}
     assert set(rows) == {"hierarchical", "alternating", "gradient"}
     assert [row["error"] for row in found["algorithms"]] == sorted(row["error"] for row in rows.values())

@@ -1,7 +1,5 @@
 """Names that mean something else, and what a target means."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -81,5 +79,5 @@ def test_a_composition_says_whose_schemes_it_used(home, run):
     assert run("compose", "2x2x2", "--dry-run")[1].startswith(f"2x2x2:7 scheme {strassen}, shipped as strassen\n")
     out = run("compose", "1x1x17", "--dry-run")[1]
     assert out.startswith(f"1x1x17:17 scheme {mine.digest[:16]}, your own seventeen\n")
-    part = json.loads(run("compose", "1x1x17", "--dry-run", "--json")[1])["composition"]
+    part = run.json("compose", "1x1x17", "--dry-run")["composition"]
     assert (part["name"], part["origin"]) == ("seventeen", "user")

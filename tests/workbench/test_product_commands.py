@@ -166,9 +166,7 @@ def test_a_gpu_that_is_not_there_is_one_line(run, no_gpu, matrices):
 
 
 def test_time_compares_the_planners_choice_with_the_vendor(run):
-    code, out, _ = run("time", "auto", "40x50x60", "--batch", 2, "--rounds", 3, "--json")
-    data = json.loads(out)
-    assert code == 0
+    data = run.json("time", "auto", "40x50x60", "--batch", 2, "--rounds", 3)
     assert [row["what"] for row in data["rows"]] == ["vendor", "auto"]
     assert (data["baseline"], data["basis"], data["gpu"], data["batch"]) == ("vendor", "predicted", None, 2)
     vendor, auto = data["rows"]
@@ -231,12 +229,8 @@ def test_plan_explains_products_of_every_kind_alike(run, no_gpu):
     )
     for arguments in kinds:
         code, text, _ = run(*arguments, "--explain")
-        assert code == 0, arguments
-        for word in ("plan:  ", "predicted:", "flop/byte"):
-            assert word in text, arguments
-        code, text, _ = run(*arguments, "--json")
-        data = json.loads(text)
-        assert code == 0
+        assert (code, [word in text for word in ("plan:  ", "predicted:", "flop/byte")]) == (0, [True] * 3), arguments
+        data = run.json(*arguments)
         assert data["basis"] == "predicted"
         assert data["ratio"] == pytest.approx(data["baseline_seconds"] / data["predicted_seconds"])
         by = {term["candidate"] for term in data["terms"]}
@@ -269,7 +263,7 @@ def test_plan_explains_products_in_8_bits(run, no_gpu):
     code, text, _ = run("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
     assert (code, "fp8-blocked" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
     sizes = (2000, 2000, 2000, "--dtype", "fp8", "--device", "cuda", "--strategy")
-    assert json.loads(run("plan", *sizes, "fp8-blocked", "--json")[1])["strategy"] == "fp8-blocked"
+    assert run.json("plan", *sizes, "fp8-blocked")["strategy"] == "fp8-blocked"
     code, _, err = run("plan", *sizes, "fp8-vendor")
     assert (code, one_line(err), "multiples of 128" in err) == (3, True, True)
     code, _, err = run("plan", 64, 64, 64, "--dtype", "fp8")
@@ -300,7 +294,7 @@ def test_suggest_lists_the_planners_proposals(run, no_gpu):
     seconds = [one["seconds"] for one in data["candidates"]]
     assert seconds == sorted(seconds)
     assert all(len(digest) == 64 for one in data["candidates"] for digest in one["digests"])
-    plan = json.loads(run("plan", *sizes, "--device", "cuda", "--json")[1])
+    plan = run.json("plan", *sizes, "--device", "cuda")
     assert plan["predicted_seconds"] == pytest.approx(seconds[0])
     assert "ratio to baseline" in run("suggest", *sizes, "--profile", "amd-epyc-9k84")[1]
 
@@ -323,13 +317,11 @@ def test_tune_measures_keeps_and_goes_on(run, small_sums, tmp_path):
     assert "1 of 3 products; the same command continues from there" in err
     (figures,) = first[0]["candidates"]
     assert (figures["strategy"], figures["ratio"]) == ("vendor", 1.0)
-    code, text, _ = run("tune", "--from", shapes, "--rounds", 2, "--json")
-    again = json.loads(text)
-    assert code == 0
+    again = run.json("tune", "--from", shapes, "--rounds", 2)
     assert [bool(one["skipped"]) for one in again] == [True, False, False]
     assert [one["request"] for one in again] == ["60x50x40 float32", "40x50x60 float64", "64x16x64:tri-out float32"]
     assert again[2]["candidates"][0]["strategy"] == "strips"
-    planned = json.loads(run("plan", 60, 50, 40, "--json")[1])
+    planned = run.json("plan", 60, 50, 40)
     assert (planned["basis"], planned["measured_seconds"]) == ("measured", figures["median_s"])
     assert "measured:" in run("plan", 64, 16, 64, "--causal", "qk")[1]
     code, text, _ = run("tune", 60, 50, 40, "--again", "--rounds", 1)

@@ -9,8 +9,8 @@ from lcma.kernels import safetensors
 
 
 def test_list_is_cut_at_a_rank(run):
-    ranks = [row["rank"] for row in json.loads(run("list", "--json")[1])]
-    found = [row["rank"] for row in json.loads(run("list", "--where", "rank<=23", "--json")[1])]
+    ranks = [row["rank"] for row in run.json("list")]
+    found = [row["rank"] for row in run.json("list", "--where", "rank<=23")]
     assert max(ranks) > 23
     assert sorted(found) == sorted(rank for rank in ranks if rank <= 23)
 
@@ -32,8 +32,8 @@ def test_explore_stops_at_its_limit(run):
 
 
 def test_additions_of_a_scheme_as_it_is(run):
-    data = json.loads(run("additions", "strassen", "--as-is", "--time", "0.1s", "--seed", "1", "--json")[1])
-    shown = json.loads(run("show", "strassen", "--json")[1])
+    data = run.json("additions", "strassen", "--as-is", "--time", "0.1s", "--seed", "1")
+    shown = run.json("show", "strassen")
     assert data["digest"] == shown["digest"]
 
 
@@ -102,7 +102,7 @@ def test_structure_repeats_random_factors_by_their_seed(run, tmp_path):
     np.save(tmp_path / "w.npy", np.random.default_rng(0).standard_normal((16, 16)))
     line = ("structure", tmp_path / "w.npy", "--patterns", "(1,4,4,4)(4,4,4,1)", "--by", "gradient", "--json")
     first, again, other = (
-        {key: value for row in json.loads(run(*line, "--seed", seed)[1])["algorithms"] for key, value in row.items()}
+        {key: value for row in run.json(*line, "--seed", seed)["algorithms"] for key, value in row.items()}
         for seed in ("1", "1", "2")
     )
     assert first["error"] == again["error"] != other["error"]

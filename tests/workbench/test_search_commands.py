@@ -29,7 +29,7 @@ def test_a_search_in_a_folder_is_resumed_shown_and_merged(run, tmp_path):
     code, out, _ = run("resume", folder, "--count", 100, "--rounds", 3, "--json")
     data = json.loads(out)
     assert (code, data["rounds"]) == (0, 3)
-    shown = json.loads(run("status", folder, "--json")[1])
+    shown = run.json("status", folder)
     assert shown[0]["schemes"] == data["schemes"]
     code, out, _ = run("merge", folder, "--out", tmp_path / "all.jsonl")
     assert code == 0
@@ -79,7 +79,7 @@ def test_starts_and_ladders_by_name(run):
     code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--ladder", "2x3x3:15", "--steps", 50_000, "--seed", 1)
     assert code == 0
     assert re.search(r"by way of <2x3x3:1[45] over Z2> [0-9a-f]{12}\nfound <3x3x3:23 over Z2>", out)
-    kept = json.loads(run("list", "--where", "origin=user", "--json")[1])
+    kept = run.json("list", "--where", "origin=user")
     assert {"3x3x3"} <= {entry["target"] for entry in kept} <= {"2x3x3", "3x3x3"}
     shown = run("show", next(entry["digest"] for entry in kept if entry["target"] == "3x3x3"))[1]
     assert "extension along m, flip walk" in shown
@@ -118,7 +118,7 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
     assert [line.split()[0] for line in listed.splitlines()[2:]] == ["2x2x4", "2x2x3"]
     assert run("improve", "--dry-run")[0] == run("improve", "2x2x3", "--for", "closure", "--dry-run")[0] == 2
     monkeypatch.setattr(general, "board", lambda: ((2, 2, 2), (2, 2, 3)))
-    planned = json.loads(run("improve", "--for", "closure", "--dry-run", "--json")[1])
+    planned = run.json("improve", "--for", "closure", "--dry-run")
     assert [(one["target"], one["rank"], one["best_known_rank"]) for one in planned] == [
         ("2x2x2", 8, 7),
         ("2x2x3", 12, 11),
@@ -147,7 +147,7 @@ def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch
     folder = tmp_path / "run"
     code, out, _ = run("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "2s", "--out", folder)
     assert code == 0
-    first = json.loads(run("status", folder, "--json")[1])[0]
+    first = run.json("status", folder)[0]
     assert first["state"] == "finished"
     assert first["gained"] == len(first["schemes"]) >= 1  # a slow machine has but one turn
     assert run("improve", "2x2x3", "--out", folder)[0] == 3
@@ -219,9 +219,9 @@ def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, numbe
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"to go on: lcma resume {folder}" in err
-    rounds = json.loads(run("status", folder, "--json")[1])[0]["rounds"]
+    rounds = run.json("status", folder)[0]["rounds"]
     assert run("resume", folder, "--rounds", rounds + 2)[0] == 1
-    assert json.loads(run("status", folder, "--json")[1])[0]["rounds"] == rounds + 2
+    assert run.json("status", folder)[0]["rounds"] == rounds + 2
 
 
 def test_additions_writes_a_proven_program(run, tmp_path):
@@ -232,7 +232,7 @@ def test_additions_writes_a_proven_program(run, tmp_path):
     program = Program.from_json(json.loads((tmp_path / "p.json").read_text()))
     assert program.additions == 15
     assert check_program(program).ok
-    data = json.loads(run("additions", "strassen", "--time", "0.2s", "--json")[1])
+    data = run.json("additions", "strassen", "--time", "0.2s")
     assert data["additions"]["now"] == sum(data["additions"][side] for side in ("left", "right", "out"))
 
 
@@ -243,7 +243,7 @@ def test_solve_answers_in_words_and_codes(run):
     )
     code, out, _ = run("solve", "1x2x2", "--rank", 4, "--json")
     assert (code, json.loads(out)["answer"]) == (0, "found")
-    assert json.loads(run("list", "--json", "--where", "origin=user")[1])[0]["rank"] == 4
+    assert run.json("list", "--where", "origin=user")[0]["rank"] == 4
     assert run("solve", "2x2x2", "--rank", 7, "--time", "0.0001s")[0] == 1
     assert run("solve", "9x9x9", "--rank", 7)[0] == 3
 
@@ -287,7 +287,7 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
         tmp_path / "a",
     )
     assert (code, "found <3x3x3:tri-out:17 over Z2>" in out) == (0, True)
-    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["resolved"][-1]["policy"]
+    policy = run.json("status", tmp_path / "a")[0]["config"]["resolved"][-1]["policy"]
     assert (policy["full"], policy["chance"], policy["nonzeros"], policy["keep"]) == (9, 0.2, 6, 0)
     code, out, _ = run("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
     assert (code, "found <2x2x4:15 over Z>" in out) == (0, True)

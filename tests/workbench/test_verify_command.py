@@ -14,7 +14,9 @@ from lcma.workbench import cli
 @pytest.fixture
 def run(home, run):
     """Run `lcma verify`: exit code, stdout, stderr."""
-    return partial(run, "verify")
+    verify = partial(run, "verify")
+    verify.json = partial(run.json, "verify")
+    return verify
 
 
 @pytest.fixture
@@ -212,11 +214,11 @@ def test_stability_is_shown_beside_the_proof(run, folder, tmp_path):
     assert code == 0
     assert "growth factor 12, prefactor 5" in lines[0]
     assert [line.split()[1] for line in lines[1:]] == ["float64", "float32", "float16"]
-    figures = json.loads(run(folder / "b.exp", "--stability", "--json")[1])["stability"]
+    figures = run.json(folder / "b.exp", "--stability")["stability"]
     assert all(0 < one["error"] < one["bound"] for one in figures["measured"])
     (tmp_path / "z2.json").write_text(lcma_json.render(lcma.resolve("strassen")[0].over_z2()))
     assert "nothing to measure" in run(tmp_path / "z2.json", "--stability")[1]
-    assert json.loads(run(tmp_path / "z2.json", "--stability", "--json")[1])["stability"] is None
+    assert run.json(tmp_path / "z2.json", "--stability")["stability"] is None
 
 
 def test_nothing_heavy_is_imported(folder):

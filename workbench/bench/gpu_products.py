@@ -61,6 +61,12 @@ def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
 
 
+def all_ahead(*products: tuple[Any, ...]) -> None:
+    """Several products, each by the arguments of `ahead`."""
+    for product in products:
+        ahead(*product)
+
+
 def graphed(call: Call) -> Call:
     """The call as a CUDA graph that is replayed; returns what the captured one returned. It runs thrice before."""
     import torch

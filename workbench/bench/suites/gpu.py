@@ -24,7 +24,7 @@ from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_int8 import int8_cases
 from ..gpu_layers import layer, layer_cases
-from ..gpu_products import RATES, SPENT, VendorJudge, ahead, blank, graphed, operands, paired, peak_bytes
+from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
 from ..gpu_roofline import pictures
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -106,7 +106,8 @@ PRODUCTS = (
 def _cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
-        yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(_gate_ahead, dtype))
+        products = ((recipe, dtype, sizes, order == "columns") for recipe, sizes, order in _gated(dtype))
+        yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(all_ahead, *products))
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
@@ -125,11 +126,13 @@ def _cases(options: Options) -> Iterator[Case]:
         partial(_memory, rounds, options.seed),
         12,
         (Bar("share_of_predicted", 1.05, True), Bar("share_of_predicted", 0.95)),
-        _memory_ahead,
+        # The kernels of the pieces of any workspace are those of fewer rows.
+        partial(all_ahead, *((TWO, "float32", (rows, 8192, 8192)) for rows in (8192, 2048))),
     )
     for dtype, size in (("float32", 8192), ("bfloat16", 16384)):
         run = partial(_rivals, dtype, size, rounds, options.seed)
-        yield Case(f"rivals {dtype} {size}", run, 60, ahead=partial(_rivals_ahead, dtype, size))
+        levels = ((recipe, dtype, cube(size)) for recipe in (TWO, "strassen"))
+        yield Case(f"rivals {dtype} {size}", run, 60, ahead=partial(all_ahead, *levels))
     for dtype in DTYPES:
         for size in (1024, 4096, 8192, 16384):
             # The vendor has small products done sooner than launches can be told apart by a ratio.
@@ -167,11 +170,6 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
 def _gated(dtype: str) -> list[tuple[str, Sizes, str]]:
     """The products of the gate in a dtype: stacks are in half precision."""
     return [one for one in GATE if dtype in STACKED or not one[0].endswith("@scheme:stack")]
-
-
-def _gate_ahead(dtype: str) -> None:
-    for recipe, sizes, order in _gated(dtype):
-        ahead(recipe, dtype, sizes, order == "columns")
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
@@ -234,12 +232,6 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     }
 
 
-def _memory_ahead() -> None:
-    """Compile for the pieces of any workspace: their kernels are those of fewer rows."""
-    for rows in (8192, 2048):
-        ahead(TWO, "float32", (rows, 8192, 8192))
-
-
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
     import torch
@@ -261,11 +253,6 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     if (jitted := jitted_on_gpu(scheme, a, b, say)) is not None:
         calls["jax"] = jitted
     return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
-
-
-def _rivals_ahead(dtype: str, size: int) -> None:
-    for recipe in (TWO, "strassen"):
-        ahead(recipe, dtype, cube(size))
 
 
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:

@@ -75,7 +75,9 @@ def _cases(options: Options) -> Iterator[Case]:
     else:
         for name, most in MODULES.items():
             bar = Bar("over_torch", most, at_most=True)
-            yield Case(f"eager {name}", partial(_eager, name, options.seed), 30, (bar,))
+            yield Case(
+                f"eager {name}", partial(_process, "hand_eager", {"module": name, "seed": options.seed}), 30, (bar,)
+            )
 
 
 @lru_cache(maxsize=1)
@@ -101,7 +103,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def _process(module: str, argument: dict[str, Any]) -> Any:
+def _process(module: str, argument: dict[str, Any], say: Say) -> Any:
     """Return the JSON that a module of this folder prints, run in a process with an empty home."""
     byte_code = _byte_code()
     with tempfile.TemporaryDirectory(prefix="lcma-hand-") as home:
@@ -116,13 +118,8 @@ def _process(module: str, argument: dict[str, Any]) -> Any:
 
 
 def _loop(task: dict[str, Any], say: Say) -> Figures:
-    figures: dict[str, Any] = _process("hand_loop", task)
+    figures: dict[str, Any] = _process("hand_loop", task, say)
     return figures | {"over_share": figures["over_s"] / figures["allowed_s"]}
-
-
-def _eager(name: str, seed: int, say: Say) -> Figures:
-    found: Figures = _process("hand_eager", {"module": name, "seed": seed})
-    return found
 
 
 def _named_scheme(say: Say) -> Figures:
