@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
+from importlib import resources
 from inspect import getdoc
 from typing import Any
 
@@ -17,52 +19,16 @@ from .options import SCHEME, Group, declared
 from .output import JSON, WIDE
 
 GROUPS = {
-    "Find": {
-        "search": "Search for schemes of low rank; finds are certified and stored in the catalogue.",
-        "improve": "Improve the catalogue: ranks behind the best known ones, fronts of structured targets.",
-        "resume": "Continue a search or an improvement from its folder.",
-        "status": "Show the progress of searches and improvements.",
-        "merge": "Merge the finds of several searches.",
-        "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
-        "additions": "Find a program with few additions.",
-        "recombine": "Combine the products of several schemes into the cheapest scheme.",
-        "compose": "Compose the best scheme for a size from those of the catalogue.",
-        "explore": "Show the flip graph around schemes, modulo 2.",
-        "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
-    },
-    "Prove": {
-        "verify": "Prove or refute the schemes in files.",
-        "same": "Compare two schemes up to change of basis and permutation of roles.",
-        "convert": "Verify a scheme file and write it in another format.",
-    },
-    "Keep": {
-        "list": "List the schemes of the catalogue.",
-        "show": "Show a scheme: equations, costs, certificate, provenance.",
-        "add": "Verify schemes from files and store them in the catalogue.",
-        "export": "Write schemes of the catalogue as text.",
-        "rename": "Give one of your schemes, or an added name of any scheme, another name.",
-        "remove": "Remove your own schemes from the catalogue, by name or by the start of their digest.",
-    },
-    "Run": {
-        "run": "Multiply the matrices of two files by a certified scheme, or by the fastest plan.",
-        "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
-        "plan": "Show how a product would be run, and why.",
-        "suggest": "List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.",
-        "tune": "Measure the best candidates for a product, and use the measured times in later plans.",
-        "structure": "Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.",
-        "compress": "Replace the linear weights of a stored model by structured ones, and report every layer.",
-    },
-    "Report": {
-        "demo": "Find, prove, store and run a scheme, in about a minute.",
-        "doctor": "Show processor, libraries and folders of this machine, and prove the shipped schemes again.",
-        "bench": "Run a suite of benchmarks: interleaved, checked first, stored as rows.",
-        "analyse": "Count the savings and costs of schemes in causal attention.",
-        "report": "Write schemes, benchmarks and figures as pages and pictures.",
-        "site": "Write the catalogue as static pages into the folder OUT.",
-        "cache": "Show or clear the compiled code that lcma keeps.",
-    },
+    "Find": (
+        *("search", "improve", "resume", "status", "merge", "lift", "additions", "recombine", "compose", "explore"),
+        "solve",
+    ),
+    "Prove": ("verify", "same", "convert"),
+    "Keep": ("list", "show", "add", "export", "rename", "remove"),
+    "Run": ("run", "time", "plan", "suggest", "tune", "structure", "compress"),
+    "Report": ("demo", "doctor", "bench", "analyse", "report", "site", "cache"),
 }
-"""The commands with a line on each, by what a user wants to do."""
+"""The commands, by what a user wants to do."""
 
 EXAMPLES = {
     "add": ("found.json --name mine", "*.exp --improved --source 'doi:10.1000/1'"),
@@ -143,6 +109,15 @@ FIRST = {
     "verify": "methods ring target jobs quiet",
 }
 """Of commands with many options, those that most users need, by the names of their parameters."""
+
+
+def summary(name: str) -> str:
+    """The first sentence of a command's help, from its source: to import all commands takes seconds."""
+    tree = ast.parse((resources.files(__package__) / "commands" / f"{name}.py").read_text(encoding="utf-8"))
+    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "command")
+    return (
+        " ".join(str(ast.get_docstring(found)).partition(".\n")[0].partition(". ")[0].split()).removesuffix(".") + "."
+    )
 
 
 def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
