@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...kernels import decision_for
-from ...kernels.cuda.clock import seconds_of
+from ...kernels.cuda import clock
 from ...kernels.cuda.requests import request_of
 from ...kernels.dense.flat_pool import FlatChain
 from ...kernels.planning.workloads import GOLDEN, MODEL_ROWS, layers
@@ -102,13 +102,13 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
     if chosen != VENDOR:
         calls[chosen] = partial(matmul, a, b)
     judge, (m, k, n) = VendorJudge(a, b), sizes
-    seconds_of(calls[VENDOR], max(1, round(WARM * RATES[dtype] / (2 * m * k * n))))
+    clock.seconds_of(calls[VENDOR], max(1, round(WARM * RATES[dtype] / (2 * m * k * n))))
     times: dict[str, float] = {}
     for name, call in calls.items():
         say(name)
         judge(name, call())
-        once = seconds_of(call)
-        times[name] = seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
+        once = clock.seconds_of(call)
+        times[name] = clock.seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
     near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
     last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
     times |= Contest(last, rounds, CudaClock(SPENT)).run().medians
