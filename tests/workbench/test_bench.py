@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lcma.errors import PlanError, SchemeFormatError, VerificationError
-from lcma.workbench.bench import picture, runner
+from lcma.workbench.bench import runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
 from lcma.workbench.bench.contest import Contest, FlushedClock, LongClock, Timing, paired_interval, within
@@ -166,15 +166,6 @@ def test_of_calls_that_take_long_every_one_counts(monkeypatch):
     assert "".join(called) == "abab"
     assert {name: timing.seconds for name, timing in found.items()} == {"a": (1, 3), "b": (2, 4)}
     assert len(Contest({"a": lambda: "a"}, 7, LongClock(4)).run()["a"].seconds) == 4
-
-
-def test_pictures_are_reproducible(tmp_path):
-    pytest.importorskip("matplotlib")
-    rows = [{"key": "row", "figures": {"ratio": 1.2, "interval": [1.1, 1.3]}, "contended": False}]
-    for name in ("a.svg", "b.svg"):
-        picture.ratios(rows, tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
 
 
 def test_the_command_names_its_suites_and_refuses_others(capsys):

@@ -62,17 +62,10 @@ def test_a_processor_multiplies_stored_half_precision_in_float32(run, files, dty
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):
-    _, x, folder = files
-    np.save(folder / "odd.npy", x[:, :23])
+    _, _, folder = files
     np.savez(folder / "bad.npz", block_low_rank=np.array([0, 4, 4, 1, 1, 9, 0]))
-    cases = [
-        ((folder / "k.npz", folder / "odd.npy"), 3, "needs (batch, 24) in layout bsf"),
-        ((folder / "k.npz", folder / "first.npy", "--strategy", "magic"), 2, "choose one of"),
-        ((folder / "bad.npz", folder / "first.npy"), 65, "exceeds the shorter side"),
-    ]
-    for arguments, wanted, message in cases:
-        code, _, err = run("run", *arguments)
-        assert (code, message in err, "Traceback" in err) == (wanted, True, False), (arguments, err)
+    code, _, err = run("run", folder / "bad.npz", folder / "first.npy")
+    assert (code, "exceeds the shorter side" in err, err.count("\n")) == (65, True, 1)
 
 
 def test_time_compares_with_the_papers_form_and_the_dense_matrix(run, files):

@@ -113,7 +113,7 @@ def test_shells_complete_commands_and_options(monkeypatch, capfd):
     ("filters", "names"),
     [
         (("kind=paper", "half=0"), {"strassen", "laderman"}),
-        (("target=2x2x2", "shared<16"), {"winograd"}),
+        (("target=2x2x2", "shared<16", "rank<=7"), {"winograd"}),
         (("target=3x3x3", "gap=0", "growth<500", "source~Laderman"), {"laderman"}),
         (("target=2x7x10", "largest>1", "gap<0", "exponent<2.86"), {"2x7x10-r107"}),
         (("target=2x2x2", "coefficients=-1, 1", "proof~exact", "nonzeros<=36"), {"strassen"}),

@@ -40,22 +40,6 @@ def test_run_multiplies_bit_matrices(tmp_path):
     assert lcma.BitMatrix.load(names[2]) == naive_bits(a, b)
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "line"),
-    [
-        (["4x4x4:47", "--ring", "Z"], 3, "holds over Z2 only"),
-        (["4x4x4:47", "--ring", "GF(100)"], 2, "100 is not prime; write Z/100"),
-        (["strassen", "--ring", "Z2", "--out", "c.npz"], 3, "written to a .npy"),
-        (["strassen", "--ring", "Z2", "--dtype", "float32"], 2, "--ring takes no"),
-    ],
-)
-def test_run_refuses_in_one_line(files, capsys, options, code, line):
-    folder, *_ = files
-    scheme, *rest = options
-    assert main(["run", scheme, str(folder / "a.npy"), str(folder / "b.npy"), *rest]) == code
-    assert line in capsys.readouterr().err
-
-
 def test_plan_and_suggest_name_schemes_modulo_2(capsys):
     assert main(["plan", "32768", "32768", "32768", "--ring", "Z2", "--explain", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

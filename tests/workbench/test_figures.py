@@ -145,11 +145,3 @@ def test_the_command_writes_them_and_names_what_is_missing(run, tmp_path):
     code, out, _ = run("report", "benchmarks", "--results", RESULTS)
     assert code == 0
     assert out.startswith("# Benchmarks")
-
-
-def test_a_folder_of_rows_is_asked_for_only_where_it_is_read(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = run("report", "figures")
-    assert (code, out) == (2, "")
-    assert "docs/results is no folder" in err
-    assert run("report", "structured")[0] == 0

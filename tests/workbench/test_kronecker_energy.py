@@ -151,7 +151,8 @@ def test_every_beginning_of_a_sample_is_spread_over_the_strata():
 def test_flags_belong_to_their_suites(capsys):
     assert cli.main(["bench", "ks", "--measure", "shares", "--dry-run"]) == 2
     assert "suite ks has no --measure shares" in capsys.readouterr().err
-    assert cli.main(["bench", "ks", "--measure", "energy", "--dry-run"]) == 3
-    assert "give --device cuda" in capsys.readouterr().err
-    assert cli.main(["bench", "ks", "--measure", "energy", "--device", "cuda", "--dry-run"]) == 0
-    assert capsys.readouterr().out.count("energy bsl float32") == 120
+    for what, count in (("energy", 120), ("gradients", 40)):
+        assert cli.main(["bench", "ks", "--measure", what, "--dry-run"]) == 3
+        assert "give --device cuda" in capsys.readouterr().err
+        assert cli.main(["bench", "ks", "--measure", what, "--device", "cuda", "--dry-run"]) == 0
+        assert capsys.readouterr().out.count(f"{what} bsl float32") == count

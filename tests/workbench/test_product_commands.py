@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
 from lcma.kernels.bfloat16 import bfloat16_bits
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
@@ -153,18 +152,6 @@ def test_run_multiplies_the_products_of_causal_attention(run, matrices, tmp_path
     np.testing.assert_allclose(np.load(out), truth, atol=1e-4)
 
 
-def test_a_gpu_that_is_not_there_is_one_line(run, no_gpu, matrices):
-    for arguments in (
-        ("run", "auto", matrices("q"), matrices("w"), "--device", "cuda"),
-        ("time", "auto", 64, "--device", "cuda"),
-        ("tune", 64, 64, 64, "--device", "cuda:1"),
-    ):
-        code, out, err = run(*arguments)
-        assert (code, out, one_line(err), "no GPU" in err) == (3, "", True, True)
-    assert run("run", "auto", matrices("q"), matrices("w"), "--device", "tpu")[0] == 2
-    assert str(Device("cuda", 3)) == "cuda:3"
-
-
 def test_time_compares_the_planners_choice_with_the_vendor(run):
     data = run.json("time", "auto", "40x50x60", "--batch", 2, "--rounds", 3)
     assert [row["what"] for row in data["rows"]] == ["vendor", "auto"]
@@ -210,7 +197,8 @@ def test_nothing_wrong_is_timed(run, monkeypatch):
     assert err.splitlines()[-1].startswith("lcma: vendor came out wrong: relative error 1.0e+00; nothing was timed")
 
 
-def test_sizes():
+def test_sizes_and_devices():
+    assert str(Device("cuda", 3)) == "cuda:3"
     assert sizes_of("7") == (7, 7, 7)
     assert sizes_of("2X3x4") == (2, 3, 4)
     assert [sizes_of("8x3", name) for name in ("QK", "PV", "dV", "dP")] == [(8, 3, 8), (8, 8, 3), (8, 8, 3), (8, 3, 8)]
@@ -273,8 +261,6 @@ def test_plan_explains_products_in_8_bits(run, no_gpu):
 def test_plan_knows_the_published_machines(run, no_gpu):
     code, text, _ = run("plan", 8192, 8192, 8192, "--device", "cuda", "--profile", "nvidia-h200")
     assert (code, "NVIDIA H200 (published, nvidia-h200)" in text) == (0, True)
-    code, _, err = run("plan", 64, 64, 64, "--profile", "no-such-machine")
-    assert (code, one_line(err), "nvidia-h200" in err) == (2, True, True)
 
 
 @pytest.mark.parametrize("rate", ["1e30", "1" + 30 * "0", "1e-300"])
@@ -376,11 +362,6 @@ def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
     code, out, err = run("tune", 31, 31, 31)
     assert (code, out) == (2, "")
     assert "No space left on device; set LCMA_HOME" in err
-
-
-def test_devices_are_named(no_gpu):
-    with pytest.raises(PlanError, match="sees no GPU"):
-        Device("cuda", 1).require()
 
 
 def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):

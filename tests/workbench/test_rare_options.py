@@ -8,13 +8,6 @@ import pytest
 from lcma.kernels import safetensors
 
 
-def test_list_is_cut_at_a_rank(run):
-    ranks = [row["rank"] for row in run.json("list")]
-    found = [row["rank"] for row in run.json("list", "--where", "rank<=23")]
-    assert max(ranks) > 23
-    assert sorted(found) == sorted(rank for rank in ranks if rank <= 23)
-
-
 def test_a_format_that_is_named_is_not_guessed(run, tmp_path):
     scheme = tmp_path / "s"
     assert run("export", "strassen", "--format", "exp", "--out", scheme)[0] == 0

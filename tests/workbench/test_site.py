@@ -311,13 +311,6 @@ def test_rows_of_benchmarks_are_on_the_page_of_the_scheme_that_they_name(site):
     assert "precision:levelsanddtype2float325.4e-07errorclassical:2.5e-08aGPU" in text
 
 
-def test_the_folder_of_rows_must_be_there(run, tmp_path):
-    code, out, err = run("site", tmp_path / "out", "--results", tmp_path / "none")
-    assert (code, out) == (2, "")
-    assert "is no folder" in err
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_page_begins_with_origin_name_certificate_and_files(site):
     out = site[0] / "out" / "schemes"
     for name, origin in {

@@ -43,13 +43,6 @@ def test_a_folder_is_taken_whole_in_order_with_a_line_a_scheme(run, folder):
     assert err == "lcma: 2 of 2 schemes are valid; 2 files are no schemes and were left out\n"
 
 
-def test_what_is_no_scheme_is_an_error_where_it_was_named(run, folder):
-    code, out, err = run(folder / "notes.txt")
-    assert (code, out) == (65, "")
-    assert "not a scheme in any known format" in err
-    assert err.count("\n") == 1
-
-
 def test_a_folder_without_a_scheme_proves_nothing(run, tmp_path):
     (tmp_path / "notes.txt").write_text("nothing of the kind\n")
     code, out, err = run(tmp_path)
