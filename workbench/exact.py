@@ -13,6 +13,7 @@ import click
 from ..errors import PlanError
 from .destination import writing
 from .matrix_files import Operand, read_operand, write_product
+from .options import Meaning
 from .output import visible
 from .products import Device, Told, run_once
 
@@ -27,23 +28,17 @@ MAX_ABS = 1 << 20
 BIT_SUFFIX = ".npz"
 
 
-class RingType(click.ParamType["ExactRing"]):
-    """Z, Z2, GF(p) or Z/n."""
+def ring_of(text: str) -> ExactRing:
+    """The ring of an exact product."""
+    from ..kernels.ring import exact_ring
 
-    name = "Z|Z2|GF(p)|Z/n"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ExactRing:
-        from ..kernels.ring import ExactRing, exact_ring
-
-        if isinstance(value, ExactRing):
-            return value
-        try:
-            return exact_ring(str(value))
-        except PlanError as error:
-            self.fail(visible(str(error)), param, ctx)
+    try:
+        return exact_ring(text)
+    except PlanError as error:
+        raise click.BadParameter(visible(str(error))) from None
 
 
-RING = RingType()
+RING = Meaning("Z|Z2|GF(p)|Z/n", ring_of)
 
 
 def exact_request_of(

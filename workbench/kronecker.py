@@ -18,7 +18,7 @@ from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
-from .output import cell, print_table
+from .output import cell, figure, milliseconds, print_table
 from .products import Device, Told, factored_request, machine_of, run_once, within_memory
 
 if TYPE_CHECKING:
@@ -177,9 +177,8 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
     columns = ["patterns", "density", "h", "strategy", "ms", "ratio to dense", *(["error"] if with_error else [])]
     cells = []
     for row in rows:
-        milliseconds = "" if row["seconds"] is None else f"{1e3 * row['seconds']:.4g}"
-        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
+        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"]]
+        one += [milliseconds(row["seconds"]), figure(row["ratio"], ".2f")]
         cells.append([*one, *([f"{row['error']:.4f}"] if with_error else [])])
     print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 

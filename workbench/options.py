@@ -29,20 +29,8 @@ class Choice(click.Choice[str]):
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Duration(click.ParamType[float]):
-    """Seconds, or a number with s, m or h."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if not match:
-            self.fail(f"{value!r} is not a duration; write 90, 90s, 10m or 2h", param, ctx)
-        return float(match.group(1)) * _UNITS[match.group(2) or "s"]
-
-
 class Meaning(click.ParamType[Any]):
-    """A text that a function parses, whose errors end the command."""
+    """A text that a function parses; it raises click.BadParameter, or an error of ours."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name, self._parse = name, parse
@@ -64,6 +52,16 @@ class SchemeName(Meaning):
         files = [] if targets else [CompletionItem(incomplete, type="file")]
         return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
 
+
+def seconds_of(text: str) -> float:
+    """Seconds, or a number with s, m or h."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if not match:
+        raise click.BadParameter(f"{text!r} is not a duration; write 90, 90s, 10m or 2h")
+    return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+
+
+DURATION = Meaning("duration", seconds_of)
 
 RING, TARGET, SCHEME = Meaning("ring", parse_ring), SchemeName("target", parse_target), SchemeName("scheme", str)
 

@@ -17,7 +17,7 @@ from ...search import Additions, fewest_additions
 from ...verify import certify
 from ..destination import claim, write
 from ..help import lcma_command
-from ..options import POSITIVE, SEED, Duration, argument, option
+from ..options import DURATION, POSITIVE, SEED, argument, option
 from ..output import answer, answer_table
 from ..schemes import pool_argument
 
@@ -31,7 +31,7 @@ def command(
         help="Every format at its best known rank: compare with the best known counts; with --time, look for fewer.",
     ),
     seconds: float | None = option(
-        "--time", type=Duration(), help="How long to try. Default: 10s; with --all no time, else for each format."
+        "--time", type=DURATION, help="How long to try. Default: 10s; with --all no time, else for each format."
     ),
     seed: int = SEED,
     as_is: bool = option(help="Use the given schemes only: no walks to others of the same rank."),

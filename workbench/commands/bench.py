@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,10 +10,10 @@ from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
-from ..bench_report import bars_of, newest_rows
+from ..bench_report import bars_of, newest_rows, notes_of
 from ..destination import claim, claim_folder
 from ..help import lcma_command
-from ..options import POSITIVE, Choice, Duration, argument, option
+from ..options import DURATION, POSITIVE, Choice, argument, option
 from ..output import answer, cell, print_table, wants_json
 from ..products import Device
 from ..progress import Progress
@@ -29,7 +27,7 @@ def command(
         "--rows", metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
     ),
     budget: float | None = option(
-        type=Duration(), help="Skip rows that are not expected to end within this time, such as 8m."
+        type=DURATION, help="Skip rows that are not expected to end within this time, such as 8m."
     ),
     resume: bool = option(
         "--resume/--fresh", default=True, help="Reuse rows that the same code measured on this machine."
@@ -88,7 +86,10 @@ def command(
     with Progress() as progress:
         for row in run_cases(found, cases, options, journal, budget, resume, progress.update):
             results.append(row)
-    rows = [(row["key"], *(cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results]
+    rows = [
+        (row["key"], *(cell(row["figures"].get(name)) for name in columns), bars_of(row), notes_of(row))
+        for row in results
+    ]
     sentences = ("", "bars")
     answer(results, lambda: print_table(("row", *columns, "bars", ""), rows, stay=sentences, prose=sentences))
     if results and all(row["refused"] for row in results):
@@ -98,8 +99,3 @@ def command(
     if picture and results:
         found.draw(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
     return int(any(not met for row in results for _, met in row["bars"]))
-
-
-def _notes(row: Mapping[str, Any]) -> tuple[str, str]:
-    notes = [row["refused"] or "", "others were computing" if row["contended"] else ""]
-    return bars_of(dict(row)), "; ".join(note for note in notes if note)

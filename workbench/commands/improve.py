@@ -16,7 +16,7 @@ from ...search.runs.keep import refuse_unwritable
 from ..finds import kept_line
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import POSITIVE, RAY, SEED, WORKERS, Choice, Duration, argument, cluster_settings, command_line, option
+from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
 from ..output import answer, print_json, print_table, wants_json
 from ..progress import COMPILING, Progress
 
@@ -33,7 +33,7 @@ def command(
     up_to: bool = option(help="Include every format that fits into a full product among the TARGETs."),
     ring: str = option(default="Z", help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."),
     seed: int = SEED,
-    seconds: float = option("--time", type=Duration(), default="60s", help="Stop after this time."),
+    seconds: float = option("--time", type=DURATION, default="60s", help="Stop after this time."),
     jobs: int = option(type=POSITIVE, default=1, help="Threads of lifts, and of walks on a CPU."),
     device: str = option(default="cpu", help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."),
     address: str | None = RAY,

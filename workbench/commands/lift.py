@@ -7,7 +7,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
 from ..help import lcma_command
-from ..options import POSITIVE, SEED, Duration, argument, option
+from ..options import DURATION, POSITIVE, SEED, argument, option
 from ..output import answer
 from ..schemes import pool_argument
 
@@ -20,7 +20,7 @@ def command(
     seed: int = SEED,
     sparse: bool = option(help="Go to a sparse basis first: more ternary lifts of dense schemes."),
     walks: int = option("--walk", type=click.IntRange(0), default=0, help="Neighbours to try for -1, 0, 1."),
-    signs: float = option(type=Duration(), default="0s", help="CP-SAT seconds on each for -1, 0, 1."),
+    signs: float = option(type=DURATION, default="0s", help="CP-SAT seconds on each for -1, 0, 1."),
     jobs: int = option(type=POSITIVE, default=1, help="Threads. The lifts do not depend on it."),
 ) -> int:
     """Lift schemes from Z2 or Z3 to the integers or the rationals.

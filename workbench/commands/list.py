@@ -10,7 +10,7 @@ import click
 from ...schemes_db import Target, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.pareto import CatalogueRow
-from ..catalogue_filter import FIELDS, OPERATORS, Filter, FilteredRow, selected
+from ..catalogue_filter import FIELDS, FILTER, OPERATORS, FilteredRow, selected
 from ..help import lcma_command
 from ..options import TARGET, argument, option
 from ..output import print_csv, print_json, print_table, wants_json
@@ -37,7 +37,7 @@ def command(
     filters: tuple[Callable[[FilteredRow], bool], ...] = option(
         "--where",
         metavar="FILTER",
-        type=Filter(),
+        type=FILTER,
         help="Only schemes of which this holds, such as 'rank<=23', ternary, ring=Z2, origin=user or name~sparse "
         f"(again for another). Fields: {', '.join(FIELDS)}. Operators: {' '.join(OPERATORS)}, ~ for a part of a text.",
     ),

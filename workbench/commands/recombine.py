@@ -8,7 +8,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.costs import full_and_half
 from ...search import recombine
 from ..help import lcma_command
-from ..options import SEED, Duration, argument, command_line, option
+from ..options import DURATION, SEED, argument, command_line, option
 from ..output import answer
 from ..progress import Progress
 from ..schemes import pool_argument
@@ -19,7 +19,7 @@ def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
     seed: int = SEED,
-    seconds: float = option("--time", type=Duration(), default="60s", help="Deterministic seconds."),
+    seconds: float = option("--time", type=DURATION, default="60s", help="Deterministic seconds."),
 ) -> None:
     """Combine the products of several schemes into the cheapest scheme.
 

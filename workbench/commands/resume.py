@@ -13,7 +13,7 @@ from ...search.runs.keep import refuse_unwritable
 from ..finds import best_finds
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import POSITIVE, Duration, argument, option
+from ..options import DURATION, POSITIVE, argument, option
 from ..output import wants_json
 from ..progress import COMPILING, Progress, beginning
 from .improve import report as report_improvement
@@ -25,7 +25,7 @@ from .search import known_rank, report
 def command(
     *,
     folder: Path = argument("DIR"),
-    seconds: float | None = option("--time", type=Duration(), help="A new limit, counted from the run's beginning."),
+    seconds: float | None = option("--time", type=DURATION, help="A new limit, counted from the run's beginning."),
     rounds: int | None = option(type=POSITIVE, help="A new number of rounds in all, of a search."),
     count: int | None = option(type=POSITIVE, help="A new number of finds to stop at, of a search."),
     jobs: int = option(type=POSITIVE, default=1, help="Threads. The finds of a search do not depend."),

@@ -25,7 +25,7 @@ from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..finds import best_finds, composition_line, print_result
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import POSITIVE, RAY, SEED, WORKERS, Choice, Duration, argument, cluster_settings, command_line, option
+from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
 from ..output import answer, print_json, print_table, wants_json
 from ..progress import Progress, beginning
 from ..schemes import scheme_argument
@@ -45,7 +45,7 @@ def command(
     ),
     seconds: float | None = option(
         "--time",
-        type=Duration(),
+        type=DURATION,
         help="Stop after the round in which this is over. Default: 60s, no limit with --rounds.",
     ),
     rounds: int | None = option(type=POSITIVE, help="Stop after this number of rounds."),

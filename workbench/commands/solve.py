@@ -6,7 +6,7 @@ from ...schemes_db import Target
 from ...schemes_db.catalog import Catalog
 from ...search import solve
 from ..help import lcma_command
-from ..options import POSITIVE, SEED, TARGET, Duration, argument, option
+from ..options import DURATION, POSITIVE, SEED, TARGET, argument, option
 from ..output import answer
 from ..progress import Progress
 
@@ -18,7 +18,7 @@ def command(
     rank: int = option(type=POSITIVE, required=True, help="The number of products."),
     ring: str = option(default="ZT", help="Z2, or ZT for coefficients -1, 0, 1."),
     seed: int = SEED,
-    seconds: float = option("--time", type=Duration(), default="60s", help="Deterministic seconds."),
+    seconds: float = option("--time", type=DURATION, default="60s", help="Deterministic seconds."),
     prove: bool = option(help="Order the products: quicker to a proof that there is none."),
 ) -> int:
     """Solve the Brent equations of a tiny target, or prove that they have no solution.

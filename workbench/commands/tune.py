@@ -12,7 +12,7 @@ from ...errors import LcmaError, PlanError
 from ...kernels.cpu.others import CpuLoadMonitor
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
-from ..options import Duration, argument, option
+from ..options import DURATION, argument, option
 from ..output import answer, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import require_memory, sizes_given
@@ -35,7 +35,7 @@ def command(
     top: int = option(type=click.IntRange(1, 64), default=6, help="Candidates to measure in addition to the baseline."),
     rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of interleaved runs."),
     budget: float | None = option(
-        type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
+        type=DURATION, help="Skip products that are not expected to end within this time, such as 8m."
     ),
     again: bool = option(help="Measure products that were measured before, too."),
 ) -> None:

@@ -55,5 +55,5 @@ def labelled(panel: Any, x: str, y: str, title: str) -> None:
 
 def rows_of(results: Path, name: str) -> dict[str, Row]:
     """The newest row of each key of docs/results/NAME.jsonl that was not refused."""
-    newest = {row["key"]: row for row in Journal(results / f"{name}.jsonl").rows()}
+    newest = Journal(results / f"{name}.jsonl").newest()
     return {key: row for key, row in newest.items() if not row.get("refused")}
