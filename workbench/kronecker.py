@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import PlanError, VerificationError
 from ..kernels.bfloat16 import converted, float32_of
 from ..kernels.precision import arithmetic_of, fields_of
+from .bench.contest import relative
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu
 from .matrix_files import Operand, read_operand, write_product
@@ -100,8 +101,7 @@ def run_product(
     if check:
         if matrix.dtype == "bfloat16":
             matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
-        truth = matrix.structure.multiply_wide(matrix.factors, x)
-        error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
+        error = relative(product, matrix.structure.multiply_wide(matrix.factors, x))
         if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
         yield f"check: relative error {error:.2e} against float64", {"relative_error": error}

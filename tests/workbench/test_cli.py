@@ -36,8 +36,7 @@ def one_line(text):
 
 
 def test_every_command_has_help_that_agrees_with_the_list(run):
-    code, out, _ = run("--help")
-    assert code == 0
+    out = run.ok("--help")
     for name in cli.COMMANDS:
         assert f"\n  {name} " in out
         code, text, _ = run(name, "--help")
@@ -98,20 +97,17 @@ def test_verify_structured_files_and_randomly(run, tmp_path):
     assert run("verify", path)[0] == 0
     path.write_text("".join(line for line in text.splitlines(keepends=True) if not line.startswith("#")))
     assert run("verify", path)[0] == 1  # without its header it could be a scheme for the whole product
-    code, out, _ = run("verify", path, "--target", "4x4x4:tri-out", "--method", "randomized", "--method", "exact")
-    assert code == 0
+    out = run.ok("verify", path, "--target", "4x4x4:tri-out", "--method", "randomized", "--method", "exact")
     assert "24 full + 10 half; one level 29/64" in out
     assert "error below 2^-102" in out
 
 
 def test_list_show_export_convert_and_add(run, tmp_path):
-    code, out, _ = run("list")
-    assert code == 0
+    out = run.ok("list")
     assert "eca-stage1" in out
     assert run.json("list", "2x2x2")[0]["name"] == "strassen"
     assert run("list", "--csv", "--where", "ring=Q")[1].startswith("name,target")
-    code, out, _ = run("show", "eca-stage1")
-    assert code == 0
+    out = run.ok("show", "eca-stage1")
     assert "29/64 = 0.4531" in out
     assert "4/9 = 0.4444" in out
     shown = tmp_path / "shown.txt"
@@ -152,9 +148,7 @@ def test_results_are_json_for_scripts(run, matrices, tmp_path):
 
 
 def test_add_is_all_or_nothing(run, files):
-    code, _, err = run("add", files["good"], files["wrong"])
-    assert code == 1
-    assert "nothing was added" in err
+    run.refused(1, "nothing was added", "add", files["good"], files["wrong"])
     assert run.json("list", "--where", "origin=user") == []
     assert run("add", files["good"], files["good"], "--name", "x")[0] == 2
 
@@ -178,8 +172,7 @@ def matrices(tmp_path):
 
 def test_run_multiplies_and_checks(run, matrices, tmp_path):
     out = tmp_path / "product.npy"
-    code, text, _ = run("run", "strassen", matrices("a"), matrices("b"), "--levels", 2, "--out", out, "--check")
-    assert code == 0
+    text = run.ok("run", "strassen", matrices("a"), matrices("b"), "--levels", 2, "--out", out, "--check")
     assert "relative error" in text
     assert np.allclose(np.load(out), np.load(matrices("a")) @ np.load(matrices("b")), atol=1e-4)
     assert "check: exact" in run("run", "laderman", matrices("i"), matrices("j"), "--check")[1]
@@ -196,9 +189,7 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
 
 
 def test_run_refuses_a_scheme_that_holds_mod_2_only(run, files, matrices):
-    code, _, err = run("run", files["mod2"], matrices("a"), matrices("b"))
-    assert code == 3
-    assert "Z2 only" in err
+    run.refused(3, "Z2 only", "run", files["mod2"], matrices("a"), matrices("b"))
     assert run("run", files["wrong"], matrices("a"), matrices("b"))[0] == 1
 
 
@@ -230,9 +221,8 @@ def test_time_prints_ratios_and_records_them(run):
 
 
 def test_doctor_proves_the_shipped_schemes(run):
-    code, out, _ = run("doctor", "--json")
-    facts = json.loads(out)
-    assert (code, facts["shipped schemes proven"]) == (0, f"{len(shipped_names())} of {len(shipped_names())}")
+    facts = run.json("doctor")
+    assert facts["shipped schemes proven"] == f"{len(shipped_names())} of {len(shipped_names())}"
     assert run("doctor")[0] == 0
 
 
@@ -287,8 +277,7 @@ def test_search_certifies_what_it_finds_and_keeps_what_adds_something(run, tmp_p
     def listed():
         return run.json("list", "--where", "origin=user")
 
-    code, out, _ = run("search", "2x2x2", "--rank", 7, "--seed", 3, "--out", tmp_path / "run")
-    assert code == 0
+    out = run.ok("search", "2x2x2", "--rank", 7, "--seed", 3, "--out", tmp_path / "run")
     assert re.match(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, not kept: strassen is as good\n", out)
     assert listed() == []
     assert " new to the catalogue" in run("merge", tmp_path / "run")[1]
@@ -317,8 +306,7 @@ def test_search_says_what_it_can_not_do(run):
 
 
 def test_the_demo_goes_the_whole_road(run):
-    code, out, _ = run("demo", "--size", 128, "--rounds", 2)
-    assert code == 0
+    out = run.ok("demo", "--size", 128, "--rounds", 2)
     for text in ("from 27 products to 23", "all 2560 equations hold", "strassen, 2 levels", "eca-stage1", "break-even"):
         assert text in out
     assert "best" not in out
@@ -352,8 +340,5 @@ def test_the_demo_leaves_out_what_would_take_too_long(capsys):
 
 
 def test_plans_of_nothing_and_of_threads_that_were_not_measured(run):
-    code, text, _ = run("plan", 0, 5, 5, "--explain", "--profile", "amd-epyc-9k84")
-    assert (code, "there is nothing to multiply" in text) == (0, True)
-    code, out, err = run("plan", 4096, 4096, 4096, "--threads", 777)
-    assert (code, out) == (3, "")
-    assert "LCMA_NUM_THREADS=777 lcma doctor --profile" in err
+    assert "there is nothing to multiply" in run.ok("plan", 0, 5, 5, "--explain", "--profile", "amd-epyc-9k84")
+    run.refused(3, "LCMA_NUM_THREADS=777 lcma doctor --profile", "plan", 4096, 4096, 4096, "--threads", 777)

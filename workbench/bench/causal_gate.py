@@ -15,7 +15,7 @@ from ...kernels.request import structures_of
 from ...kernels.triangular import causal_pv, causal_qk, syrk, trmm
 from ...schemes_db.symmetry import Triangle
 from .case import Figures, Say
-from .contest import require_right
+from .contest import relative, require_right
 
 LIMITS = {"float64": 1e-12, "float32": 2e-5, "tf32": 5e-3, "float16": 2e-2, "bfloat16": 1e-1}
 
@@ -62,8 +62,8 @@ def gate(seed: int, say: Say) -> Figures:
     draw, worst = partial(torch.randn, device="cuda"), dict.fromkeys(GATED, 0.0)
 
     def check(name: str, dtype: str, got: Any, wanted: Any) -> None:
-        error = float((got.double() - wanted).norm() / wanted.norm())
-        worst[dtype] = max(worst[dtype], require_right(f"{name} {dtype}", error, LIMITS[dtype]))
+        error = require_right(f"{name} {dtype}", relative(got, wanted), LIMITS[dtype])
+        worst[dtype] = max(worst[dtype], error)
 
     for dtype in GATED:
         kind = getattr(torch, dtype)

@@ -261,16 +261,20 @@ class Truth:
         self._rows = np.linspace(0, len(a) - 1, count).astype(int).tolist()
         product = _wide(a[self._rows]) @ _wide(b)
         self._product = np.tril(product) if masked else product
-        self._norm = _norm(self._product)
 
     def error(self, c: Any) -> float:
         """||C - A B|| / ||A B|| of those rows, in the Frobenius norm."""
-        difference = _norm(_wide(c[self._rows]) - self._product)
-        return difference / self._norm if self._norm else difference
+        return relative(c[self._rows], self._product)
+
+
+def relative(c: Any, truth: Any) -> float:
+    """||C - T|| / ||T|| of arrays or tensors, in the Frobenius norm and in double precision; ||C|| where T is zero."""
+    wide = _wide(truth)
+    return _norm(_wide(c) - wide) / (_norm(wide) or 1.0)
 
 
 def _wide(x: Any) -> Any:
-    return x.astype(np.float64) if isinstance(x, np.ndarray) else x.double()
+    return x.astype(np.result_type(x, np.float64), copy=False) if isinstance(x, np.ndarray) else x.double()
 
 
 def _norm(x: Any) -> float:

@@ -11,7 +11,7 @@ from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import KroneckerSparse, Pattern
 from ..output import markdown_table
 from .case import Say
-from .contest import Contest, CudaClock
+from .contest import Contest, CudaClock, relative
 from .ks_tables import Rows, by_dtype_and_layout
 
 Tensor = Any
@@ -69,9 +69,7 @@ def gradient_figures(
         }
         say("checking")
         found = {name: call() for name, call in calls.items()}
-        differences = [
-            float((mine - theirs).norm() / theirs.norm()) for mine, theirs in zip(*found.values(), strict=True)
-        ]
+        differences = [relative(mine, theirs) for mine, theirs in zip(*found.values(), strict=True)]
         if not max(differences) <= MOST_DIFFERENCE[dtype]:
             raise VerificationError(f"gradients differ by {max(differences):.1e} from autograd's; nothing was timed")
         del found

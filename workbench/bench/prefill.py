@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
-from .contest import Calls, Contest, CpuClock, LongClock, require_right
+from .contest import Calls, Contest, CpuClock, LongClock, relative, require_right
 from .prefill_models import stack
 from .transformers import AttentionCore, Sizes
 
@@ -71,11 +71,6 @@ def contribution(model: nn.Module, x: Tensor) -> Tensor:
     """Return what the blocks add to x: their own part of the result, which x would hide."""
     result: Tensor = model(x) - x
     return result
-
-
-def difference(ours: Tensor, theirs: Tensor) -> float:
-    """Relative, in the Frobenius norm."""
-    return float((ours - theirs).double().norm() / theirs.double().norm())
 
 
 def attention_share(model: nn.Module, call: Callable[[], object], device: str) -> float:
@@ -144,10 +139,10 @@ def _compared(contenders: Mapping[str, Contender], x: Tensor, wanted: Tensor | N
         if truth is None:
             truth = result.detach()
             continue
-        worst["difference"] = max(worst["difference"], difference(result.detach(), truth))
+        worst["difference"] = max(worst["difference"], relative(result.detach(), truth))
         require_right(name, worst["difference"], LIMITS[dtype], "relative difference")
     if gradients:
-        worst["gradient_difference"] = max(difference(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
+        worst["gradient_difference"] = max(relative(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
         what = f"a gradient, {ONLINE},"
         require_right(what, worst["gradient_difference"], GRADIENT_LIMITS[dtype], "relative difference")
     return worst

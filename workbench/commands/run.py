@@ -10,6 +10,7 @@ import click
 
 from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
+from ..contenders import max_error
 from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu
@@ -25,19 +26,6 @@ from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:
     from ...kernels import Request
-
-MAX_ERROR = {
-    "float64": 1e-8,
-    "complex128": 1e-8,
-    "float32": 1e-2,
-    "complex64": 1e-2,
-    "tf32": 2e-2,
-    "fp32-accurate": 1e-3,
-    "float16": 5e-2,
-    "bfloat16": 2e-1,
-    "fp8": 2e-1,
-}
-"""A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
 
 @lcma_command("run", json="the result")
@@ -155,4 +143,4 @@ def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> Told:
     ours = relative_error(request, product, truth)
     theirs = relative_error(request, true_product(request, scheme, a, b, wide=False), truth)
     line = f"check: relative error {ours:.2e} against float64 (classical {request.dtype}: {theirs:.2e})"
-    return line, {"correct": ours <= MAX_ERROR[request.arithmetic], "relative_error": ours, "classical_error": theirs}
+    return line, {"correct": ours <= max_error(request), "relative_error": ours, "classical_error": theirs}

@@ -28,7 +28,7 @@ from ..baselines import NAMES, baseline
 from ..baselines.causal import halving
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..causal_gate import LIMITS, gate, gate_ahead, schemes
-from ..contest import Call, Contest, Timings, clock_of, poisoned, within
+from ..contest import Call, Contest, Timings, clock_of, poisoned, relative, within
 from ..cpu_products import proposed_plans
 
 BASELINES = ("full + tril", "8 strips", "16 strips")
@@ -270,7 +270,7 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
         for name in scheme_names():
             results[name] = causal_attention(q, k, v, scheme=name)
         for name, result in results.items():
-            worst[name] = max(worst.get(name, 0.0), float((result - truth).norm() / truth.norm()))
+            worst[name] = max(worst.get(name, 0.0), relative(result, truth))
         say(f"seed {seed}")
     # The bar is for what is chosen without being named; the others' figures stand beside it.
     return _over_standard(worst, stable_scheme_names())

@@ -22,6 +22,7 @@ import numpy as np
 
 from ....errors import VerificationError
 from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
 
@@ -133,7 +134,7 @@ def _named_scheme(say: Say) -> Figures:
         wanted = a.astype(np.float64) @ b
 
         def check(printed: str) -> None:
-            error = np.linalg.norm(np.load(out) - wanted) / np.linalg.norm(wanted)
+            error = relative(np.load(out), wanted)
             if error > 1e-5:
                 raise VerificationError(f"lcma run strassen has a relative error of {error:.1e}")
 
