@@ -40,12 +40,8 @@ def benchmarks_page(results: Path) -> str:
 
 
 def newest_rows(results: Path, suite: str, device: str) -> list[Row]:
-    """The newest row of every key of a suite on a device, in the order in which keys were first measured.
-
-    Raises:
-        SchemeFormatError: a line of the file is not a row.
-    """
-    return list({row["key"]: row for row in Journal(results / f"{suite}-{device}.jsonl").rows()}.values())
+    """The newest row of every key of a suite on a device."""
+    return list(Journal(results / f"{suite}-{device}.jsonl").newest().values())
 
 
 def about_rows(suite: str, device: str, rows: Sequence[Row]) -> list[str]:
@@ -67,7 +63,11 @@ def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
     table = markdown_table(
         ("row", *columns, "bar"),
         [
-            (row["key"], *(cell(row["figures"].get(name)) for name in columns), _notes(row))
+            (
+                row["key"],
+                *(cell(row["figures"].get(name)) for name in columns),
+                "; ".join(filter(None, (bars_of(row), notes_of(row)))) or None,
+            )
             for row in rows[:MAX_ROWS]
             if not row.get("refused")
         ],
@@ -94,8 +94,9 @@ def _machine(machine: Mapping[str, Any]) -> str:
     return "; ".join([*parts, names])
 
 
-def _notes(row: Row) -> str | None:
-    return "; ".join(filter(None, (bars_of(row), "others were computing" if row.get("contended") else ""))) or None
+def notes_of(row: Row) -> str:
+    """What there is to say of a row: why it was refused, and whether others were computing."""
+    return "; ".join(filter(None, (row.get("refused"), "others were computing" if row.get("contended") else "")))
 
 
 def bars_of(row: Row) -> str:

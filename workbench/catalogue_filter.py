@@ -16,6 +16,7 @@ from ..schemes_db import Certificate, Scheme, costs, parse_ring, parse_target
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import best_known
+from .options import Meaning
 
 
 @dataclass(frozen=True)
@@ -87,34 +88,33 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 _FILTER = re.compile(r"\s*([a-z-]+)\s*(?:(<=|>=|!=|=|<|>|~)\s*(.*?)\s*)?", re.S)
 
 
-class Filter(click.ParamType[Callable[[FilteredRow], bool]]):
-    """FIELD OPERATOR VALUE, or a FIELD that is true."""
+def filter_of(text: str) -> Callable[[FilteredRow], bool]:
+    """The filter that FIELD OPERATOR VALUE describes, or a FIELD that is true."""
+    found = _FILTER.fullmatch(text)
+    if not found:
+        raise click.BadParameter(f"{text!r} is no filter; write FIELD<=VALUE, such as rank<=23 or origin=user")
+    name, sign, value = found.groups()
+    if name not in FIELDS:
+        hint = did_you_mean(name, FIELDS) or f"; the fields are {', '.join(FIELDS)}"
+        raise click.BadParameter(f"a scheme has no {name!r}{hint}")
+    compare = OPERATORS[sign or "="]
+    wanted: str | float = value or ""
+    if name == "ternary" or sign is None:
+        wanted = value not in ("no", "false", "0")
+    elif name not in TEXTS:
+        try:
+            wanted = float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is no number, and {name} is one") from None
+        if sign == "~":
+            raise click.BadParameter(f"{name} is a number; ~ looks for a part of a text")
+    elif sign in ("=", "!=") and name in PARSED:
+        wanted = PARSED[name](value)
+    read = (lambda row: bool(FIELDS[name](row))) if isinstance(wanted, bool) else FIELDS[name]
+    return lambda row: (own := read(row)) is not None and compare(own, wanted)
 
-    name = "filter"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = _FILTER.fullmatch(value)
-        if not found:
-            self.fail(f"{value!r} is no filter; write FIELD<=VALUE, such as rank<=23 or origin=user", param)
-        name, sign, text = found.groups()
-        if name not in FIELDS:
-            hint = did_you_mean(name, FIELDS) or f"; the fields are {', '.join(FIELDS)}"
-            self.fail(f"a scheme has no {name!r}{hint}", param)
-        compare = OPERATORS[sign or "="]
-        wanted: str | float = text or ""
-        if name == "ternary" or sign is None:
-            wanted = text not in ("no", "false", "0")
-        elif name not in TEXTS:
-            try:
-                wanted = float(text)
-            except ValueError:
-                self.fail(f"{text!r} is no number, and {name} is one", param)
-            if sign == "~":
-                self.fail(f"{name} is a number; ~ looks for a part of a text", param)
-        elif sign in ("=", "!=") and name in PARSED:
-            wanted = PARSED[name](text)
-        read = (lambda row: bool(FIELDS[name](row))) if isinstance(wanted, bool) else FIELDS[name]
-        return lambda row: (own := read(row)) is not None and compare(own, wanted)
+FILTER = Meaning("filter", filter_of)
 
 
 def selected(

@@ -16,11 +16,11 @@ from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
 from .environment import prepare
-from .help import ANYWHERE, GROUPS
+from .help import ANYWHERE, GROUPS, summary
 from .interrupts import insist
 from .output import JSON
 
-COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
+COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
 
 COMPUTING = {"bench", "compress", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
 """The commands that multiply matrices or plan products."""
@@ -62,14 +62,14 @@ class _LazyGroup(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown_name("command", args[0], COMMANDS)
         name, command, rest = super().resolve_command(ctx, args)
-        if ctx.meta[JSON] and not hasattr(getattr(command, "callback", None), "json"):
+        if ctx.meta[JSON] and getattr(getattr(command, "callback", None), "json", None) is None:
             raise click.UsageError(f"{name} has no --json", ctx)
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(list(commands.items()))
+                formatter.write_dl([(name, summary(name)) for name in commands])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

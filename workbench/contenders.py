@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,10 +90,6 @@ class Result:
         """True if other processes used the processors."""
         return self.busy_share > BUSY_SHARE
 
-    def as_json(self) -> dict[str, Any]:
-        """The same for scripts."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Contender:
@@ -122,16 +118,24 @@ class PlanContest:
             VerificationError: one is wrong; nothing was timed.
             PlanError: there is too little memory.
         """
+        calls, errors = self.prepared(say)
+        monitor, clock = CpuLoadMonitor(), clock_of(self.request.device, SPENT)
+        timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
+        timed = [one for one in self.contenders if one.what in calls]
+        base = timings.fastest(one.what for one in timed if one.is_baseline)
+        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
+        return Result(rows, base.name, self.basis, timings.gpu, monitor.share())
+
+    def prepared(self, say: Callable[[str], None]) -> tuple[dict[str, Call], dict[str, float]]:
+        """The calls of those that can run, with the errors of their results; raises as `run`."""
         from ..kernels.plans.tuning import bench_for
         from .bench.baselines import prepared
 
-        bench = bench_for(self.request)
+        bench, calls, errors = bench_for(self.request), dict[str, Call](), dict[str, float]()
         require_memory(self.request)
         a, b, out = bench.operands(self.request, self.seed)
         a = a if self.operand is None else self.operand
         error_of = bench.errors(self.request, a, b)
-        calls: dict[str, Call] = {}
-        errors: dict[str, float] = {}
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
             try:
@@ -141,12 +145,7 @@ class PlanContest:
                 if one.what not in OPTIONAL:
                     raise
                 say(f"{one.what} is left out: {error}")
-        monitor, clock = CpuLoadMonitor(), clock_of(self.request.device, SPENT)
-        timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
-        timed = [one for one in self.contenders if one.what in calls]
-        base = timings.fastest(one.what for one in timed if one.is_baseline)
-        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
-        return Result(rows, base.name, self.basis, timings.gpu, monitor.share())
+        return calls, errors
 
     def _error(self, error_of: Callable[[Any], float], one: Contender, a: Any, b: Any, product: Any) -> float:
         request = self.request

@@ -15,8 +15,8 @@ from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
-from .bench.contest import Call, Calls, Contest, Timings, ratio_to, within
-from .bench.cpu_products import FrobeniusTruth, Matrix, libraries
+from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
+from .bench.cpu_products import Matrix, libraries
 from .demo_picture import Panel, write
 from .destination import writing
 from .products import gflops
@@ -136,7 +136,7 @@ def _rate(side: int, seconds: float) -> str:
     return f"{gflops(side, side, side, seconds):7.1f} GFLOP/s"
 
 
-def _contenders(side: int) -> tuple[Calls, Calls, FrobeniusTruth]:
+def _contenders(side: int) -> tuple[Calls, Calls, Truth]:
     """The products of the libraries, those of CONTENDERS, and what they are checked against."""
     from ..kernels import matmul
 
@@ -147,7 +147,7 @@ def _contenders(side: int) -> tuple[Calls, Calls, FrobeniusTruth]:
         calls[f"{name}, {levels} level{'s' if levels > 1 else ''}"] = partial(
             matmul, a, b, resolve(name), levels, out=np.empty((side, side), dtype=np.float32)
         )
-    return libraries(a, b), calls, FrobeniusTruth(a, b)
+    return libraries(a, b), calls, Truth(a, b)
 
 
 def attend(length: int, width: int, rounds: int) -> Panel:
@@ -163,7 +163,7 @@ def attend(length: int, width: int, rounds: int) -> Panel:
         "eca-stage1": partial(matmul, q, transposed, resolve("eca-stage1")),
     }
     baseline = "numpy, full, then tril"
-    truth = FrobeniusTruth(q, transposed, masked=True)
+    truth = Truth(q, transposed, masked=True)
     timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
     return f"causal scores, {length} x {width}: speed over the full product", timings.ratios(timings[baseline])
 
@@ -180,7 +180,7 @@ def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
     return scores
 
 
-def _timed(calls: Calls, rounds: int, truth: FrobeniusTruth, baseline: str, speed: Callable[[float], str]) -> Timings:
+def _timed(calls: Calls, rounds: int, truth: Truth, baseline: str, speed: Callable[[float], str]) -> Timings:
     """Check every contender, then time all of them in turns, and print a line for each."""
     judge = within(truth.error, MAX_ERROR, "relative error")
     with Progress("compiling and checking") as progress:

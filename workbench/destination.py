@@ -13,6 +13,7 @@ import click
 
 from ..errors import LcmaError
 from ..home import data_folder, standard_stream, write_atomic
+from .output import given
 
 FORCE = "lcma.force"
 """The key of --force in the context of a command line."""
@@ -22,11 +23,6 @@ class DestinationError(LcmaError):
     """A file that must not be written: it exists, is an input of the command, or is a folder."""
 
     exit_code = 3
-
-
-def forced() -> bool:
-    """Return whether the command line has --force."""
-    return bool(getattr(click.get_current_context(silent=True), "meta", {}).get(FORCE))
 
 
 def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | None = None) -> None:
@@ -52,7 +48,11 @@ def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | Non
                 raise DestinationError(f"{path} is the same file as {source}, and would lose it; name another file")
     if stat.S_ISDIR(found.st_mode):
         raise DestinationError(f"{path} is a folder; name a file")
-    if (forced() if force is None else force) or not stat.S_ISREG(found.st_mode) or standard_stream(found) is not None:
+    if (
+        (given(FORCE) if force is None else force)
+        or not stat.S_ISREG(found.st_mode)
+        or standard_stream(found) is not None
+    ):
         return
     terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     if not (terminal and click.confirm(f"{path} exists. Replace it?", err=True)):

@@ -13,12 +13,14 @@ import click
 from ..errors import PlanError
 from .destination import writing
 from .matrix_files import Operand, read_operand, write_product
+from .options import Meaning
 from .output import visible
 from .products import Device, Told, run_once
 
 if TYPE_CHECKING:
     from ..kernels import Request
     from ..kernels.ring import ExactRing
+    from .product_options import ProductOptions
 
 MAX_ABS = 1 << 20
 """The magnitude of random entries over Z where none is stated."""
@@ -26,28 +28,17 @@ MAX_ABS = 1 << 20
 BIT_SUFFIX = ".npz"
 
 
-class RingType(click.ParamType["ExactRing"]):
-    """Z, Z2, GF(p) or Z/n."""
+def ring_of(text: str) -> ExactRing:
+    """The ring of an exact product."""
+    from ..kernels.ring import exact_ring
 
-    name = "Z|Z2|GF(p)|Z/n"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ExactRing:
-        from ..kernels.ring import ExactRing, exact_ring
-
-        if isinstance(value, ExactRing):
-            return value
-        try:
-            return exact_ring(str(value))
-        except PlanError as error:
-            self.fail(visible(str(error)), param, ctx)
+    try:
+        return exact_ring(text)
+    except PlanError as error:
+        raise click.BadParameter(visible(str(error))) from None
 
 
-RING = RingType()
-
-
-def ring_option(help: str = "Multiply exactly in this ring.") -> Any:
-    """The option --ring of a command."""
-    return click.option("--ring", type=RING, help=help)
+RING = Meaning("Z|Z2|GF(p)|Z/n", ring_of)
 
 
 def exact_request_of(
@@ -62,15 +53,7 @@ def exact_request_of(
 
 
 def run_exact(
-    scheme: Any,
-    files: tuple[str, str],
-    ring: ExactRing,
-    levels: int | None,
-    strategy: str | None,
-    max_abs: int | None,
-    out: str | None,
-    check: bool,
-    device: Device,
+    scheme: Any, files: tuple[str, str], options: ProductOptions, levels: int | None, out: str | None, check: bool
 ) -> Iterator[Told]:
     """Multiply two files and write the product; yields lines with the facts that each tells.
 
@@ -81,6 +64,8 @@ def run_exact(
     from ..kernels.exact.bits import BitMatrix
     from ..kernels.products.exact import bit_operand, exact_request
 
+    ring, device = options.ring, options.device
+    assert ring is not None
     a, b = (_operand(file) for file in files)
     bits = isinstance(a, BitMatrix) and isinstance(b, BitMatrix)
     if ring.modulus == 2:
@@ -93,11 +78,11 @@ def run_exact(
                 raise PlanError(f"{file} is {matrix.dtype}; exact products are of integers: convert it")
         left, right = a, b
     _check_out(out, bits and ring.modulus == 2)
-    request = replace(exact_request(left, right, ring, max_abs=max_abs), device=device.kind)
+    request = replace(exact_request(left, right, ring, max_abs=options.max_abs), device=device.kind)
     if ring.modulus != 2:
         left, right = (x.astype(request.storage, copy=False) for x in (a, b))
     with device.current():
-        plan = plan_for(request, scheme, levels, strategy=strategy)
+        plan = plan_for(request, scheme, levels, strategy=options.strategy)
         where = "" if device.kind == "cpu" else f" on {device}, transfers included"
         product, told = run_once(plan, partial(_computed, request, left, right), where, device, "Gop/s")
     yield told

@@ -28,13 +28,6 @@ def best_finds(result: Result, count: int) -> Result:
     return replace(result, finds=tuple(best[:count]))
 
 
-def print_finds(finds: Iterable[Find], kept: Iterable[str]) -> None:
-    """One line a find."""
-    for found, said in zip(finds, kept, strict=False):
-        ternary = ", ternary" if found.scheme.ternary and not found.scheme.ring.characteristic else ""
-        click.echo(f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, {said}")
-
-
 def kept_line(event: Kept) -> str:
     """One line on a scheme that an improvement keeps."""
     scheme = event.scheme
@@ -80,7 +73,9 @@ def print_result(result: Result, kept: Iterable[str], start: Scheme | None = Non
     """The finds of a run, and what they and a composed start cost."""
     for step in result.lineage:
         click.echo(f"by way of {step.scheme!r} {step.scheme.digest[:12]}")
-    print_finds(result.finds, kept)
+    for found, said in zip(result.finds, kept, strict=False):
+        ternary = ", ternary" if found.scheme.ternary and not found.scheme.ring.characteristic else ""
+        click.echo(f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, {said}")
     if isinstance(result.nearest, Find):
         near = result.nearest.scheme
         click.echo(f"the lowest was {near!r} {near.digest[:12]}, certified, {next(iter(kept))}")

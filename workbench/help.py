@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
+from importlib import resources
+from inspect import getdoc
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from .destination import FORCE
+from .options import SCHEME, Group, declared
 from .output import JSON, WIDE
 
 GROUPS = {
-    "Find": {
-        "search": "Search for schemes of low rank; finds are certified and stored in the catalogue.",
-        "improve": "Improve the catalogue: ranks behind the best known ones, fronts of structured targets.",
-        "resume": "Continue a search or an improvement from its folder.",
-        "status": "Show the progress of searches and improvements.",
-        "merge": "Merge the finds of several searches.",
-        "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
-        "additions": "Find a program with few additions.",
-        "recombine": "Combine the products of several schemes into the cheapest scheme.",
-        "compose": "Compose the best scheme for a size from those of the catalogue.",
-        "explore": "Show the flip graph around schemes, modulo 2.",
-        "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
-    },
-    "Prove": {
-        "verify": "Prove or refute the schemes in files.",
-        "same": "Compare two schemes up to change of basis and permutation of roles.",
-        "convert": "Verify a scheme file and write it in another format.",
-    },
-    "Keep": {
-        "list": "List the schemes of the catalogue.",
-        "show": "Show a scheme: equations, costs, certificate, provenance.",
-        "add": "Verify schemes from files and store them in the catalogue.",
-        "export": "Write schemes of the catalogue as text.",
-        "rename": "Give one of your schemes, or an added name of any scheme, another name.",
-        "remove": "Remove your own schemes from the catalogue, by name or by the start of their digest.",
-    },
-    "Run": {
-        "run": "Multiply the matrices of two files by a certified scheme, or by the fastest plan.",
-        "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
-        "plan": "Show how a product would be run, and why.",
-        "suggest": "List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.",
-        "tune": "Measure the best candidates for a product, and use the measured times in later plans.",
-        "structure": "Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.",
-        "compress": "Replace the linear weights of a stored model by structured ones, and report every layer.",
-    },
-    "Report": {
-        "demo": "Find, prove, store and run a scheme, in about a minute.",
-        "doctor": "Show processor, libraries and folders of this machine, and prove the shipped schemes again.",
-        "bench": "Run a suite of benchmarks: interleaved, checked first, stored as rows.",
-        "analyse": "Count the savings and costs of schemes in causal attention.",
-        "report": "Write schemes, benchmarks and figures as pages and pictures.",
-        "site": "Write the catalogue as static pages into the folder OUT.",
-        "cache": "Show or clear the compiled code that lcma keeps.",
-    },
+    "Find": (
+        *("search", "improve", "resume", "status", "merge", "lift", "additions", "recombine", "compose", "explore"),
+        "solve",
+    ),
+    "Prove": ("verify", "same", "convert"),
+    "Keep": ("list", "show", "add", "export", "rename", "remove"),
+    "Run": ("run", "time", "plan", "suggest", "tune", "structure", "compress"),
+    "Report": ("demo", "doctor", "bench", "analyse", "report", "site", "cache"),
 }
-"""The commands with a line on each, by what a user wants to do."""
+"""The commands, by what a user wants to do."""
 
 EXAMPLES = {
     "add": ("found.json --name mine", "*.exp --improved --source 'doi:10.1000/1'"),
@@ -143,32 +111,30 @@ FIRST = {
 """Of commands with many options, those that most users need, by the names of their parameters."""
 
 
-class SchemeName(click.ParamType[str]):
-    """A name of a scheme or a target, or a file; the shell completes them."""
-
-    name = "scheme"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from ..schemes_db.catalog import Catalog
-
-        with Catalog.open() as catalog:
-            rows = catalog.entries()
-        targets = "TARGET" in str(param.metavar)
-        names = dict.fromkeys(row.target if targets else row.name or row.target for row in rows)
-        files = [] if targets else [CompletionItem(incomplete, type="file")]
-        return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
+def summary(name: str) -> str:
+    """The first sentence of a command's help, from its source: to import all commands takes seconds."""
+    tree = ast.parse((resources.files(__package__) / "commands" / f"{name}.py").read_text(encoding="utf-8"))
+    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "command")
+    return (
+        " ".join(str(ast.get_docstring(found)).partition(".\n")[0].partition(". ")[0].split()).removesuffix(".") + "."
+    )
 
 
 def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command of `lcma`; `json` says what it prints with --json, of which it gets `as_json`."""
+    """Make a function a command of `lcma` with the options that it declares; `json` says what it prints with --json."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        @wraps(function)
-        def with_json(*arguments: Any, **values: Any) -> Any:
-            return function(*arguments, as_json=click.get_current_context().meta.get(JSON, False), **values)
+        found = declared(function)
+        groups = {key: one for key, one in found.items() if isinstance(one, Group)}
 
-        with_json.json = json  # type: ignore[attr-defined]
-        return click.command(name, cls=Command)(function if json is None else with_json)
+        @wraps(function)
+        def call(**values: Any) -> Any:
+            values |= {key: group.take(values) for key, group in groups.items()}
+            return function(**values)
+
+        call.json = json  # type: ignore[attr-defined]
+        params = [param for one in found.values() for param in (one.parameters if isinstance(one, Group) else (one,))]
+        return Command(name, params=params, callback=call, help=getdoc(function))
 
     return decorate
 
@@ -180,7 +146,7 @@ class Command(click.Command):
         super().__init__(*arguments, **settings)
         for param in self.params:
             if re.search("SCHEME|TARGET", str(param.metavar)) and param.type is click.STRING:
-                param.type = SchemeName()
+                param.type = SCHEME
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 GRACE = 1.0
@@ -36,9 +36,7 @@ class Interrupts:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():

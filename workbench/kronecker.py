@@ -14,11 +14,12 @@ import numpy as np
 from ..errors import PlanError, VerificationError
 from ..kernels.bfloat16 import converted, float32_of
 from ..kernels.precision import arithmetic_of, fields_of
+from .bench.contest import relative
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu
 from .matrix_files import Operand, read_operand, write_product
 from .options import Choice
-from .output import cell, print_table
+from .output import cell, figure, milliseconds, print_table
 from .products import Device, Told, factored_request, machine_of, run_once, within_memory
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
     from ..kernels.structured.chain import FactorChain
+    from .product_options import ProductOptions
 
 LAYOUT = Choice(["bsf", "bsl"])
 
@@ -65,17 +67,9 @@ def product_request(
 
 
 def run_product(
-    matrix: FactoredMatrix,
-    file: str,
-    device: Device,
-    layout: str | None = None,
-    strategy: str | None = None,
-    dtype: str | None = None,
-    out: str | None = None,
-    check: bool = False,
-    max_extra_bytes: int = 0,
+    matrix: FactoredMatrix, file: str, options: ProductOptions, out: str | None, check: bool
 ) -> Iterator[Told]:
-    """Multiply a stored matrix and X of a file on a device; yields lines with the facts that each tells.
+    """Multiply a stored matrix and X of a file; yields lines with the facts that each tells.
 
     Raises:
         PlanError, SchemeFormatError: X does not fit, or cannot be read.
@@ -84,21 +78,15 @@ def run_product(
     from ..kernels import plan_for
     from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
 
-    layout = layout or "bsf"
-    matrix, x = operands(matrix, file, dtype, layout)
-    kept, precision = matrix.dtype, arithmetic_of(dtype or matrix.dtype).precision
+    layout, device, strategy = options.layout or "bsf", options.device, options.strategy
+    matrix, x = operands(matrix, file, options.dtype, layout)
+    kept, precision = matrix.dtype, arithmetic_of(options.dtype or matrix.dtype).precision
     own = product_dtype(kept, device.kind)
     if own != kept:  # a processor widens half precision
         matrix, x = matrix.astype(own), converted(x, kept, own)
-    request = factored_request(
-        matrix.structure,
-        x.shape[1],
-        own,
-        layout,
-        device=device.kind,
-        max_extra_bytes=max(max_extra_bytes, extra_bytes_for(strategy)),
-        precision=precision,
-    )
+    extra = max(options.max_extra_bytes, extra_bytes_for(strategy))
+    about: dict[str, Any] = {"device": device.kind, "max_extra_bytes": extra, "precision": precision}
+    request = factored_request(matrix.structure, x.shape[1], own, layout, **about)
     device.require()
     with device.current():
         plan = plan_for(request, strategy=strategy)
@@ -113,8 +101,7 @@ def run_product(
     if check:
         if matrix.dtype == "bfloat16":
             matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
-        truth = matrix.structure.multiply_wide(matrix.factors, x)
-        error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
+        error = relative(product, matrix.structure.multiply_wide(matrix.factors, x))
         if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
         yield f"check: relative error {error:.2e} against float64", {"relative_error": error}
@@ -190,9 +177,8 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
     columns = ["patterns", "density", "h", "strategy", "ms", "ratio to dense", *(["error"] if with_error else [])]
     cells = []
     for row in rows:
-        milliseconds = "" if row["seconds"] is None else f"{1e3 * row['seconds']:.4g}"
-        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
+        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"]]
+        one += [milliseconds(row["seconds"]), figure(row["ratio"], ".2f")]
         cells.append([*one, *([f"{row['error']:.4f}"] if with_error else [])])
     print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 

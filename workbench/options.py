@@ -1,15 +1,21 @@
-"""Option types that several commands share."""
+"""Options and arguments, each declared once: as the default of the parameter of a command that gets the value."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..errors import did_you_mean
+from ..schemes_db import parse_ring, parse_target
 
 
 class Choice(click.Choice[str]):
@@ -23,39 +29,127 @@ class Choice(click.Choice[str]):
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Duration(click.ParamType[float]):
+class Meaning(click.ParamType[Any]):
+    """A text that a function parses; it raises click.BadParameter, or an error of ours."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name, self._parse = name, parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self._parse(value) if isinstance(value, str) else value
+
+
+class SchemeName(Meaning):
+    """A name of a scheme or a target, or a file; the shell completes them."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from ..schemes_db.catalog import Catalog
+
+        with Catalog.open() as catalog:
+            rows = catalog.entries()
+        targets = "TARGET" in str(param.metavar)
+        names = dict.fromkeys(row.target if targets else row.name or row.target for row in rows)
+        files = [] if targets else [CompletionItem(incomplete, type="file")]
+        return [*(CompletionItem(name) for name in names if name.startswith(incomplete)), *files]
+
+
+def seconds_of(text: str) -> float:
     """Seconds, or a number with s, m or h."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if not match:
-            self.fail(f"{value!r} is not a duration; write 90, 90s, 10m or 2h", param, ctx)
-        return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if not match:
+        raise click.BadParameter(f"{text!r} is not a duration; write 90, 90s, 10m or 2h")
+    return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
-def path_option(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option whose value is a path."""
-    return click.option(*names, type=click.Path(path_type=Path), **settings)
+DURATION = Meaning("duration", seconds_of)
+
+RING, TARGET, SCHEME = Meaning("ring", parse_ring), SchemeName("target", parse_target), SchemeName("scheme", str)
+
+POSITIVE = click.IntRange(1)
+
+TYPES: dict[str, Any] = {"Path": click.Path(path_type=Path), "int": int, "float": float}
+"""The types of values by the annotation of their parameter, where a declaration states none."""
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --ray and --workers to a command."""
-    for option in (
-        click.option(
-            "--workers", type=click.IntRange(1), help="With --ray, so many workers. Default: one a core, or one a GPU."
-        ),
-        click.option(
-            "--ray",
-            "address",
-            metavar="auto|local|HOST:PORT",
-            help="Walk on the workers of a Ray cluster, each with a --device: that of this machine's node, one of its "
-            "own, or by its head.",
-        ),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class Declared:
+    """An option or an argument of click: its names, if they differ from the parameter's, and its settings."""
+
+    kind: type[click.Parameter]
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    def parameter(self, name: str, annotation: str) -> click.Parameter:
+        """Return click's parameter. What is not stated follows from the annotation, and a default is shown.
+
+        A bool is a flag. A tuple is of an option that may be given more than once, or of all the words of an argument,
+        which is required unless its word stands in brackets.
+        """
+        several = annotation.startswith("tuple[")
+        settings: dict[str, Any] = {"type": TYPES.get(annotation.removeprefix("tuple[").split(" ")[0].split(",")[0])}
+        if self.kind is click.Argument:
+            settings |= {"nargs": -1 if several else 1, "required": not str(self.settings["metavar"]).startswith("[")}
+            return click.Argument([name], **{**settings, **self.settings})
+        if annotation == "bool" and not any("/" in one for one in self.names):
+            settings["is_flag"] = True
+        shown = self.settings.get("default") not in (None, "")
+        settings |= {"multiple": several, "show_default": shown}
+        return click.Option([*(self.names or (f"--{name.replace('_', '-')}",)), name], **{**settings, **self.settings})
+
+
+def option(*names: str, **settings: Any) -> Any:
+    """Declare an option by what `click.Option` takes."""
+    return Declared(click.Option, names, settings)
+
+
+def argument(metavar: str | None = None, **settings: Any) -> Any:
+    """Declare an argument by its word in the usage line, if it has one, and what `click.Argument` takes."""
+    return Declared(click.Argument, (), {"metavar": metavar, **settings})
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options that a command gets as one object: what `make` returns for their values, by name."""
+
+    make: Callable[..., Any]
+    parameters: tuple[click.Parameter, ...]
+
+    def take(self, values: dict[str, Any]) -> Any:
+        """Remove the values of these options and return the object."""
+        return self.make(**{str(one.name): values.pop(str(one.name)) for one in self.parameters})
+
+
+def declared(function: Callable[..., Any]) -> dict[str, Group | click.Parameter]:
+    """The options, arguments and groups that are the defaults of a function's parameters, by name, in their order."""
+    found: dict[str, Group | click.Parameter] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if isinstance(parameter.default, Declared):
+            found[name] = parameter.default.parameter(name, str(parameter.annotation))
+        elif isinstance(parameter.default, Group):
+            found[name] = parameter.default
+    return found
+
+
+def group(made: Callable[..., Any]) -> Any:
+    """The options that are the defaults of a dataclass's fields, as the default of a parameter that gets its object."""
+    return Group(made, tuple(one for one in declared(made).values() if isinstance(one, click.Parameter)))
+
+
+SEED = option("--seed", type=click.IntRange(0), default=0, help="Of random numbers: equal seeds, equal finds.")
+
+RAY = option(
+    "--ray",
+    metavar="auto|local|HOST:PORT",
+    help="Walk on the workers of a Ray cluster, each with a --device: that of this machine's node, one of its own, or "
+    "by its head.",
+)
+
+WORKERS = option("--workers", type=POSITIVE, help="With --ray, so many workers. Default: one a core, or one a GPU.")
+
+
+def command_line() -> str:
+    """This process's command, as provenance states it."""
+    return shlex.join(["lcma", *sys.argv[1:]])
 
 
 def cluster_settings(address: str | None, workers: int | None) -> dict[str, Any]:
@@ -67,8 +161,3 @@ def cluster_settings(address: str | None, workers: int | None) -> dict[str, Any]
     if address is None and workers:
         raise click.UsageError("--workers are of a cluster: give --ray auto, local or HOST:PORT, too")
     return {"address": address, "workers": workers or 0} if address else {}
-
-
-seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random numbers: equal seeds, equal finds."
-)

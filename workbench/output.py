@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -37,14 +37,50 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=2))
 
 
-def tell(steps: Iterable[tuple[str, dict[str, Any]]], as_json: bool) -> int:
+def given(key: str) -> bool:
+    """Return whether the command line has an option that may stand anywhere, by its key in the context."""
+    return bool(getattr(click.get_current_context(silent=True), "meta", {}).get(key))
+
+
+def wants_json() -> bool:
+    """Return whether the command line has --json."""
+    return given(JSON)
+
+
+def answer(data: Any, text: str | Callable[[], object]) -> None:
+    """The result of a command: `data` with --json, else a text, or what a call prints."""
+    if wants_json():
+        print_json(data)
+    elif isinstance(text, str):
+        click.echo(text)
+    else:
+        text()
+
+
+def answer_table(columns: Sequence[str], rows: Sequence[Sequence[object]], **settings: Any) -> bool:
+    """The rows as objects of JSON with --json, which returns True, else as a table; `settings` as `print_table`."""
+    answer([dict(zip(columns, row, strict=True)) for row in rows], lambda: print_table(columns, rows, **settings))
+    return wants_json()
+
+
+def figure(value: float | None, form: str) -> str:
+    """The text of a number in a table by a format; nothing for None."""
+    return "" if value is None else format(value, form)
+
+
+def milliseconds(seconds: float | None, form: str = ".4g") -> str:
+    """The text of a time in a table, in ms; nothing for None."""
+    return figure(None if seconds is None else 1e3 * seconds, form)
+
+
+def tell(steps: Iterable[tuple[str, dict[str, Any]]]) -> int:
     """Print the lines of steps as they come, or all their facts as JSON; 1 where a fact is that it is not correct."""
     facts: dict[str, Any] = {}
     for line, more in steps:
         facts |= more
-        if not as_json:
+        if not wants_json():
             click.echo(line)
-    if as_json:
+    if wants_json():
         print_json(facts)
     return int(not facts.get("correct", True))
 
@@ -61,7 +97,7 @@ def print_table(
     table = [list(columns), *(["" if cell is None else visible(str(cell)) for cell in row] for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     shown = list(range(len(columns)))
-    if sys.stdout.isatty() and not getattr(click.get_current_context(silent=True), "meta", {}).get(WIDE):
+    if sys.stdout.isatty() and not given(WIDE):
         room = shutil.get_terminal_size().columns
         full = widths
         widths = [min(width, LEAST) if name in prose else width for name, width in zip(columns, full, strict=True)]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .exact import exact_request_of, ring_option
+from .exact import RING, exact_request_of
 from .kronecker import LAYOUT, operand_matrix, product_request
 from .matrix_files import MADE
-from .options import Choice
+from .options import Choice, Group, declared, option
 from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
 
 if TYPE_CHECKING:
@@ -25,15 +25,31 @@ if TYPE_CHECKING:
 class ProductOptions:
     """A product as the options describe it; `strategy` and `batch` are None for commands that lack the option."""
 
-    dtype: str | None
-    device: Device
-    causal: str | None
-    max_abs: int | None
-    ring: ExactRing | None
-    layout: str | None
-    max_extra_bytes: int
-    batch: int | None = None
-    strategy: str | None = None
+    device: Device = option(default="cpu", type=DEVICE, help="Where the product is computed.")
+    dtype: str | None = option(
+        type=Choice(MADE),
+        metavar="DTYPE",
+        help=f"Default: {DTYPE}; of K the one that its factors are stored in.",
+    )
+    causal: str | None = option(type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+    max_abs: int | None = option(
+        type=click.IntRange(0), help="Largest magnitude of an entry of integer operands; int8 needs it."
+    )
+    ring: ExactRing | None = option(type=RING, help="")
+    layout: str | None = option(type=LAYOUT, help="Of K, inputs and results: batch first (default) or batch last.")
+    max_extra_bytes: int = option(
+        type=click.IntRange(0),
+        default=0,
+        metavar="BYTES",
+        show_default=False,
+        help="Of K: allow the dense matrix where it takes at most this more than the factors.",
+    )
+    batch: int | None = option(
+        type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs."
+    )
+    strategy: str | None = option(
+        metavar="NAME[:METHOD]", help="The only strategy to consider: vendor, scheme, scheme:tasks, kernel."
+    )
 
     def factored(self, arguments: Sequence[str], **others: object) -> FactoredMatrix | None:
         """The matrix of the one file that the arguments name; None where they name none.
@@ -99,50 +115,14 @@ def reject(what: str, **given: object) -> None:
         raise click.UsageError(f"{what} takes no {' or '.join(names)}")
 
 
-def product_options(
-    *, ring: str, dtypes: Sequence[str] = (), batch: bool = True, strategy: bool = True
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of a product; it is called with them as `product`, a ProductOptions.
+def product_options(*, ring: str, without: Sequence[str] = (), **dtype: Any) -> Any:
+    """The options of a product as the default of a command's parameter.
 
-    `ring` is the help of --ring. With `dtypes` the operands are stored, and --dtype converts them.
+    `ring` is the help of --ring, `without` are options that the command lacks, `dtype` settings of --dtype.
     """
-    dtype_help = f"Default: {DTYPE}; of K the one that its factors are stored in."
-    layout_help = "Of K, inputs and results: batch first (default) or batch last."
-    extra_help = "Of K: allow the dense matrix where it takes at most this more than the factors."
-    abs_help = "Largest magnitude of an entry of integer operands; int8 needs it."
-    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
-        click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Where the product is computed."),
-        click.option("--dtype", type=Choice(dtypes), help="Convert the operands first. Default: as they are.")
-        if dtypes
-        else click.option("--dtype", type=Choice(MADE), metavar="DTYPE", help=dtype_help),
-        click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk."),
-        click.option("--max-abs", type=click.IntRange(min=0), help=abs_help),
-        ring_option(ring),
-        click.option("--layout", type=LAYOUT, help=layout_help),
-        click.option("--max-extra-bytes", type=click.IntRange(0), default=0, metavar="BYTES", help=extra_help),
-    ]
-    if batch:
-        batch_help = "Matrices of A, B and C, default one; of K the inputs."
-        options.append(click.option("--batch", type=click.IntRange(1, 1 << 24), help=batch_help))
-    if strategy:
-        strategy_help = "The only strategy to consider: vendor, scheme, scheme:tasks, kernel."
-        options.append(click.option("--strategy", metavar="NAME[:METHOD]", help=strategy_help))
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def with_product(*arguments: Any, **values: Any) -> Any:
-            product = ProductOptions(**_taken(values))
-            return command(*arguments, product=product, **values)
-
-        decorated: Callable[..., Any] = with_product
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
-
-
-def _taken(values: dict[str, Any]) -> Mapping[str, Any]:
-    """Remove the values of the product's options and return them."""
-    names = [field.name for field in fields(ProductOptions)]
-    return {name: values.pop(name) for name in names if name in values}
+    found = {name: one for name, one in declared(ProductOptions).items() if isinstance(one, click.Option)}
+    found["ring"].help = ring
+    for name, value in dtype.items():
+        setattr(found["dtype"], name, value)
+    absent: dict[str, Any] = dict.fromkeys(without)
+    return Group(partial(ProductOptions, **absent), tuple(one for name, one in found.items() if name not in without))

@@ -14,7 +14,7 @@ import click
 from ..errors import PlanError, TargetError
 from ..kernels.precision import fields_of
 from ..schemes_db.symmetry import ATTENTION_PRODUCTS
-from .options import Choice
+from .options import Choice, Meaning
 
 if TYPE_CHECKING:
     from ..kernels import Machine, Plan, Profile, Request
@@ -82,21 +82,15 @@ class Device:
                 raise PlanError(f"{error}; without --device the CPU is used") from None
 
 
-class DeviceType(click.ParamType[Device]):
-    """cpu, cuda or cuda:N."""
-
-    name = "cpu|cuda|cuda:N"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Device:
-        if isinstance(value, Device):
-            return value
-        match = re.fullmatch(r"(cpu)|(cuda)(?::(\d{1,3}))?", str(value))
-        if not match:
-            self.fail(f"{value!r} is not a device; write cpu, cuda or cuda:N", param, ctx)
-        return Device(match.group(1) or match.group(2), int(match.group(3)) if match.group(3) else None)
+def device_of(text: str) -> Device:
+    """The device that is called cpu, cuda or cuda:N."""
+    match = re.fullmatch(r"(cpu)|(cuda)(?::(\d{1,3}))?", text)
+    if not match:
+        raise click.BadParameter(f"{text!r} is not a device; write cpu, cuda or cuda:N")
+    return Device(match.group(1) or match.group(2), int(match.group(3)) if match.group(3) else None)
 
 
-DEVICE = DeviceType()
+DEVICE = Meaning("cpu|cuda|cuda:N", device_of)
 
 CAUSAL = Choice([name.lower() for name in ATTENTION_PRODUCTS])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Any, Self
 
 QUIET_SECONDS = 5.0
@@ -33,7 +32,8 @@ class Progress:
         self._text = text
         self._status: Any = None
         self._last = time.monotonic()
-        self._first: threading.Timer | None = None
+        self._first = threading.Timer(SILENT_SECONDS, self.announce)
+        self._first.daemon = True
         if sys.stderr.isatty():
             from rich.console import Console
 
@@ -43,21 +43,13 @@ class Progress:
         if self._status is not None:
             self._status.start()
         elif self._text:
-            self._first = threading.Timer(SILENT_SECONDS, self.announce)
-            self._first.daemon = True
             self._first.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._cancel_first()
+    def __exit__(self, *_: object) -> None:
+        self._first.cancel()
         if self._status is not None:
             self._status.stop()
-
-    def _cancel_first(self) -> None:
-        if self._first is not None:
-            self._first.cancel()
 
     def announce(self) -> None:
         """Say what begins, off a terminal too."""
@@ -66,7 +58,7 @@ class Progress:
 
     def update(self, text: str) -> None:
         """Say how things stand."""
-        self._cancel_first()
+        self._first.cancel()
         if self._status is not None:
             self._status.update(text)
         elif time.monotonic() - self._last >= QUIET_SECONDS:

@@ -9,7 +9,6 @@ from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import best_known
-from ..schemes_db.uneven import Shape
 from .board import LARGEST, BoardCell, Summary, board_cells
 from .output import markdown_table
 
@@ -44,11 +43,15 @@ def catalogue_page() -> str:
         entries = catalog.entries()
         general = [entry for entry in entries if parse_target(entry.target).is_general]
         others = [entry for entry in entries if not parse_target(entry.target).is_general]
-        rows = _formats(general)
+        squares = [
+            (cell.name, cell.part.rank, cell.known.rank, cell.gap, cell.construction)
+            for cell in board_cells(catalog)
+            if cell.shape[2] == cell.shape[0] > KEPT_SIDE
+        ]
         parts = [
             HEAD,
             "## Formats up to 5x5x5, and larger ones with a scheme of their own",
-            markdown_table(_SMALL, (_small_row(catalog, target, general) for target in rows)),
+            markdown_table(_SMALL, (_small_row(catalog, target, general) for target in _formats(general))),
             "## Structured products",
             markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
             "## Larger formats, composed of the above",
@@ -58,7 +61,7 @@ def catalogue_page() -> str:
             _board(catalog),
             "`lcma report catalogue --json` has every format, [Records](records.md) those below the table. "
             "The square ones:",
-            markdown_table(_COMPOSED, (_composed_row(cell) for cell in board_cells(catalog) if _square(cell.shape))),
+            markdown_table(_COMPOSED, squares),
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -91,10 +94,6 @@ def _summary(cells: Sequence[BoardCell]) -> tuple[object, ...]:
     worst = f"{all_.worst.name}: {100 * all_.worst.excess:.1f}%"
     mean = f"{100 * all_.mean_gap:.2f}%"
     return (all_.formats, mean, worst, all_.at_or_below, all_.below, all_.rank, all_.table)
-
-
-def _square(shape: Shape) -> bool:
-    return shape[2] == shape[0] > KEPT_SIDE
 
 
 def _formats(entries: Sequence[CatalogueRow]) -> list[Target]:
@@ -140,10 +139,6 @@ def _other_row(catalog: Catalog, entry: CatalogueRow) -> tuple[object, ...]:
     known = _known(parse_target(entry.target), parse_ring(entry.ring))
     sums = (entry.additions, entry.additions_cse)
     return (entry.target, entry.ring, entry.rank, products, known, *sums, _origin(catalog, entry))
-
-
-def _composed_row(cell: BoardCell) -> tuple[object, ...]:
-    return (cell.name, cell.part.rank, cell.known.rank, cell.gap, cell.construction)
 
 
 def _origin(catalog: Catalog, entry: CatalogueRow) -> str:

@@ -7,7 +7,7 @@ import re
 import click
 
 from lcma.workbench.cli import COMMANDS, cli
-from lcma.workbench.help import EXAMPLES, GROUPS, Command
+from lcma.workbench.help import EXAMPLES, GROUPS, Command, summary
 
 
 def cli_pages() -> dict[str, str]:
@@ -17,9 +17,9 @@ def cli_pages() -> dict[str, str]:
 
 def _index() -> str:
     rows = "\n".join(
-        f"| {title} | [lcma {name}]({name}.md) | {line} |"
+        f"| {title} | [lcma {name}]({name}.md) | {summary(name)} |"
         for title, commands in GROUPS.items()
-        for name, line in commands.items()
+        for name in commands
     )
     tree = "\n".join(COMMANDS)
     return (

@@ -52,16 +52,41 @@ def _nothing_is_measured(flat_rates):
     """Plans rest on the same figures everywhere."""
 
 
-@pytest.fixture
-def run(capsys):
-    """Run a command line: exit code, stdout, stderr."""
+class Command:
+    """Runs command lines that begin with some arguments: exit code, stdout, stderr."""
 
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
+    def __init__(self, capsys, *first):
+        self.capsys, self.first = capsys, first
+
+    def __call__(self, *arguments):
+        code = cli.main([str(argument) for argument in (*self.first, *arguments)])
+        captured = self.capsys.readouterr()
         return code, captured.out, captured.err
 
-    return call
+    def of(self, *first):
+        """Command lines that begin with other arguments."""
+        return Command(self.capsys, *first)
+
+    def ok(self, *arguments):
+        """What is printed, with exit code 0."""
+        code, out, err = self(*arguments)
+        assert code == 0, (arguments, err)
+        return out
+
+    def json(self, *arguments):
+        """What is printed with --json, with exit code 0."""
+        return json.loads(self.ok(*arguments, "--json"))
+
+    def refused(self, wanted, message, *arguments):
+        """Nothing on stdout, one line with a message on stderr, and an exit code."""
+        code, out, err = self(*arguments)
+        assert (code, out, message in err, err.count("\n")) == (wanted, "", True, 1), (arguments, err)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command line: exit code, stdout, stderr; see `Command`."""
+    return Command(capsys)
 
 
 @pytest.fixture

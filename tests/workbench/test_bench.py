@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from lcma.errors import PlanError, SchemeFormatError, VerificationError
-from lcma.workbench.bench import picture, runner
+from lcma.workbench.bench import runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
 from lcma.workbench.bench.contest import Contest, FlushedClock, LongClock, Timing, paired_interval, within
 from lcma.workbench.bench.journal import Journal
-from lcma.workbench.cli import main
+from lcma.workbench.commands import bench
 
 
 class Counted:
@@ -41,7 +41,9 @@ class Counted:
 def counted(monkeypatch):
     # The suites' own files are in the hash; this one has none, so it borrows a name.
     monkeypatch.setattr(runner, "code_hash", lambda sources: code_hash(["schemes_db/ranks.py"]))
-    return Counted()
+    counted = Counted()
+    monkeypatch.setattr(bench, "find_suite", lambda name: counted.suite)
+    return counted
 
 
 def test_rows_add_up_over_runs(tmp_path, counted):
@@ -57,13 +59,14 @@ def test_rows_add_up_over_runs(tmp_path, counted):
     assert len(journal.rows()) == 4  # "row 2" cannot run here: told, not kept
 
 
-def test_kernels_of_the_rows_to_come_are_asked_for_first(tmp_path, counted, monkeypatch):
-    cases = counted.cases
-    ahead = lambda key: lambda: counted.runs.append(f"ahead {key}")  # noqa: E731
-    monkeypatch.setattr(
-        counted, "cases", lambda options: [replace(case, ahead=ahead(case.key)) for case in cases(options)]
-    )
-    counted.suite = replace(counted.suite, cases=counted.cases)
+def test_kernels_of_the_rows_to_come_are_asked_for_first(tmp_path, counted):
+    def cases(options):
+        return [
+            replace(case, ahead=lambda key=case.key: counted.runs.append(f"ahead {key}"))
+            for case in counted.cases(options)
+        ]
+
+    counted.suite = replace(counted.suite, cases=cases)
     journal, said = Journal(tmp_path / "rows.jsonl"), []
     counted.run(journal, patterns=("row 1",))
     counted.run(journal, say=said.append)
@@ -168,58 +171,37 @@ def test_of_calls_that_take_long_every_one_counts(monkeypatch):
     assert len(Contest({"a": lambda: "a"}, 7, LongClock(4)).run()["a"].seconds) == 4
 
 
-def test_pictures_are_reproducible(tmp_path):
-    pytest.importorskip("matplotlib")
-    rows = [{"key": "row", "figures": {"ratio": 1.2, "interval": [1.1, 1.3]}, "contended": False}]
-    for name in ("a.svg", "b.svg"):
-        picture.ratios(rows, tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+def test_the_command_names_its_suites_and_refuses_others(run):
+    assert "causal      triangular products" in run.ok("bench")
+    run.refused(2, "suite 'no_such_suite' is not known", "bench", "no-such-suite")
 
 
-def test_the_command_names_its_suites_and_refuses_others(capsys):
-    assert main(["bench"]) == 0
-    assert "causal      triangular products" in capsys.readouterr().out
-    assert main(["bench", "no-such-suite"]) == 2
-    assert "suite 'no_such_suite' is not known" in capsys.readouterr().err
-
-
-def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsys, monkeypatch):
-    from lcma.workbench.commands import bench
-
-    suite = replace(counted.suite, summaries={"": lambda rows: {"rows": len(rows)}, "-none": lambda rows: {}})
-    monkeypatch.setattr(bench, "find_suite", lambda name: suite)
+def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):
+    summaries = {"": lambda rows: {"rows": len(rows)}, "-none": lambda rows: {}}
+    counted.suite = replace(counted.suite, summaries=summaries)
     out = tmp_path / "results"
-    assert main(["bench", "counted", "--rows", "row 2", "--out", str(out)]) == 3
-    found = capsys.readouterr()
-    assert ("row 2" in found.out, "no row of counted can run here: not here" in found.err) == (True, True)
-    assert "data in" not in found.err
+    code, text, err = run("bench", "counted", "--rows", "row 2", "--out", out)
+    assert (code, "row 2" in text, "no row of counted can run here: not here" in err) == (3, True, True)
+    assert "data in" not in err
     assert not out.exists()
-    assert main(["bench", "counted", "--out", str(out)]) == 1
+    assert run("bench", "counted", "--out", out)[0] == 1
     assert {path.name for path in out.iterdir()} == {"counted-cpu.jsonl", "counted-cpu.json"}
     before = {path: path.read_bytes() for path in out.iterdir()}
-    assert main(["bench", "counted", "--rows", "row 2", "--out", str(out)]) == 3
+    assert run("bench", "counted", "--rows", "row 2", "--out", out)[0] == 3
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
-def test_no_row_is_begun_beyond_the_budget_of_the_command(tmp_path, counted, capsys, monkeypatch):
-    from lcma.workbench.commands import bench
-
-    monkeypatch.setattr(bench, "find_suite", lambda name: counted.suite)
-    line = ["bench", "counted", "--out", str(tmp_path), "--no-picture"]
-    main([*line, "--budget", "1s"])
-    assert counted.runs == ["row 0"]
-    main([*line, "--budget", "8m"])
-    assert counted.runs == ["row 0", "row 1", "row 2"]
+def test_no_row_is_begun_beyond_the_budget_of_the_command(run, tmp_path, counted):
+    for budget, begun in (("1s", ["row 0"]), ("8m", ["row 0", "row 1", "row 2"])):
+        run("bench", "counted", "--out", tmp_path, "--no-picture", "--budget", budget)
+        assert counted.runs == begun
 
 
-def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypatch):
-    from lcma.workbench.commands import bench
-
-    suite = replace(counted.suite, picture=lambda rows, path: path.write_text(" ".join(row["key"] for row in rows)))
-    monkeypatch.setattr(bench, "find_suite", lambda name: suite)
+def test_the_picture_is_of_all_rows_that_are_stored(run, tmp_path, counted):
+    picture = lambda rows, path: path.write_text(" ".join(row["key"] for row in rows))  # noqa: E731
+    counted.suite = replace(counted.suite, picture=picture)
     for pattern, drawn in (("row 1", "row 1"), ("row 0", "row 1 row 0")):
-        main(["bench", "counted", "--rows", pattern, "--out", str(tmp_path)])
+        run("bench", "counted", "--rows", pattern, "--out", tmp_path)
         assert (tmp_path / "counted-cpu.svg").read_text() == drawn
 
 
@@ -247,9 +229,9 @@ def test_the_sources_of_a_suite_are_there(name):
     assert code_hash(runner.find_suite(name).sources)
 
 
-def test_every_suite_names_its_rows(capsys):
+def test_every_suite_names_its_rows(run):
     for name in runner.suite_names():
-        assert main(["bench", name, "--dry-run"]) == 0
+        run.ok("bench", name, "--dry-run")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

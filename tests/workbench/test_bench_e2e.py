@@ -11,7 +11,6 @@ from lcma.kernels.planning.workloads import layers  # noqa: E402
 from lcma.kernels.torch.acceleration import AcceleratedLayer, Bucket  # noqa: E402
 from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 from lcma.kernels.torch.modules import linear_places  # noqa: E402
-from lcma.workbench import cli  # noqa: E402
 from lcma.workbench.bench import prefill, prefill_models  # noqa: E402
 from lcma.workbench.bench.case import Options  # noqa: E402
 from lcma.workbench.bench.prefill_models import stack  # noqa: E402
@@ -60,14 +59,13 @@ def test_causal_models_do_not_look_ahead():
         assert torch.allclose(model(x)[:, :3], alone) == (name != "hunyuanvideo")
 
 
-def test_rows_are_measured_stored_and_resumed(tmp_path, capsys, monkeypatch):
+def test_rows_are_measured_stored_and_resumed(run, tmp_path, monkeypatch):
     monkeypatch.setattr(prefill_models, "STACKS", TINY)
     monkeypatch.setattr(e2e, "ON_CPU", (8, 32))
     monkeypatch.setattr(prefill, "SEQUENCE", 16)
     monkeypatch.setattr(prefill, "accelerate_", by_strassen)
-    arguments = ["bench", "e2e", "--rounds", "2", "--out", str(tmp_path), "--json"]
-    assert cli.main(arguments) == 0
-    rows = json.loads(capsys.readouterr().out)
+    arguments = ("bench", "e2e", "--rounds", 2, "--out", tmp_path)
+    rows = run.json(*arguments)
     assert [row["key"].split()[0] for row in rows] == ["prefill"] * 6 + ["train"] * 3
     for row in rows:
         figures = row["figures"]
@@ -77,8 +75,7 @@ def test_rows_are_measured_stored_and_resumed(tmp_path, capsys, monkeypatch):
         assert figures["layers_on_lcma"] == figures["work_on_lcma"] == 1
         assert "offline" not in figures
     assert all(0 < row["figures"]["gradient_difference"] < 1e-3 for row in rows[6:])
-    assert cli.main(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == rows  # taken from the journal
+    assert run.json(*arguments) == rows  # taken from the journal
     summary = json.loads((tmp_path / "e2e-cpu.json").read_text())
     assert summary["means"]["prefill float32 32"]["ratio"] > 0
     assert (tmp_path / "e2e-cpu.svg").exists()
@@ -100,10 +97,10 @@ def test_a_wrong_result_or_gradient_is_not_timed(monkeypatch):
 
     monkeypatch.setattr(prefill, "accelerate_", one_off)
     with pytest.raises(VerificationError, match="online came out wrong"):
-        prefill.prefill(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY)
+        prefill.measured(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY)
     monkeypatch.setattr(prefill, "accelerate_", gradients_off)
     with pytest.raises(VerificationError, match="a gradient, online, came out wrong"):
-        prefill.train(TINY["deepseek-r1"], 8, "float32", Options(), SAY)
+        prefill.measured(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY, training=True)
 
 
 def test_twins_share_the_parameters(monkeypatch):

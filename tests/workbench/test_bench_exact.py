@@ -12,7 +12,6 @@ from lcma.workbench.bench import exact_peers
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
 from lcma.workbench.bench.suites import exact
-from lcma.workbench.cli import main
 
 STAND_IN = """
 import sys
@@ -124,6 +123,5 @@ def test_small_rows_run():
     assert integers["ratio"] == pytest.approx(1 / integers["time_over_float64"])
 
 
-def test_sizes_are_refused_where_a_suite_has_none(capsys):
-    assert main(["bench", "overhead", "--sizes", "64"]) == 2
-    assert "suite overhead has no --sizes" in capsys.readouterr().err
+def test_sizes_are_refused_where_a_suite_has_none(run):
+    run.refused(2, "suite overhead has no --sizes", "bench", "overhead", "--sizes", "64")

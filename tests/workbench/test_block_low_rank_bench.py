@@ -1,7 +1,6 @@
 """The suites of block low-rank layers, at tiny sizes."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -42,15 +41,12 @@ def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_si
     assert len({case.key.split(" n=")[0] for case in on_cpu}) <= 9
 
 
-def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypatch):
-    from lcma.workbench import cli
-
+def test_the_suite_checks_weighs_and_times_every_form(run, tmp_path, monkeypatch):
     tiny = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3))
     monkeypatch.setattr(blr, "TABLE", (tiny,))
     monkeypatch.setattr(blr, "CPU_TOKENS", (1, 40))
-    arguments = ["bench", "blr", "--rounds", "2", "--out", str(tmp_path), "--json"]
-    assert cli.main(arguments) == 0
-    rows = json.loads(capsys.readouterr().out)
+    arguments = ("bench", "blr", "--rounds", 2, "--out", tmp_path)
+    rows = run.json(*arguments)
     assert [row["key"] for row in rows[:3]] == [f"tiny layer {kind} n=1 float32" for kind in blr_layers.KINDS]
     for row in rows:
         figures = row["figures"]
@@ -74,9 +70,7 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
         assert max(figures["errors"].values()) < 1e-6
         assert 0 < figures["weight_bytes"] < figures["dense_weight_bytes"] == 4 * 24 * 36
         assert figures["peak_bytes"]["permuted"] >= figures["peak_bytes"]["strided"] > 0
-    again = [*arguments]
-    assert cli.main(again) == 0
-    assert json.loads(capsys.readouterr().out) == rows  # taken from the journal
+    assert run.json(*arguments) == rows  # taken from the journal
     assert (tmp_path / "blr-cpu.svg").exists()
 
 
@@ -111,9 +105,8 @@ def test_the_models_have_the_layers_of_the_table(name):
         }
 
 
-def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monkeypatch):
+def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypatch):
     torch = pytest.importorskip("torch")
-    from lcma.workbench import cli
     from lcma.workbench.bench import blr_models
     from lcma.workbench.bench.suites import e2e_blr
 
@@ -129,9 +122,7 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
     monkeypatch.setattr(blr_models, "TABLE", rows)
     monkeypatch.setattr(blr_models, "MODELS", tiny)
     monkeypatch.setattr(e2e_blr, "MODELS", tuple(tiny))
-    arguments = ["bench", "e2e-blr", "--rounds", "2", "--out", str(tmp_path), "--json"]
-    assert cli.main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = run.json("bench", "e2e-blr", "--rounds", 2, "--out", tmp_path)
     assert len(found) == 8
     for row in found:
         weights = row["figures"]["weight_bytes"]
@@ -170,12 +161,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_thread):
-    from lcma.workbench import cli
-
+def test_a_model_is_trained_compressed_and_trained_again(tmp_path, run, one_thread):
     arguments = ["bench", "compress", "--sizes", "64", "--rounds", "1", "--out", str(tmp_path)]
-    assert cli.main([*arguments, "--sample", "24", "--rows", "monarch 0.5*", "--json"]) == 0
-    (row,) = (row["figures"] for row in json.loads(capsys.readouterr().out))
+    (row,) = (row["figures"] for row in run.json(*arguments, "--sample", "24", "--rows", "monarch 0.5*"))
     uniform = 5.545  # log 256
     assert row["loss_dense"] < row["loss_compressed"] < uniform
     assert row["loss_retrained"] < row["loss_compressed"]
@@ -184,12 +172,11 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_t
     assert (row["layers"], 0.4 < row["bytes"] <= 0.5, 0 < row["weight_error"] < 1) == (12, True, True)
     assert row["ratio"] == row["ms"]["dense"] / row["ms"]["compressed"]
     assert (tmp_path / "compress-cpu.svg").read_text().startswith("<?xml")
-    assert cli.main([*arguments, "--dry-run"]) == 0
-    text = capsys.readouterr().out
+    text = run.ok(*arguments, "--dry-run")
     assert text.count("features=64") == 4 * 3
     places = [text.index(f"{kind} {budget:g} features") for budget in compress.BUDGETS for kind in compress.KINDS]
     assert places == sorted(places)  # every kind has a row before one has two
-    assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3
+    assert run("bench", "compress", "--sizes", "65", "--out", tmp_path)[0] == 3
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])

@@ -1,10 +1,8 @@
 """Counts of operations and of memory traffic, against counts that are known otherwise."""
 
-import json
 from fractions import Fraction
 
 import pytest
-from click.testing import CliRunner
 
 import lcma
 from lcma.errors import PlanError
@@ -48,14 +46,10 @@ def test_where_our_count_of_the_published_identities_differs():
     assert one.products == two.products == Fraction(292, 256) != PRINTED["QK"].products
 
 
-def test_the_command_prints_and_draws(home, tmp_path):
+def test_the_command_prints_and_draws(home, run, tmp_path):
     pytest.importorskip("matplotlib")
-    from lcma.workbench.cli import cli
-
     picture = tmp_path / "saved.svg"
-    done = CliRunner().invoke(cli, ["analyse", "causal", "--scheme", "eca-stage1", "--picture", str(picture), "--json"])
-    assert done.exit_code == 0, done.output
-    tables = json.loads(done.output)
+    tables = run.json("analyse", "causal", "--scheme", "eca-stage1", "--picture", picture)
     assert tables["Operations saved, 1 level(s)"][0]["QK %"] == pytest.approx(6.3)
     assert "gpt-oss" in picture.read_text()
 

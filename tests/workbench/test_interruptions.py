@@ -4,7 +4,6 @@ Each command runs as a process of its own, as at a terminal. The fast suite trie
 one the whole list.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -77,7 +76,7 @@ def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, warm_
     code, _, _, err = interrupted(command, tmp_path, seconds=12.0)
     assert code == 130, err
     written = (tmp_path / "run" / "found.jsonl").read_text().splitlines()
-    listed = json.loads(run("list", "--where", "origin=user", "2x2x3", "--json")[1])
+    listed = run.json("list", "--where", "origin=user", "2x2x3")
     digests = {entry["digest"] for entry in listed}
     assert 1 <= len(digests) <= len(written)
     assert run("verify", tmp_path / "run" / "found.jsonl", "-q")[0] == 0

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from lcma.workbench import cli, gpu_nvml
+from lcma.workbench import gpu_nvml
 from lcma.workbench.bench.ks_energy import energy_figures, energy_lines
 from lcma.workbench.bench.ks_patterns import energy_patterns, paper_patterns, sample
 from lcma.workbench.gpu_nvml import GpuMonitor, NvmlMeter, energy_of
@@ -148,10 +148,11 @@ def test_every_beginning_of_a_sample_is_spread_over_the_strata():
         assert (abs(shares - np.array([22, 301, 304]) / 627) < 0.08).all()
 
 
-def test_flags_belong_to_their_suites(capsys):
-    assert cli.main(["bench", "ks", "--measure", "shares", "--dry-run"]) == 2
-    assert "suite ks has no --measure shares" in capsys.readouterr().err
-    assert cli.main(["bench", "ks", "--measure", "energy", "--dry-run"]) == 3
-    assert "give --device cuda" in capsys.readouterr().err
-    assert cli.main(["bench", "ks", "--measure", "energy", "--device", "cuda", "--dry-run"]) == 0
-    assert capsys.readouterr().out.count("energy bsl float32") == 120
+def test_flags_belong_to_their_suites(run):
+    run.refused(2, "suite ks has no --measure shares", "bench", "ks", "--measure", "shares", "--dry-run")
+    for what, count in (("energy", 120), ("gradients", 40)):
+        run.refused(3, "give --device cuda", "bench", "ks", "--measure", what, "--dry-run")
+        assert (
+            run.ok("bench", "ks", "--measure", what, "--device", "cuda", "--dry-run").count(f"{what} bsl float32")
+            == count
+        )

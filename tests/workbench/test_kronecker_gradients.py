@@ -10,7 +10,6 @@ from lcma.kernels.structured.naive import multiply
 from lcma.workbench.bench.contest import Timing, paired_interval
 from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
 from lcma.workbench.bench.suites.ks import worth_timing
-from lcma.workbench.cli import main
 
 torch = pytest.importorskip("torch")
 
@@ -26,13 +25,6 @@ def test_the_baseline_multiplies_and_is_differentiable(first):
     torch.testing.assert_close((found.T if first else found).detach(), torch.from_numpy(truth))
     found.sum().backward()
     assert weights.grad.abs().min() > 0
-
-
-def test_rows_are_named_and_need_a_gpu(capsys):
-    assert main(["bench", "ks", "--measure", "gradients", "--dry-run", "--device", "cuda", "--sample", "3"]) == 0
-    assert capsys.readouterr().out.count("gradients bs") == 6
-    assert main(["bench", "ks", "--measure", "gradients", "--dry-run"]) == 3
-    assert "--device cuda" in capsys.readouterr().err
 
 
 def test_what_cannot_be_the_best_is_not_timed():

@@ -1,12 +1,9 @@
 """The suite of transformers with Kronecker-sparse layers, at tiny sizes."""
 
-import json
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from lcma.workbench import cli  # noqa: E402
 from lcma.workbench.bench import ks_models  # noqa: E402
 from lcma.workbench.bench.suites import e2e_ks  # noqa: E402
 from lcma.workbench.bench.transformers import inferred  # noqa: E402
@@ -36,24 +33,11 @@ def test_the_patterns_are_those_of_the_layers():
             assert (layer.out_features, layer.in_features) == (outputs, inputs)
 
 
-def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, capsys, monkeypatch):
+def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, run, monkeypatch):
     tiny = ks_models.Sizes(16, 2, 64, 2, 5, 2, False)
     monkeypatch.setattr(ks_models, "VISION", dict.fromkeys(ks_models.VISION, tiny))
-    arguments = [
-        "bench",
-        "e2e-ks",
-        "--measure",
-        "shares",
-        "--dtype",
-        "float32",
-        "--rounds",
-        "2",
-        "--out",
-        str(tmp_path),
-        "--json",
-    ]
-    assert cli.main(arguments) == 0
-    rows = [row["figures"] for row in json.loads(capsys.readouterr().out)]
+    arguments = ("--measure", "shares", "--dtype", "float32", "--rounds", 2, "--out", tmp_path)
+    rows = [row["figures"] for row in run.json("bench", "e2e-ks", *arguments)]
     assert len(rows) == 4
     assert all(0 < row["share"] == row["ms"]["linear"] / row["ms"]["model"] for row in rows)
     assert [round(row["paper"], 2) for row in rows] == [0.44, 0.53, 0.58, 0.62]
@@ -61,13 +45,11 @@ def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, capsys, monk
     assert ks_models.VISION.keys() == {name for name, _ in e2e_ks.SHARES}
 
 
-def test_the_suite_runs_and_compares_first(tmp_path, capsys, monkeypatch):
+def test_the_suite_runs_and_compares_first(tmp_path, run, monkeypatch):
     monkeypatch.setattr(ks_models, "VIT_S", TINY)
-    arguments = ["bench", "e2e_ks", "--rows", "vit-s*", "--rounds", "2", "--out", str(tmp_path), "--json"]
-    assert cli.main(arguments) == 0
-    rows = json.loads(capsys.readouterr().out)
+    arguments = ("bench", "e2e_ks", "--rows", "vit-s*", "--rounds", 2, "--out", tmp_path)
+    rows = run.json(*arguments)
     assert [row["key"].split()[1] for row in rows] == list(e2e_ks.PARTS)
     assert all(row["figures"]["over_dense"] > 0 and row["figures"]["difference"] < 1e-5 for row in rows)
     monkeypatch.setattr(ks_models, "copy_parameters", lambda source, target: None)
-    assert cli.main([*arguments, "--fresh"]) == 1
-    assert "came out wrong" in capsys.readouterr().err
+    run.refused(1, "came out wrong", *arguments, "--fresh")

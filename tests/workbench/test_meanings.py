@@ -1,7 +1,5 @@
 """Names that mean something else, and what a target means."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -26,8 +24,7 @@ def test_a_name_that_means_something_else_is_refused_on_the_way_in(name, sheared
     plain.write_text(lcma_json.render(sheared))
     named.write_text(lcma_json.render(sheared.replace(name=name)))
     for arguments in (("add", plain, "--name", name), ("add", plain, named)):
-        code, out, err = run(*arguments)
-        assert (code, out, err.count("\n"), name in err) == (3, "", 1, True)
+        run.refused(3, name, *arguments)
     assert run("list", "--where", "origin=user", "--json")[1] == "[]\n"
     assert run("add", plain, "--name", "mine")[0] == 0
     assert run("rename", "mine", name)[0] == 3
@@ -40,8 +37,7 @@ def test_a_name_that_means_something_else_is_refused_on_the_way_in(name, sheared
 def test_a_file_that_is_called_like_a_target_gets_a_name_of_its_own(sheared, run, tmp_path):
     path = tmp_path / "3x3x3.json"
     path.write_text(lcma_json.render(sheared))
-    code, out, _ = run("add", path)
-    assert (code, f"added 3x3x3-{sheared.digest[:12]} " in out) == (0, True)
+    assert f"added 3x3x3-{sheared.digest[:12]} " in run.ok("add", path)
     assert lcma.resolve("3x3x3")[0].target.name == "3x3x3"
 
 
@@ -81,5 +77,5 @@ def test_a_composition_says_whose_schemes_it_used(home, run):
     assert run("compose", "2x2x2", "--dry-run")[1].startswith(f"2x2x2:7 scheme {strassen}, shipped as strassen\n")
     out = run("compose", "1x1x17", "--dry-run")[1]
     assert out.startswith(f"1x1x17:17 scheme {mine.digest[:16]}, your own seventeen\n")
-    part = json.loads(run("compose", "1x1x17", "--dry-run", "--json")[1])["composition"]
+    part = run.json("compose", "1x1x17", "--dry-run")["composition"]
     assert (part["name"], part["origin"]) == ("seventeen", "user")

@@ -1,16 +1,14 @@
-"""The page of the shipped schemes is the one that is committed."""
+"""The pages of the catalogue are the ones that are committed; that of the shipped schemes has all of them."""
 
 from pathlib import Path
 
 import pytest
 
-from lcma.errors import LcmaError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.shipped import shipped, shipped_names
-from lcma.workbench.commands.report import command
 from lcma.workbench.report import catalogue_page
 
-COMMITTED = Path(__file__).parents[2] / "docs" / "catalogue.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +16,12 @@ def page():
     return catalogue_page()
 
 
-def test_the_committed_page_is_what_the_command_writes(page, tmp_path):
-    assert COMMITTED.read_text() == page, "write it again: lcma report catalogue --out docs/catalogue.md --force"
-    command.main(["catalogue", "--out", str(tmp_path / "page.md")], standalone_mode=False)
-    assert (tmp_path / "page.md").read_text() == page
-    with pytest.raises(LcmaError, match="can't be written"):
-        command.main(["catalogue", "--out", str(tmp_path / "page.md" / "x")], standalone_mode=False)
+@pytest.mark.parametrize("name", ["catalogue", "structured", "records"])
+def test_the_committed_page_is_what_the_command_writes(run, tmp_path, name):
+    run.ok("report", name, "--out", tmp_path / "page.md")
+    mend = f"write it again: lcma report {name} --out docs/{name}.md --force"
+    assert (DOCS / f"{name}.md").read_text() == (tmp_path / "page.md").read_text(), mend
+    run.refused(2, "can't be written", "report", name, "--out", tmp_path / "page.md" / "x")
 
 
 def test_every_format_has_its_best_shipped_rank(page):

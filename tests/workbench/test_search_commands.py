@@ -20,26 +20,21 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def test_a_search_in_a_folder_is_resumed_shown_and_merged(run, tmp_path):
     folder = tmp_path / "run"
-    code, out, _ = run("search", "2x2x2", "--rank", 7, "--out", folder, "--jobs", 2)
-    assert code == 0
+    out = run.ok("search", "2x2x2", "--rank", 7, "--out", folder, "--jobs", 2)
     assert "found <2x2x2:7 over Z>" in out
-    code, out, _ = run("status", folder)
-    assert code == 0
+    out = run.ok("status", folder)
     assert re.search(r"2x2x2 +Z +0 +finished +1 ", out)
-    code, out, _ = run("resume", folder, "--count", 100, "--rounds", 3, "--json")
-    data = json.loads(out)
-    assert (code, data["rounds"]) == (0, 3)
-    shown = json.loads(run("status", folder, "--json")[1])
+    data = run.json("resume", folder, "--count", 100, "--rounds", 3)
+    assert data["rounds"] == 3
+    shown = run.json("status", folder)
     assert shown[0]["schemes"] == data["schemes"]
-    code, out, _ = run("merge", folder, "--out", tmp_path / "all.jsonl")
-    assert code == 0
+    out = run.ok("merge", folder, "--out", tmp_path / "all.jsonl")
     assert f"{data['finds']} distinct schemes ({data['finds']} of rank 7), {data['finds']} new" in out
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == data["finds"]
 
 
 def test_many_seeds_make_a_table_of_success(run, tmp_path):
-    code, out, _ = run("search", "2x2x2", "--rank", 7, "--seeds", 3, "--seed", 5, "--out", tmp_path)
-    assert code == 0
+    out = run.ok("search", "2x2x2", "--rank", 7, "--seeds", 3, "--seed", 5, "--out", tmp_path)
     assert [line.split()[0] for line in out.splitlines() if re.match(r" +\d", line)] == ["5", "6", "7"]
     assert "rank 7 reached with 3 of 3 seeds, median" in out
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("seed")) == [
@@ -76,10 +71,9 @@ def test_a_dry_run_says_the_way_and_the_memory(run):
 
 
 def test_starts_and_ladders_by_name(run):
-    code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--ladder", "2x3x3:15", "--steps", 50_000, "--seed", 1)
-    assert code == 0
+    out = run.ok("search", "3x3x3", "--ring", "Z2", "--ladder", "2x3x3:15", "--steps", 50_000, "--seed", 1)
     assert re.search(r"by way of <2x3x3:1[45] over Z2> [0-9a-f]{12}\nfound <3x3x3:23 over Z2>", out)
-    kept = json.loads(run("list", "--where", "origin=user", "--json")[1])
+    kept = run.json("list", "--where", "origin=user")
     assert {"3x3x3"} <= {entry["target"] for entry in kept} <= {"2x3x3", "3x3x3"}
     shown = run("show", next(entry["digest"] for entry in kept if entry["target"] == "3x3x3"))[1]
     assert "extension along m, flip walk" in shown
@@ -90,11 +84,13 @@ def test_starts_and_ladders_by_name(run):
 
 
 def test_policy_pools_and_objectives_are_options(run):
-    code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--pool", 4, "--steps", 20_000)
-    assert (code, "found <3x3x3:23 over Z2>" in out) == (0, True)
+    assert "found <3x3x3:23 over Z2>" in run.ok(
+        "search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--pool", 4, "--steps", 20_000
+    )
     limits = ("--rounds", 6, "--steps", 20_000)
-    code, out, _ = run("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)
-    assert (code, "found <4x4x4:tri-out:3" in out) == (0, True)
+    assert "found <4x4x4:tri-out:3" in run.ok(
+        "search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits
+    )
     code, _, err = run("search", "2x2x2", "--objective", "beauty")
     assert (code, err.count("\n")) == (2, 1)
     code, _, err = run("search", "2x2x2", "--device", "abacus")
@@ -102,8 +98,7 @@ def test_policy_pools_and_objectives_are_options(run):
 
 
 def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
-    code, out, _ = run("improve", "3x5x6", "--up-to", "--dry-run")
-    assert code == 0
+    out = run.ok("improve", "3x5x6", "--up-to", "--dry-run")
     assert re.search(r"\n3x5x6 +\d+ +68 +0\.\d{4} +\d+ ", out)
     assert "2x2x2" not in out
     assert "no gap" in run("improve", "3x3x3", "--up-to")[1]
@@ -118,15 +113,14 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
     assert [line.split()[0] for line in listed.splitlines()[2:]] == ["2x2x4", "2x2x3"]
     assert run("improve", "--dry-run")[0] == run("improve", "2x2x3", "--for", "closure", "--dry-run")[0] == 2
     monkeypatch.setattr(general, "board", lambda: ((2, 2, 2), (2, 2, 3)))
-    planned = json.loads(run("improve", "--for", "closure", "--dry-run", "--json")[1])
+    planned = run.json("improve", "--for", "closure", "--dry-run")
     assert [(one["target"], one["rank"], one["best_known_rank"]) for one in planned] == [
         ("2x2x2", 8, 7),
         ("2x2x3", 12, 11),
     ]
     assert planned[0]["one"] == planned[0]["all"]
     assert planned[0]["one"]["cells"] > planned[1]["one"]["cells"] > 0
-    code, out, err = run("improve", "--for", "closure", "--ring", "Z2", "--time", "1s", "--out", str(tmp_path / "run"))
-    assert code == 0
+    out = run.ok("improve", "--for", "closure", "--ring", "Z2", "--time", "1s", "--out", str(tmp_path / "run"))
     assert "found <2x2x2:7 over Z2>" in out
     config = ImproveFolder.read(tmp_path / "run").config
     assert (config.closure, config.targets) == (True, ())
@@ -145,9 +139,8 @@ def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch
 
     monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
     folder = tmp_path / "run"
-    code, out, _ = run("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "2s", "--out", folder)
-    assert code == 0
-    first = json.loads(run("status", folder, "--json")[1])[0]
+    run.ok("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "2s", "--out", folder)
+    first = run.json("status", folder)[0]
     assert first["state"] == "finished"
     assert first["gained"] == len(first["schemes"]) >= 1  # a slow machine has but one turn
     assert run("improve", "2x2x3", "--out", folder)[0] == 3
@@ -165,8 +158,7 @@ def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch
     assert (code, "bad" in err, "2x2x3,2x2x2" in out) == (3, True, True)
     about = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**about, "code": "0"}))
-    code, _, err = run("resume", folder)
-    assert (code, "other code" in err) == (3, True)
+    run.refused(3, "other code", "resume", folder)
 
 
 def test_a_search_that_falls_short_keeps_its_lowest(run, home):
@@ -181,15 +173,13 @@ def test_a_search_that_falls_short_keeps_its_lowest(run, home):
 
 def test_finds_that_can_not_be_stored_are_written_beside(run, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, _, err = run("search", "2x2x2", "--rank", 7)
-    assert code == 0  # the walk is compiled
+    run.ok("search", "2x2x2", "--rank", 7)  # the walk is compiled
 
     def full(self, *arguments, **options):
         raise CatalogError("the disk is full")
 
     monkeypatch.setattr(Catalog, "add", full)
-    code, _, err = run("search", "2x2x2", "--rank", 7, "--ring", "Z2", "--seed", 3)
-    assert (code, "written beside" in err) == (3, True)
+    run.refused(3, "written beside", "search", "2x2x2", "--rank", 7, "--ring", "Z2", "--seed", 3)
     written = min(tmp_path.glob("lcma-found-*.json"))
     monkeypatch.undo()
     assert run("verify", written)[0] == 0
@@ -200,8 +190,7 @@ def test_an_unwritable_catalogue_is_refused_before_walking(run, tmp_path, monkey
     blocked.write_text("no folder")
     monkeypatch.setenv("LCMA_HOME", str(blocked))
     for command in (("search", "2x2x2", "--rank", 7), ("improve", "5x5x5")):
-        code, _, err = run(*command)
-        assert (code, "can't be written" in err, err.count("\n")) == (3, True, 1)
+        run.refused(3, "can't be written", *command)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
@@ -219,20 +208,19 @@ def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, numbe
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"to go on: lcma resume {folder}" in err
-    rounds = json.loads(run("status", folder, "--json")[1])[0]["rounds"]
+    rounds = run.json("status", folder)[0]["rounds"]
     assert run("resume", folder, "--rounds", rounds + 2)[0] == 1
-    assert json.loads(run("status", folder, "--json")[1])[0]["rounds"] == rounds + 2
+    assert run.json("status", folder)[0]["rounds"] == rounds + 2
 
 
 def test_additions_writes_a_proven_program(run, tmp_path):
-    code, out, _ = run("additions", "winograd", "strassen", "--time", "2s", "--out", tmp_path / "p.json")
-    assert code == 0
+    out = run.ok("additions", "winograd", "strassen", "--time", "2s", "--out", tmp_path / "p.json")
     assert "15 additions, proven" in out
     assert "left 4, right 4, out 7" in out
     program = Program.from_json(json.loads((tmp_path / "p.json").read_text()))
     assert program.additions == 15
     assert check_program(program).ok
-    data = json.loads(run("additions", "strassen", "--time", "0.2s", "--json")[1])
+    data = run.json("additions", "strassen", "--time", "0.2s")
     assert data["additions"]["now"] == sum(data["additions"][side] for side in ("left", "right", "out"))
 
 
@@ -241,9 +229,8 @@ def test_solve_answers_in_words_and_codes(run):
         "infeasible: 1x2x2 has no scheme of rank 3 modulo 2"
         in run("solve", "1x2x2", "--rank", 3, "--ring", "z2", "--prove")[1]
     )
-    code, out, _ = run("solve", "1x2x2", "--rank", 4, "--json")
-    assert (code, json.loads(out)["answer"]) == (0, "found")
-    assert json.loads(run("list", "--json", "--where", "origin=user")[1])[0]["rank"] == 4
+    assert run.json("solve", "1x2x2", "--rank", 4)["answer"] == "found"
+    assert run.json("list", "--where", "origin=user")[0]["rank"] == 4
     assert run("solve", "2x2x2", "--rank", 7, "--time", "0.0001s")[0] == 1
     assert run("solve", "9x9x9", "--rank", 7)[0] == 3
 
@@ -251,16 +238,13 @@ def test_solve_answers_in_words_and_codes(run):
 def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
     pytest.importorskip("matplotlib")
     run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")
-    code, out, _ = run("recombine", "naive:2x2x2", tmp_path / "run")
-    assert code == 0
+    out = run.ok("recombine", "naive:2x2x2", tmp_path / "run")
     assert "7 full + 0 half products" in out
     assert "the cheapest there is" in out
-    code, out, _ = run("lift", tmp_path / "run", "--jobs", 2)
-    assert code == 0
+    out = run.ok("lift", tmp_path / "run", "--jobs", 2)
     assert "ternary (100%)" in out
     files = ("--out", tmp_path / "g.graphml", "--out", tmp_path / "g.png")
-    code, out, _ = run("explore", tmp_path / "run", "--radius", 1, "--orbits", *files)
-    assert code == 0
+    out = run.ok("explore", tmp_path / "run", "--radius", 1, "--orbits", *files)
     assert "orbits, by invariants: at least 1, schemes seen of each: " in out
     assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
     assert "schemes of rank 7, " in out
@@ -271,26 +255,12 @@ def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
 
 def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
     limits = ("--seed", 1, "--ring", "Z2", "--steps", 200_000, "--time", "30s")
-    code, out, _ = run(
-        "search",
-        "3x3x3:tri-out",
-        "--rank",
-        17,
-        "--full",
-        9,
-        "--chance",
-        0.2,
-        "--nonzeros",
-        6,
-        *limits,
-        "--out",
-        tmp_path / "a",
-    )
-    assert (code, "found <3x3x3:tri-out:17 over Z2>" in out) == (0, True)
-    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["resolved"][-1]["policy"]
+    bounds = ("--rank", 17, "--full", 9, "--chance", 0.2, "--nonzeros", 6)
+    out = run.ok("search", "3x3x3:tri-out", *bounds, *limits, "--out", tmp_path / "a")
+    assert "found <3x3x3:tri-out:17 over Z2>" in out
+    policy = run.json("status", tmp_path / "a")[0]["config"]["resolved"][-1]["policy"]
     assert (policy["full"], policy["chance"], policy["nonzeros"], policy["keep"]) == (9, 0.2, 6, 0)
-    code, out, _ = run("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
-    assert (code, "found <2x2x4:15 over Z>" in out) == (0, True)
+    assert "found <2x2x4:15 over Z>" in run.ok("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
     for arguments, code in (
         (("2x2x2", "--full", 3), 3),
         (("2x2x2", "--keep", "m1"), 3),

@@ -4,30 +4,27 @@ import re
 
 import pytest
 
-from lcma.workbench import cli
-
 
 @pytest.fixture
-def search(home, tmp_path, capsys):
-    """Search for a mask of a text: exit code, stdout."""
+def search(home, tmp_path, run):
+    """Search for a mask of a text: exit code, stdout, stderr."""
 
     def call(text):
         path = tmp_path / "mask.txt"
         path.write_text(text)
-        code = cli.main(["search", f"mask:{path}", "--steps", "200000", "--rounds", "10"])
-        return code, capsys.readouterr().out
+        return run("search", f"mask:{path}", "--steps", "200000", "--rounds", "10")
 
     return call
 
 
 def test_a_mask_is_searched_from_its_file(search):
-    code, out = search("1...\n11..\n111.\n.111\n")
+    code, out, _ = search("1...\n11..\n111.\n.111\n")
     assert code == 0
     assert "32 products of blocks instead of 36, 11.1% saved" in out
 
 
 def test_a_mask_with_half_blocks_is_searched_for_its_cost(search):
-    code, out = search(".FFF\nFUFF\nFHUU\n.F.F\n")
+    code, out, _ = search(".FFF\nFUFF\nFHUU\n.F.F\n")
     assert code == 0
     saved = float(re.search(r": ([\d.]+) products of blocks instead of 44", out)[1])
     assert saved <= 40.5
@@ -35,7 +32,7 @@ def test_a_mask_with_half_blocks_is_searched_for_its_cost(search):
 
 
 def test_that_nothing_was_found_is_said(search):
-    code, out = search("1.\n11\n")
+    code, out, _ = search("1.\n11\n")
     assert code == 1
     assert "nothing below its own 6 products of blocks was found" in out
 

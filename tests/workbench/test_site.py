@@ -19,7 +19,6 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.formats import read_file
 from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.shipped import shipped_names
-from lcma.workbench import cli
 from lcma.workbench.site import build, build_site
 from lcma.workbench.site.facts import origin_of
 from lcma.workbench.site.fronts import fewest_additions, front_plot, records
@@ -206,58 +205,50 @@ def test_two_builds_are_equal_and_a_site_is_replaced_whole(site, tmp_path):
 
 
 @pytest.mark.usefixtures("few_pages")
-def test_a_folder_that_is_not_a_site_is_left_alone(tmp_path, home, capsys):
+def test_a_folder_that_is_not_a_site_is_left_alone(run, tmp_path, home):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("dear")
     (tmp_path / "file").write_text("dear")
     for out in ("mine", "file"):
-        assert cli.main(["site", str(tmp_path / out)]) == 3
-        error = capsys.readouterr().err
-        assert error.count("\n") == 1
-        assert out in error
-    assert cli.main(["site", str(tmp_path / "site")]) == 0
+        run.refused(3, out, "site", tmp_path / out)
+    run.ok("site", tmp_path / "site")
     (tmp_path / "site" / "notes.txt").write_text("dear")
-    assert cli.main(["site", str(tmp_path / "site")]) == 3
-    assert "'notes.txt'" in capsys.readouterr().err
+    run.refused(3, "'notes.txt'", "site", tmp_path / "site")
     assert (tmp_path / "site" / "notes.txt").read_text() == (tmp_path / "mine" / "thesis.tex").read_text() == "dear"
     (tmp_path / "empty").mkdir()
-    assert cli.main(["site", str(tmp_path / "empty")]) == 0
+    run.ok("site", tmp_path / "empty")
 
 
 @pytest.mark.usefixtures("few_pages")
-def test_a_build_that_fails_leaves_the_old_site(tmp_path, home, monkeypatch, capsys):
+def test_a_build_that_fails_leaves_the_old_site(run, tmp_path, home, monkeypatch):
     out = tmp_path / "site"
-    assert cli.main(["site", str(out)]) == 0
+    run.ok("site", out)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(build, "draw", full)
-    assert cli.main(["site", str(out)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"lcma: {out} can't be written: No space left on device"
+    code, _, err = run("site", out)
+    assert (code, err.splitlines()[-1]) == (2, f"lcma: {out} can't be written: No space left on device")
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["site"]
 
 
 @pytest.mark.usefixtures("few_pages")
-def test_the_command_says_what_it_wrote(tmp_path, home, capsys):
-    assert cli.main(["site", str(tmp_path / "site"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_the_command_says_what_it_wrote(tmp_path, home, run):
+    told = run.json("site", tmp_path / "site")
     files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
     assert told["files"] == len(files)
     assert told["bytes"] == sum(path.stat().st_size for path in files)
     assert Path(told["index"]).is_file()
-    assert cli.main(["site", str(tmp_path / "site")]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'site' / 'index.html'}: {told['schemes']} schemes, ")
+    begun = f"{tmp_path / 'site' / 'index.html'}: {told['schemes']} schemes, "
+    assert run.ok("site", tmp_path / "site").startswith(begun)
 
 
-def test_without_jinja2_one_line_says_what_to_install(tmp_path, home, monkeypatch, capsys):
+def test_without_jinja2_one_line_says_what_to_install(run, tmp_path, home, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert cli.main(["site", str(tmp_path / "site")]) == 3
-    error = capsys.readouterr().err
-    assert "pip install 'lcma[report]'" in error
-    assert error.count("\n") == 1
+    run.refused(3, "pip install 'lcma[report]'", "site", tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
 
@@ -309,13 +300,6 @@ def test_rows_of_benchmarks_are_on_the_page_of_the_scheme_that_they_name(site):
     text = "".join(page.text.split())  # cells follow each other without a space
     assert "causal:QKfloat32250ms16strips:500ms<b>CPU2026-11-20" in text
     assert "precision:levelsanddtype2float325.4e-07errorclassical:2.5e-08aGPU" in text
-
-
-def test_the_folder_of_rows_must_be_there(run, tmp_path):
-    code, out, err = run("site", tmp_path / "out", "--results", tmp_path / "none")
-    assert (code, out) == (2, "")
-    assert "is no folder" in err
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_page_begins_with_origin_name_certificate_and_files(site):

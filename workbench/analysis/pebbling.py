@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
 
@@ -244,15 +243,7 @@ def _needed(steps: tuple[CellSum | Work, ...]) -> tuple[CellSum | Work, ...]:
 
 def _rank(matrix: IntArray) -> int:
     """Return the rank over the rationals."""
-    rows = [[Fraction(int(value)) for value in row] for row in matrix]
-    found = 0
-    for column in range(matrix.shape[1]):
-        pivot = next((i for i in range(found, len(rows)) if rows[i][column]), None)
-        if pivot is None:
-            continue
-        rows[found], rows[pivot] = rows[pivot], rows[found]
-        for i in range(found + 1, len(rows)):
-            if factor := rows[i][column] / rows[found][column]:
-                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[found], strict=True)]
-        found += 1
-    return found
+    from sympy import QQ
+    from sympy.polys.matrices import DomainMatrix
+
+    return int(DomainMatrix([[QQ(value) for value in row] for row in matrix.tolist()], matrix.shape, QQ).rank())

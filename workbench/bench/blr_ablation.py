@@ -7,6 +7,7 @@ Constrained GPUs". `relaid` and `handed-over` are Monarch's first two optimisati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...kernels.structured.block_low_rank import Monarch
@@ -61,16 +62,17 @@ def relay(structure: Monarch, right: Array) -> Array:
     return copied(right.swapaxes(1, 2)).reshape(structure.b1, structure.b2 * structure.rank, structure.p)
 
 
-def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
+def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> Array:
     """out (rows, n) = W x with V of `relay`: a copy between the products, and one behind them."""
     b1, b2, r, n = structure.b1, structure.b2, structure.rank, x.shape[1]
     inner = x.T.reshape(n, b1, structure.p).swapaxes(0, 1) @ right.swapaxes(1, 2)  # (b1, n, b2 r)
     parts = inner.reshape(b1, n, b2, r).swapaxes(0, 2)  # (b2, n, b1, r)
     blocks = parts.reshape(b2, n, b1 * r) @ left.reshape(b2, structure.q, b1 * r).swapaxes(1, 2)  # (b2, n, q)
     _blocks_of(structure, out)[...] = blocks
+    return out
 
 
-def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
+def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> Array:
     """out (rows, n) = W x without a copy between the products, and with one behind them."""
     n, (first, second) = x.shape[1], steps_of(structure)
     blocks, inner = empty(x, (structure.b2, n, structure.q)), empty(x, (first.pattern.rows, padded(n)))[:, :n]
@@ -78,6 +80,7 @@ def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array
     batched_product(v, first.source.view(x)[:, 0], first.target.view(inner)[:, 0])
     batched_product(u, second.source.view(inner)[0], blocks.swapaxes(1, 2))
     _blocks_of(structure, out)[...] = blocks
+    return out
 
 
 def steps_between(structure: FactorChain, factors: Sequence[Array], x: Array, out: Array) -> dict[str, Any]:
@@ -85,17 +88,10 @@ def steps_between(structure: FactorChain, factors: Sequence[Array], x: Array, ou
     if not isinstance(structure, Monarch):
         return {}
     left, right = factors
-    relaid = relay(structure, right)
-
-    def first() -> Array:
-        multiply_relaid(structure, left, relaid, x, out)
-        return out
-
-    def second() -> Array:
-        multiply_handed_over(structure, left, right, x, out)
-        return out
-
-    return {RELAID: first, HANDED_OVER: second}
+    return {
+        RELAID: partial(multiply_relaid, structure, left, relay(structure, right), x, out),
+        HANDED_OVER: partial(multiply_handed_over, structure, left, right, x, out),
+    }
 
 
 def _blocks_of(structure: Monarch, out: Array) -> Array:

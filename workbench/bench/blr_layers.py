@@ -7,10 +7,9 @@ GPUs", Table 3. Its Monarch rank is r = r' b, r' being the rank of a block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...kernels.structured.block_low_rank import BlockLowRank
+from ...kernels.block_low_rank import Blast, LowRank, Monarch
+from ...kernels.structured.block_low_rank import BlockLowRank
 
 KINDS = ("low-rank", "monarch", "blast")
 
@@ -32,8 +31,6 @@ class BlrLayer:
 
     def structure(self, kind: str) -> BlockLowRank | None:
         """The structure of a kind; None where the table has none."""
-        from ...kernels.block_low_rank import Blast, LowRank, Monarch
-
         if kind == "low-rank":
             return LowRank(self.outputs, self.inputs, self.rank)
         sized = self.monarch if kind == "monarch" else self.blast

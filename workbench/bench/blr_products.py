@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import PlanError
+from ...kernels import Plan, Request
+from ...kernels.cuda.bench import CudaBench
+from ...kernels.factored import UNLIMITED
+from ...kernels.plans.tuning import bench_for
+from ...kernels.structured.block_low_rank import BlockLowRank
+from ...kernels.structured.strategy import chain_in
 from ..contenders import MAX_ERROR
 from ..products import factored_request, require_memory
 from .baselines import named_plan, prepared
+from .baselines.block_low_rank import multiply_permuted
+from .baselines.product import Baseline
 from .blr_ablation import ablation, steps_between
 from .case import Options, Say
 from .contest import Call, Calls, Contest, CudaClock, FlushedClock, Timings, require_right
 from .gpu_products import graphed, peak_bytes
-
-if TYPE_CHECKING:
-    from ...kernels import Plan, Request
-    from ...kernels.structured.block_low_rank import BlockLowRank
-    from .baselines.product import Baseline
 
 AUTO, FREE, DENSE, BASELINE, COMPILED = "auto", "auto or dense", "dense", "permuted", "compiled"
 
@@ -44,16 +47,7 @@ class Form:
 def forms_of(
     request: Request, seed: int, say: Say, names: Sequence[str] = (*FORMS, COMPILED)
 ) -> tuple[dict[str, Form], dict[str, str]]:
-    """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation.
-
-    Raises:
-        VerificationError: a result is wrong.
-        PlanError: there is too little memory.
-    """
-    from ...kernels.factored import UNLIMITED
-    from ...kernels.plans.tuning import bench_for
-    from ...kernels.structured.strategy import chain_in
-
+    """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation."""
     require_memory(request)
     bench, on_gpu = bench_for(request), request.device == "cuda"
     a, b, out = bench.operands(request, seed)
@@ -85,12 +79,7 @@ def forms_of(
 
 
 def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
-    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer.
-
-    Raises:
-        VerificationError: a result is wrong; nothing was timed.
-        PlanError: there is too little memory.
-    """
+    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer."""
     request = factored_request(structure, n, dtype, device=options.device)
     forms, reasons = forms_of(request, options.seed, say)
     timings = timed({name: form.call for name, form in forms.items()}, n, options, say)
@@ -134,9 +123,6 @@ def timed(calls: Calls, n: int, options: Options, say: Say, graphs: bool = True)
 
 def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
     """Run every form of a GPU that can run on operands without data, for `Case.ahead`."""
-    from ...kernels.cuda.bench import CudaBench
-    from ...kernels.factored import UNLIMITED
-
     request = factored_request(structure, n, dtype, device="cuda", max_extra_bytes=UNLIMITED)
     a, b, out = CudaBench().operands(request, 0, blank=True)
     for name in FORMS:
@@ -151,9 +137,6 @@ def _plan_of(request: Request, name: str) -> Plan | Baseline:
 
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     import torch
-
-    from ...kernels.structured.strategy import chain_in
-    from .baselines.block_low_rank import multiply_permuted
 
     structure = chain_in(request)
     torch.compiler.reset()  # after eight rows torch would run this function uncompiled

@@ -62,9 +62,9 @@ class Bar:
 class Case:
     """One row to be: its name in the suite, what it should take, and the measurement.
 
-    `run` checks correctness first and raises VerificationError before anything is timed, PlanError
-    where this machine cannot run it. `seconds` is a rough cost, to spend a budget by. `ahead` works
-    the row's products on tensors without data: what kernels that asks for is compiled before the first row.
+    `run`, as all that it calls, checks correctness first and raises VerificationError before anything is timed, and
+    PlanError where this machine cannot run it. `seconds` is a rough cost, to spend a budget by. `ahead` works the row's
+    products on tensors without data: what kernels that asks for is compiled before the first row.
     """
 
     key: str
@@ -89,11 +89,6 @@ def code_of(*modules: str) -> tuple[str, ...]:
     return ("kernels", *(f"workbench/bench/{name}.py" for name in modules))
 
 
-def no_report(rows: Rows) -> Iterator[str]:
-    """For suites whose rows are all that the page shows."""
-    yield from ()
-
-
 @dataclass(frozen=True)
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
@@ -111,7 +106,7 @@ class Suite:
     picture: Callable[[Rows, Path], None] = ratios
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False
-    report: Callable[[Rows], Iterator[str]] = no_report
+    report: Callable[[Rows], Iterator[str]] = lambda rows: iter(())
     summaries: Mapping[str, Callable[[Rows], Mapping[str, Any]]] = field(default_factory=dict)
 
     def draw(self, rows: Rows, path: Path) -> None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ...kernels.causal.candidates import scheme_names
+from ...kernels.causal.cuda import TWO_LEVELS
+from ...kernels.cuda.dtypes import precision_of
 from ...kernels.cuda.machine import require_device
+from ...kernels.cuda.requests import request_of
+from ...kernels.products.triangular import STRATEGIES, run_triangular
+from ...kernels.request import structures_of
+from ...kernels.triangular import causal_pv, causal_qk, syrk, trmm
+from ...schemes_db.symmetry import Triangle
 from .case import Figures, Say
-from .contest import require_right
+from .contest import relative, require_right
 
 LIMITS = {"float64": 1e-12, "float32": 2e-5, "tf32": 5e-3, "float16": 2e-2, "bfloat16": 1e-1}
 
@@ -19,9 +27,6 @@ SHAPES = ((4, 2, 333, 333, 65), (2, 1, 257, 129, 1), (1, 1, 1024, 1024, 512), (2
 
 def schemes() -> tuple[str, ...]:
     """The schemes for triangular products that are shipped, and two levels of one."""
-    from ...kernels.causal.candidates import scheme_names
-    from ...kernels.causal.cuda import TWO_LEVELS
-
     return (*scheme_names(), TWO_LEVELS)
 
 
@@ -33,12 +38,6 @@ def _gated_by(rows: int) -> tuple[str | None, ...]:
 def gate_ahead() -> None:
     """The products of heads that `gate` checks, on tensors without data."""
     import torch
-
-    from ...kernels.cuda.dtypes import precision_of
-    from ...kernels.cuda.requests import request_of
-    from ...kernels.products.triangular import run_triangular
-    from ...kernels.request import structures_of
-    from ...schemes_db.symmetry import Triangle
 
     require_device()
     for dtype in GATED:
@@ -54,16 +53,8 @@ def gate_ahead() -> None:
 
 
 def gate(seed: int, say: Say) -> Figures:
-    """The largest error of each dtype.
-
-    Raises:
-        VerificationError: a product is wrong.
-        PlanError: there is no GPU.
-    """
+    """The largest error of each dtype."""
     import torch
-
-    from ...kernels.products.triangular import STRATEGIES
-    from ...kernels.triangular import causal_pv, causal_qk, syrk, trmm
 
     require_device()
     torch.manual_seed(seed)
@@ -71,8 +62,8 @@ def gate(seed: int, say: Say) -> Figures:
     draw, worst = partial(torch.randn, device="cuda"), dict.fromkeys(GATED, 0.0)
 
     def check(name: str, dtype: str, got: Any, wanted: Any) -> None:
-        error = float((got.double() - wanted).norm() / wanted.norm())
-        worst[dtype] = max(worst[dtype], require_right(f"{name} {dtype}", error, LIMITS[dtype]))
+        error = require_right(f"{name} {dtype}", relative(got, wanted), LIMITS[dtype])
+        worst[dtype] = max(worst[dtype], error)
 
     for dtype in GATED:
         kind = getattr(torch, dtype)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,16 +67,23 @@ def in_turns(
     return {name: Timing(name, tuple(seconds[discarded:])) for name, seconds in samples.items()}
 
 
-class Clock(Protocol):
-    """Times calls in turns."""
+class Clock:
+    """Times calls in turns: the mean seconds of each in a turn, after rounds of warming up that are discarded."""
+
+    discarded = 1
+
+    def seconds(self, call: Call) -> float:
+        """Seconds of one turn of a call; here the call returns them."""
+        return float(call())
 
     def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
-        """Seconds of every call over the rounds, without those of warming up."""
-        ...
+        """Seconds of every call over the rounds, without those of warming up; see `in_turns`."""
+        turns = {name: partial(self.seconds, call) for name, call in calls.items()}
+        return in_turns(turns, rounds, on_round, self.discarded)
 
 
 @dataclass(frozen=True)
-class CpuClock:
+class CpuClock(Clock):
     """The processor's clock: the mean of `count` calls a turn, until `wait` says that a device has done them, or with
     `queued` until they are queued."""
 
@@ -85,7 +92,6 @@ class CpuClock:
     queued: bool = False
 
     def seconds(self, call: Call) -> float:
-        """Mean seconds of one turn."""
         start = time.perf_counter()
         for _ in range(self.count):
             call()
@@ -95,21 +101,9 @@ class CpuClock:
         self.wait()
         return seconds
 
-    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
-        """See `in_turns`."""
-        return in_turns({name: partial(self.seconds, call) for name, call in calls.items()}, rounds, on_round)
-
-
-class OwnClock:
-    """For calls that return their own seconds."""
-
-    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
-        """See `in_turns`."""
-        return in_turns(calls, rounds, on_round)
-
 
 @dataclass(frozen=True)
-class CudaClock:
+class CudaClock(Clock):
     """Events of the current GPU: `spent` seconds a turn; `warmed`: each after a run that is discarded."""
 
     spent: float = 0.02
@@ -123,26 +117,25 @@ class CudaClock:
         return {name: Timing(name, times.seconds) for name, times in found.items()}
 
 
-class FlushedClock:
-    """Events of the current GPU, one call a turn with the L2 flushed before it; two rounds of warming up."""
+class FlushedClock(Clock):
+    """Events of the current GPU, one call a turn with the L2 flushed before it."""
 
-    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
-        """See `in_turns`."""
+    discarded = 2
+
+    def __init__(self) -> None:
         import torch
 
+        self._flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+
+    def seconds(self, call: Call) -> float:
         from ...kernels.cuda.clock import seconds_of
 
-        flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-
-        def turn(call: Call) -> float:
-            flush.zero_()
-            return seconds_of(call)
-
-        return in_turns({name: partial(turn, call) for name, call in calls.items()}, rounds, on_round, discarded=2)
+        self._flush.zero_()
+        return seconds_of(call)
 
 
 @dataclass(frozen=True)
-class LongClock:
+class LongClock(Clock):
     """Events of the current GPU for calls that ran before and may take seconds: those of `slow` seconds and more take
     one call a turn and `few` rounds (None: 3, or 2 from ten times as long), of which all count; others a CudaClock."""
 
@@ -258,6 +251,34 @@ def poisoned(out: Any, judge: Judge, value: float = math.nan) -> Judge:
         return error
 
     return judged
+
+
+class Truth:
+    """Rows of A B in float64 (None: all), of arrays or tensors; `masked`: the lower triangle of all."""
+
+    def __init__(self, a: Any, b: Any, rows: int | None = None, masked: bool = False) -> None:
+        count = len(a) if rows is None else min(rows, len(a))
+        self._rows = np.linspace(0, len(a) - 1, count).astype(int).tolist()
+        product = _wide(a[self._rows]) @ _wide(b)
+        self._product = np.tril(product) if masked else product
+
+    def error(self, c: Any) -> float:
+        """||C - A B|| / ||A B|| of those rows, in the Frobenius norm."""
+        return relative(c[self._rows], self._product)
+
+
+def relative(c: Any, truth: Any) -> float:
+    """||C - T|| / ||T|| of arrays or tensors, in the Frobenius norm and in double precision; ||C|| where T is zero."""
+    wide = _wide(truth)
+    return _norm(_wide(c) - wide) / (_norm(wide) or 1.0)
+
+
+def _wide(x: Any) -> Any:
+    return x.astype(np.result_type(x, np.float64), copy=False) if isinstance(x, np.ndarray) else x.double()
+
+
+def _norm(x: Any) -> float:
+    return float(np.linalg.norm(x) if isinstance(x, np.ndarray) else x.norm())
 
 
 def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:

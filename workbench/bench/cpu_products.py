@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels import Candidate, Decision, Plan, Request, decision_for, plan_for, strategies
+from ...kernels.cpu.blas import backends
+from ...kernels.planning.planner import plan_candidate
 from ..products import Sizes, gflops
-from .contest import Call, Contest, within
-
-if TYPE_CHECKING:
-    from ...kernels import Candidate, Decision, Plan
+from .contest import Call, Contest, Truth, within
 
 Matrix = npt.NDArray[Any]
 
@@ -23,26 +24,9 @@ CHECKED = 192
 LIMIT = {"float32": 1e-4, "float64": 1e-12}
 
 
-class FrobeniusTruth:
-    """A B in float64, to measure relative errors in the Frobenius norm against; `masked`: its lower triangle."""
-
-    def __init__(self, a: Matrix, b: Matrix, masked: bool = False) -> None:
-        self._truth = a.astype(np.float64) @ b.astype(np.float64)
-        if masked:
-            self._truth = np.tril(self._truth)
-        self._norm = float(np.linalg.norm(self._truth))
-
-    def error(self, got: Matrix) -> float:
-        """||got - A B|| / ||A B||."""
-        difference = float(np.linalg.norm(got - self._truth))
-        return difference / self._norm if self._norm else difference
-
-
 @contextmanager
 def limited(threads: int) -> Iterator[None]:
     """All libraries on so many threads."""
-    from ...kernels.cpu.blas import backends
-
     before = [(backend, backend.limit(threads)) for backend in backends()]
     try:
         yield
@@ -51,16 +35,14 @@ def limited(threads: int) -> Iterator[None]:
             backend.limit(threads)
 
 
-def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix]:
-    """Standard normal A and B."""
-    rng, (m, k, n) = np.random.default_rng(seed), sizes
-    return tuple(rng.standard_normal(shape, dtype=np.dtype(dtype).type) for shape in ((m, k), (k, n)))  # type: ignore[return-value]
+def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix, Matrix]:
+    """Standard normal A and B, and an empty C."""
+    rng, (m, k, n), kind = np.random.default_rng(seed), sizes, np.dtype(dtype).type
+    return rng.standard_normal((m, k), kind), rng.standard_normal((k, n), kind), np.empty((m, n), kind)
 
 
 def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call]:
     """The products to beat: one for every installed library that supports the dtype, into a C of its own, or `out`."""
-    from ...kernels.cpu.blas import backends
-
     dtype = a.dtype.name
     calls: dict[str, Call] = {}
     for backend in backends():
@@ -76,15 +58,9 @@ def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call
 
 
 def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, Call], rounds: int) -> dict[str, Any]:
-    """Figures of all: Gflop/s, error, and for ours the ratio to the best library.
-
-    Raises:
-        VerificationError: a product is wrong; nothing was timed.
-    """
+    """Figures of all: Gflop/s, error, and for ours the ratio to the best library."""
     (m, k), n = a.shape, b.shape[1]
-    some = np.linspace(0, m - 1, min(m, CHECKED)).astype(int)
-    truth = FrobeniusTruth(a[some], b)
-    judge = within(lambda c: truth.error(c[some]), LIMIT[a.dtype.name])
+    judge = within(Truth(a, b, CHECKED).error, LIMIT[a.dtype.name])
     timings = Contest({**base, **ours}, rounds, judge=judge).run()
     library = timings.fastest(base)
     first = timings.against(library, next(iter(ours), library.name))
@@ -101,16 +77,11 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
 
 def decided(a: Matrix, b: Matrix, out: Matrix) -> Decision:
     """Return the decision of `auto` for these matrices, with all proposals."""
-    from ...kernels import Request, decision_for
-
     return decision_for(Request.of(a, b, out))
 
 
 def proposed_plans(decision: Decision, wanted: Callable[[Candidate], bool]) -> Iterator[Plan]:
     """The plans of the proposed candidates that are wanted and can run, least predicted first."""
-    from ...kernels import Plan, strategies
-    from ...kernels.planning.planner import plan_candidate
-
     known = strategies(decision.request.device)
     for candidate in (proposal.candidate for proposal in decision.proposals):
         if wanted(candidate):
@@ -125,22 +96,10 @@ def proposed_calls(
 ) -> Iterator[tuple[str, Call]]:
     """Label and call of the proposed candidates of schemes that are wanted and can run, least predicted first."""
     for plan in proposed_plans(decision, lambda candidate: candidate.source is not None and wanted(candidate)):
-        yield str(plan.candidate), call_of(plan, a, b, out)
+        yield str(plan.candidate), partial(plan.build().run, a, b, out)
 
 
 def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tuple[str, Call]:
-    """The best candidate for a scheme a level.
-
-    Raises:
-        PlanError: it cannot be run.
-    """
-    from ...kernels import Request, plan_for
-
+    """The best candidate for a scheme a level."""
     plan = plan_for(Request.of(a, b, out), scheme)
-    return str(plan.candidate), call_of(plan, a, b, out)
-
-
-def call_of(plan: Plan, a: Matrix, b: Matrix, out: Matrix) -> Call:
-    """A plan's executor on these matrices."""
-    executor = plan.build()
-    return lambda: executor.run(a, b, out)
+    return str(plan.candidate), partial(plan.build().run, a, b, out)

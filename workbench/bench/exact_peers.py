@@ -151,11 +151,7 @@ class Peer:
         return seconds
 
     def product(self) -> npt.NDArray[Any]:
-        """The product as rows of words or residues.
-
-        Raises:
-            PlanError: the program has ended.
-        """
+        """The product as rows of words or residues."""
         file = str(Path(self._folder.name) / "c")
         if self._ask(f"write {file}") != "done":
             raise PlanError("the peer did not write its product")

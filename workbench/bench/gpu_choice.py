@@ -7,7 +7,14 @@ from functools import partial
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels import decision_for
+from ...kernels.cuda import clock
+from ...kernels.cuda.requests import request_of
+from ...kernels.dense.flat_pool import FlatChain
+from ...kernels.planning.workloads import GOLDEN, MODEL_ROWS, layers
 from ...kernels.precision import arithmetic_of
+from ...kernels.torch.dispatch import recipe_plan
+from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 from .case import Bar, Case, Figures, Options, Rows, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, Sizes, VendorJudge, ahead, blank, intensity, operands
@@ -55,16 +62,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
 
     Plans of the same levels and method are one contender. The model's first are of different grids and
     products: it does not tell the orders of two levels apart.
-
-    Raises:
-        PlanError: there is no GPU, or it was not measured.
     """
-    from ...kernels import decision_for
-    from ...kernels.cuda.requests import request_of
-    from ...kernels.dense.flat_pool import FlatChain
-    from ...kernels.torch.dispatch import recipe_plan
-    from ...kernels.torch.recipe import AUTO, ProductRecipe, named
-
     require_measured_gpu()
     request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)
     chosen = recipe_plan(ProductRecipe(), request).candidate
@@ -95,7 +93,6 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
     """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
     import torch
 
-    from ...kernels.cuda.clock import seconds_of
     from ...kernels.torch.ops import bilinear_mm, matmul
 
     chosen, recipes = contenders(dtype, sizes)
@@ -105,13 +102,13 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
     if chosen != VENDOR:
         calls[chosen] = partial(matmul, a, b)
     judge, (m, k, n) = VendorJudge(a, b), sizes
-    seconds_of(calls[VENDOR], max(1, round(WARM * RATES[dtype] / (2 * m * k * n))))
+    clock.seconds_of(calls[VENDOR], max(1, round(WARM * RATES[dtype] / (2 * m * k * n))))
     times: dict[str, float] = {}
     for name, call in calls.items():
         say(name)
         judge(name, call())
-        once = seconds_of(call)
-        times[name] = seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
+        once = clock.seconds_of(call)
+        times[name] = clock.seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
     near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
     last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
     times |= Contest(last, rounds, CudaClock(SPENT)).run().medians
@@ -133,8 +130,6 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
 
 def shapes(dtype: str, count: int) -> Iterator[tuple[str, Sizes]]:
     """`count` of the paper's 960 products that take torch a few milliseconds: the layers in turn, M spread evenly."""
-    from ...kernels.planning.workloads import GOLDEN, MODEL_ROWS, layers
-
     known, taken = layers(), set[Sizes]()
     for i in range(len(known) * len(MODEL_ROWS)):
         if len(taken) == count:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ...kernels.codegen.triton_tiles import candidates
+from ...kernels.cuda.level import cuda_level
+from ...kernels.cuda.machine import require_device
+from ...kernels.dense.arrangements import arrangements, levels_of
+from ...kernels.torch.recipe import ProductRecipe
 from .case import Figures, Say
 from .contest import Contest, CudaClock
 
@@ -22,11 +27,6 @@ class Sums:
 
     def __init__(self, dtype: str, rank: int, device: str = "cuda") -> None:
         import torch
-
-        from ...kernels.cuda.level import cuda_level
-        from ...kernels.cuda.machine import require_device
-        from ...kernels.dense.arrangements import arrangements, levels_of
-        from ...kernels.torch.recipe import ProductRecipe
 
         require_device()
         levels = LEVELS[rank]
@@ -78,8 +78,6 @@ def combine_ahead(dtype: str, rank: int) -> None:
 
 def tile_ahead(dtype: str, rank: int) -> None:
     """The kernels of `tile`."""
-    from ...kernels.codegen.triton_tiles import candidates
-
     sums = Sums(dtype, rank, "meta")
     for _, side, stack in sums.sides:
         for one in candidates(side.map, sums.matrix.element_size()):
@@ -88,8 +86,6 @@ def tile_ahead(dtype: str, rank: int) -> None:
 
 def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """All launches worth a measurement, in turn: the best, as lines of `MEASURED` (kernels/codegen/triton_tiles.py)."""
-    from ...kernels.codegen.triton_tiles import candidates
-
     sums = Sums(dtype, rank)
     itemsize = sums.matrix.element_size()
     figures: dict[str, Any] = {}

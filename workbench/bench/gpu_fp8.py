@@ -7,10 +7,23 @@ from functools import partial
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels import Request, plan_for
+from ...kernels.cuda.fp8 import (
+    Quantised,
+    missing_block_scales,
+    multiply_by_vendor,
+    packed_columns,
+    unpacked,
+    vendor_reason,
+)
+from ...kernels.cuda.fp8_naive import BLOCK
+from ...kernels.cuda.machine import require_device
+from ...kernels.dense.fp8 import NAMES, VENDOR
+from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say
-from .contest import Call, within
-from .gpu_products import Sizes, Truth, blank, graphed, operands, paired
+from .contest import Call, Truth, within
+from .gpu_products import CHECKED_ROWS, Sizes, blank, graphed, operands, paired
 
 Tensor = Any
 
@@ -28,9 +41,6 @@ def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
     import torch
 
-    from ...kernels.cuda.fp8_naive import BLOCK
-    from ...kernels.e4m3 import LARGEST
-
     blocks = a.float().view(len(a), -1, BLOCK)
     largest = blocks.abs().amax(-1)
     scales = torch.where(largest == 0, 1.0, largest / LARGEST)
@@ -41,8 +51,6 @@ def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
 def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
     """Return the product by a quantised B of torch alone: A quantised by torch.compile, then `scaled_mm`."""
     import torch
-
-    from ...kernels.cuda.fp8 import Quantised, multiply_by_vendor, unpacked
 
     compiled, right = torch.compile(row_quantised), unpacked(packed, k, n)
 
@@ -55,9 +63,6 @@ def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
 
 def executors(sizes: Sizes) -> dict[str, Any]:
     """Return the executors of every strategy in e4m3 that can run bfloat16 matrices of these sizes here, by name."""
-    from ...kernels import Request, plan_for
-    from ...kernels.dense.fp8 import NAMES
-
     found = {}
     for name in NAMES:
         try:
@@ -74,22 +79,14 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
     "vendor" is one compiled kernel that quantises A and `scaled_mm` with the same block scales; "ratio" is to the
     same product behind our kernel that quantises A, the strategy `fp8-vendor`.
-
-    Raises:
-        VerificationError: a product is wrong; nothing was timed.
-        PlanError: there is no GPU on which torch multiplies e4m3 with block scales.
     """
     import torch
-
-    from ...kernels.cuda.fp8 import missing_block_scales, packed_columns, vendor_reason
-    from ...kernels.cuda.machine import require_device
-    from ...kernels.dense.fp8 import VENDOR
 
     require_device()
     if reason := missing_block_scales(torch.device("cuda", torch.cuda.current_device())) or vendor_reason(*sizes):
         raise PlanError(reason)
     a, b = operands("bfloat16", sizes, seed)
-    truth, theirs = Truth(a, b), rival(*sizes[1:], packed_columns(b))
+    truth, theirs = Truth(a, b, CHECKED_ROWS), rival(*sizes[1:], packed_columns(b))
     vendor = truth.error(theirs(a))
     named: dict[str, Call] = {"vendor": partial(theirs, a), "bfloat16": partial(torch.matmul, a, b)}
     for name, executor in executors(sizes).items():
@@ -100,13 +97,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def product_ahead(sizes: Sizes) -> None:
-    """Our products of a row on operands without data.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
-    from ...kernels.cuda.machine import require_device
-
+    """Our products of a row on operands without data."""
     require_device()
     a, b = blank("bfloat16", sizes)
     for executor in executors(sizes).values():

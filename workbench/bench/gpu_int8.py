@@ -7,6 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ...kernels import Request, plan_for
+from ...kernels.cuda.int8 import multiply_by_vendor
+from ...kernels.cuda.int8_operands import vendor_operand
+from ...kernels.cuda.machine import require_device
 from .case import Case, Figures, Options, Say, cube, shown
 from .contest import Call, poisoned, within
 from .gpu_products import Sizes, paired
@@ -38,8 +42,6 @@ def executors(sizes: Sizes) -> dict[str, Any]:
     Raises:
         PlanError: one cannot run.
     """
-    from ...kernels import Request, plan_for
-
     request = Request(*sizes, "int8", device="cuda", max_abs=MAX_ABS)
     unchecked = replace(request, max_abs=ANY_ENTRY)
     of = {"int8": request, "int8 unchecked": unchecked}
@@ -52,16 +54,8 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     "ratio" is that of the fastest `_int_mm` to our product of B by rows, "offline" to that of a B prepared before.
     Ours but "unchecked" compare the entries with the stated magnitude;
     `_int_mm` gets copies with zeros where its rules need them.
-
-    Raises:
-        VerificationError: a product is wrong; nothing was timed.
-        PlanError: there is no GPU.
     """
     import torch
-
-    from ...kernels.cuda.int8 import multiply_by_vendor
-    from ...kernels.cuda.int8_operands import vendor_operand
-    from ...kernels.cuda.machine import require_device
 
     require_device()
     m, k, n = sizes
@@ -90,15 +84,8 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def product_ahead(sizes: Sizes) -> None:
-    """Our products of a row on operands without data.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
+    """Our products of a row on operands without data."""
     import torch
-
-    from ...kernels.cuda.int8_operands import vendor_operand
-    from ...kernels.cuda.machine import require_device
 
     require_device()
     m, k, n = sizes

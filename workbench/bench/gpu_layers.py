@@ -4,64 +4,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels.cuda.requests import request_of
 from ...kernels.planning.workloads import Layer, sample
 from ...kernels.precision import arithmetic_of
+from ...kernels.torch.dispatch import recipe_plan
+from ...kernels.torch.recipe import ProductRecipe
 from .case import Bar, Case, Figures, Options, Say
 from .contest import Call
 from .gpu_products import RATES, SPENT, Sizes, Tensor, VendorJudge, ahead, graphed, operands, paired
 from .requirements import require_measured_gpu
 
 
-@dataclass(frozen=True)
-class Planned:
-    """The operands of a product, and the plan that `auto` has for it."""
-
-    a: Tensor
-    b: Tensor
-    plan: Any
-
-
-def planned(dtype: str, sizes: Sizes, seed: int) -> Planned:
-    """Standard normal operands of one product, planned.
-
-    Raises:
-        PlanError: there is no GPU, or it was not measured.
-    """
-    from ...kernels.cuda.requests import request_of
-    from ...kernels.torch.dispatch import recipe_plan
-    from ...kernels.torch.recipe import ProductRecipe
-
+def planned(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor, Any]:
+    """Standard normal operands of one product, and the plan that `auto` has for it."""
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
-    return Planned(a, b, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision)))
+    return a, b, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
 
 
-def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say) -> Figures:
+def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say, graphs: bool = True) -> Figures:
     """One layer: `auto` against torch's product, in turn, where torch's is chosen too.
 
-    Products shorter than SHORT are replayed from CUDA graphs: what a launch costs is a row of suite "overhead".
+    With `graphs` short products (SHORT) are replayed from CUDA graphs: suite "overhead" has what a launch costs.
     """
     import torch
 
     from ...kernels.torch.ops import matmul
 
-    found = planned(dtype, sizes, seed)
-    a, b, candidate = found.a, found.b, found.plan.candidate
-    short = _seconds(dtype, sizes) < SHORT
+    a, b, plan = planned(dtype, sizes, seed)
+    short = graphs and _seconds(dtype, sizes) < SHORT
     calls: dict[str, Call] = {}
     for name, call in (("vendor", torch.matmul), ("online", matmul)):
         calls[name] = graphed(partial(call, a, b)) if short else partial(call, a, b)
     return {
-        "plan": str(candidate),
-        "by_scheme": candidate.strategy != "vendor",
+        "plan": str(plan.candidate),
+        "by_scheme": plan.candidate.strategy != "vendor",
         "graphed": short,
-        "predicted_ms": 1e3 * (found.plan.seconds or 0.0),
+        "predicted_ms": 1e3 * (plan.seconds or 0.0),
         **paired(calls, sizes, rounds, say, spent, VendorJudge(a, b)),
     }
 

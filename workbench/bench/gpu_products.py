@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import VerificationError
+from ...kernels.cuda.machine import require_device
 from ...kernels.precision import TF32, arithmetic_of
+from ...kernels.torch import dispatch
+from ...kernels.torch.recipe import ProductRecipe
 from ..products import Sizes
 from .case import Say
-from .contest import Call, Calls, Contest, CudaClock, Judge, paired_ratios
+from .contest import Call, Calls, Contest, CudaClock, Judge, Truth, paired_ratios
 
 Tensor = Any
 
@@ -26,14 +29,8 @@ SPENT = 0.15
 
 
 def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal matrices; for tf32 torch is told to round float32.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
+    """Standard normal matrices; for tf32 torch is told to round float32."""
     import torch
-
-    from ...kernels.cuda.machine import require_device
 
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
@@ -59,17 +56,15 @@ def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tens
 
 
 def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
-    """A product by a recipe on operands without data, for `Case.ahead`.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
-    from ...kernels.cuda.machine import require_device
-    from ...kernels.torch import dispatch
-    from ...kernels.torch.recipe import ProductRecipe
-
+    """A product by a recipe on operands without data, for `Case.ahead`."""
     require_device()
     dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
+
+
+def all_ahead(*products: tuple[Any, ...]) -> None:
+    """Several products, each by the arguments of `ahead`."""
+    for product in products:
+        ahead(*product)
 
 
 def graphed(call: Call) -> Call:
@@ -107,28 +102,13 @@ def peak_bytes(call: Call) -> int:
     return int(torch.cuda.max_memory_allocated() - before)
 
 
-class Truth:
-    """Some rows of a product in float64."""
-
-    def __init__(self, a: Tensor, b: Tensor) -> None:
-        import torch
-
-        self._rows = torch.linspace(0, len(a) - 1, min(len(a), CHECKED_ROWS), device=a.device).long()
-        self._product = a[self._rows].double() @ b.double()
-        self._norm = self._product.norm()
-
-    def error(self, c: Tensor) -> float:
-        """Relative error of those rows of c, in the Frobenius norm."""
-        return float((c[self._rows].double() - self._product).norm() / self._norm)
-
-
 class VendorJudge:
     """A judge of products of a and b, whose errors must not be too far from `vendor`: `floor` above torch's own."""
 
     def __init__(self, a: Tensor, b: Tensor, floor: float = 0.0) -> None:
         import torch
 
-        self._truth = Truth(a, b)
+        self._truth = Truth(a, b, CHECKED_ROWS)
         self.vendor = self._truth.error(torch.matmul(a, b)) + floor
         # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
         self._expected = max(self.vendor, torch.finfo(a.dtype).eps * a.shape[-1] ** 0.5 / 2)

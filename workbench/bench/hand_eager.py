@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .contest import Call, Contest, CpuClock, require_right
+from .contest import Call, Contest, CpuClock, relative, require_right
 
 MODULES = {
     "FastLinear": 1.3,
@@ -90,8 +90,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     clock = CpuClock(CALLS, torch.cuda.synchronize, queued=True)  # one's queue would hide the host's time of the next
 
     def judge(name: str, result: Any) -> float:
-        error = float((result.double() - wanted).norm() / wanted.norm())
-        return require_right(name, error, MOST_ERROR[str(result.dtype)], "relative error")
+        return require_right(name, relative(result, wanted), MOST_ERROR[str(result.dtype)], "relative error")
 
     with torch.no_grad():
         began = time.perf_counter()

@@ -90,7 +90,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
         seconds = clock.seconds(ours)
         spent, calls, blocks = spent + seconds * clock.count, calls + clock.count, blocks + 1
         elapsed = time.perf_counter() - began
-        lesson = _lesson()
+        lesson: Any = next((one for one in learner.lessons() if one.calls), None)
         if decided is None and lesson is not None and lesson.trial.decided and lesson.trial.median is not None:
             decided = elapsed
         if blocks % VENDOR_EVERY == 0:
@@ -116,12 +116,6 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
         "after_high": high,
         "plan": None if lesson is None else str(lesson.plan.candidate),
     }
-
-
-def _lesson() -> Any:
-    from ...kernels.learning import learner
-
-    return next((one for one in learner.lessons() if one.calls), None)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,10 @@ class Journal:
                 ) from None
         return rows
 
+    def newest(self) -> dict[str, Row]:
+        """The newest row of every key, in the order in which keys were first measured."""
+        return {row["key"]: row for row in self.rows()}
+
     def append(self, row: Row) -> None:
         """Add a row.
 

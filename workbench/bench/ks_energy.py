@@ -6,16 +6,14 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from ...errors import PlanError
 from ...kernels import Request
-from ...kernels.plans.tuning import bench_for
-from ..contenders import MAX_ERROR, OPTIONAL
+from ..contenders import Contender, PlanContest
 from ..gpu_nvml import energy_of, gpu_meter
 from ..output import markdown_table
-from ..products import require_memory
-from .baselines import named_plan, prepared
+from ..schemes import AUTO
+from .baselines import named_plan
 from .case import Say
-from .contest import Call, Contest, CudaClock, require_right
+from .contest import Contest, CudaClock
 from .ks_tables import Rows, by_dtype_and_layout
 
 BASELINES = ("bmm", "einsum", "bsr")
@@ -29,26 +27,11 @@ median of the ratios (float32, V100)."""
 
 
 def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
-    """Joules of one product by the planner's choice ("auto") and by each of BASELINES that runs; None: not readable.
-
-    Raises:
-        VerificationError: a product came out wrong; nothing was measured.
-        PlanError: there is too little memory.
-    """
+    """Joules of one product by the planner's choice ("auto") and by each of BASELINES that runs; None: not readable."""
     import torch
 
-    bench, calls = bench_for(request), dict[str, Call]()
-    require_memory(request)
-    a, b, out = bench.operands(request, seed)
-    error_of = bench.errors(request, a, b)
-    for name in ("auto", *BASELINES):
-        try:
-            calls[name], error = prepared(named_plan(request, name), request, a, b, out, error_of)
-        except PlanError:
-            if name in OPTIONAL:  # such as bsr where torch lacks the dtype
-                continue
-            raise
-        require_right(name, error, MAX_ERROR[request.dtype], "relative error", "measured")
+    contenders = tuple(Contender(name, named_plan(request, name), AUTO, name != AUTO) for name in (AUTO, *BASELINES))
+    calls, _ = PlanContest(request, contenders, "", seed).prepared(say)
     times = Contest(calls, ROUNDS, CudaClock(), say).run().medians
     say("measuring energy")
     return energy_of(calls, gpu_meter(), times, torch.cuda.synchronize)

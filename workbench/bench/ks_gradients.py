@@ -8,10 +8,10 @@ from typing import Any
 
 from ...errors import PlanError, VerificationError
 from ...kernels.factored import BATCH_FIRST
-from ...kernels.kronecker import Pattern
+from ...kernels.kronecker import KroneckerSparse, Pattern
 from ..output import markdown_table
 from .case import Say
-from .contest import Contest, CudaClock
+from .contest import Contest, CudaClock, relative
 from .ks_tables import Rows, by_dtype_and_layout
 
 Tensor = Any
@@ -43,15 +43,9 @@ def permuted_product(x: Tensor, weights: Tensor, pattern: Pattern, first: bool) 
 def gradient_figures(
     pattern: Pattern, batch: int, dtype: str, order: str, rounds: int, seed: int, say: Say
 ) -> dict[str, Any]:
-    """Milliseconds of dX and dW together, the graph kept; `ratio`: autograd's over ours.
-
-    Raises:
-        VerificationError: the two differ by more than rounding; nothing was timed.
-        PlanError: the GPU has too little memory.
-    """
+    """Milliseconds of dX and dW together, the graph kept; `ratio`: autograd's over ours."""
     import torch
 
-    from ...kernels.kronecker import KroneckerSparse
     from ...kernels.torch.structured import structured_mm
 
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -75,9 +69,7 @@ def gradient_figures(
         }
         say("checking")
         found = {name: call() for name, call in calls.items()}
-        differences = [
-            float((mine - theirs).norm() / theirs.norm()) for mine, theirs in zip(*found.values(), strict=True)
-        ]
+        differences = [relative(mine, theirs) for mine, theirs in zip(*found.values(), strict=True)]
         if not max(differences) <= MOST_DIFFERENCE[dtype]:
             raise VerificationError(f"gradients differ by {max(differences):.1e} from autograd's; nothing was timed")
         del found

@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ...kernels.cpu.hardware import hardware
+
 BUSY_SHARE = 0.03
 """A row is marked when other processes used more than this share of the processors."""
 
@@ -20,7 +22,7 @@ def machine() -> dict[str, Any]:
     """Processor, cores, system and versions; the accelerator where one is visible without importing torch."""
     versions = {library: version for library in _LIBRARIES if (version := version_of(library)) is not None}
     return {
-        "processor": _processor(),
+        "processor": hardware(),
         "cores": cores(),
         "system": f"{platform.system()} {platform.machine()}",
         "accelerator": _accelerator(),
@@ -44,16 +46,6 @@ def version_of(library: str) -> str | None:
 def cores() -> int | None:
     """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
 
 
 def _accelerator() -> str | None:

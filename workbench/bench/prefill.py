@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
-from .contest import Calls, Contest, CpuClock, LongClock, require_right
+from .contest import Calls, Contest, CpuClock, LongClock, relative, require_right
 from .prefill_models import stack
 from .transformers import AttentionCore, Sizes
 
@@ -73,11 +73,6 @@ def contribution(model: nn.Module, x: Tensor) -> Tensor:
     return result
 
 
-def difference(ours: Tensor, theirs: Tensor) -> float:
-    """Relative, in the Frobenius norm."""
-    return float((ours - theirs).double().norm() / theirs.double().norm())
-
-
 def attention_share(model: nn.Module, call: Callable[[], object], device: str) -> float:
     """The part of a call's time that scaled dot-product attention takes."""
     marks: list[Callable[[], float]] = []
@@ -105,71 +100,52 @@ def attention_share(model: nn.Module, call: Callable[[], object], device: str) -
     return sum(mark() for mark in marks) / whole
 
 
-def prefill(
-    sizes: Sizes, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
+def measured(
+    sizes: Sizes, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say, training: bool = False
 ) -> dict[str, Any]:
-    """Figures of the forward pass of `rows` tokens, of a stack that is accelerated for `all_rows`.
-
-    Raises:
-        VerificationError: a twin computes something else; nothing was timed.
+    """Figures of `rows` tokens through a stack that is accelerated for `all_rows`: of the forward pass, or with
+    `training` of forward, backward and a step of SGD.
     """
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     say("making the model")
-    model = stack(sizes, options.sample, **where).eval()
-    x = inputs(sizes, rows, where)
+    model = stack(sizes, options.sample, **where).train(training)
+    x = inputs(sizes, rows, where).requires_grad_(training)
+    wanted = inputs(sizes, rows, where) if training else None
     say("planning")
-    contenders = {
-        DENSE: Contender(model),
-        ONLINE: accelerated(model, AccelerateConfig(all_rows, device=options.device)),
-    }
-    if options.device == "cuda":
+    config = AccelerateConfig(all_rows, device=options.device)
+    contenders = {DENSE: Contender(model), ONLINE: accelerated(model, config)}
+    if options.device == "cuda" and not training:
         contenders[OFFLINE] = accelerated(model, AccelerateConfig((rows,), EXTRA_BYTES, options.device))
-    with torch.inference_mode():
-        truth, worst = contribution(model, x), 0.0
-        for name, contender in contenders.items():
-            if name != DENSE:
-                worst = max(worst, difference(contribution(contender.model, x), truth))
-                require_right(name, worst, LIMITS[dtype], "relative difference")
-        del truth
-        calls = {name: partial(one.model, x) for name, one in contenders.items()}
+    with torch.inference_mode(not training):
+        differences = _compared(contenders, x, wanted, dtype)
+        calls: dict[str, Callable[[], object]] = {
+            name: partial(one.model, x) if wanted is None else _step_of(one.model, x, wanted)
+            for name, one in contenders.items()
+        }
         share = attention_share(model, calls[DENSE], options.device)
         seconds = _medians(calls, options, say)
-    return {**_figures(sizes, contenders, rows, seconds, options), "attention_share": share, "difference": worst}
+    return {**_figures(sizes, contenders, rows, seconds, options), "attention_share": share, **differences}
 
 
-def train(sizes: Sizes, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
-    """Figures of a training step on `rows` tokens: forward, backward and a step of SGD.
-
-    Raises:
-        VerificationError: a twin's result or a gradient is another one; nothing was timed.
-    """
-    where = {"device": options.device, "dtype": getattr(torch, dtype)}
-    say("making the model")
-    model = stack(sizes, options.sample, **where).train()
-    x, wanted = inputs(sizes, rows, where).requires_grad_(), inputs(sizes, rows, where)
-    say("planning")
-    contenders = {DENSE: Contender(model), ONLINE: accelerated(model, AccelerateConfig((rows,), device=options.device))}
-    results, gradients = [], []
-    for contender in contenders.values():
+def _compared(contenders: Mapping[str, Contender], x: Tensor, wanted: Tensor | None, dtype: str) -> dict[str, float]:
+    """The largest difference of the twins' results from the dense stack's, and of gradients where results are pulled
+    towards `wanted`."""
+    truth, gradients, worst = None, [], {"difference": 0.0}
+    for name, contender in contenders.items():
         result = contribution(contender.model, x)
-        result.backward(wanted)
-        results.append(result.detach())
-        gradients.append([_taken(one) for one in (x, *contender.model.parameters())])
-        del result
-    worst = difference(results[1], results[0])
-    require_right(ONLINE, worst, LIMITS[dtype], "relative difference")
-    of_gradients = max(difference(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
-    require_right(f"a gradient, {ONLINE},", of_gradients, GRADIENT_LIMITS[dtype], "relative difference")
-    del results, gradients
-    calls = {name: _step_of(one.model, x, wanted) for name, one in contenders.items()}
-    share = attention_share(model, calls[DENSE], options.device)
-    seconds = _medians(calls, options, say)
-    return {
-        **_figures(sizes, contenders, rows, seconds, options),
-        "attention_share": share,
-        "difference": worst,
-        "gradient_difference": of_gradients,
-    }
+        if wanted is not None:
+            result.backward(wanted)
+            gradients.append([_taken(one) for one in (x, *contender.model.parameters())])
+        if truth is None:
+            truth = result.detach()
+            continue
+        worst["difference"] = max(worst["difference"], relative(result.detach(), truth))
+        require_right(name, worst["difference"], LIMITS[dtype], "relative difference")
+    if gradients:
+        worst["gradient_difference"] = max(relative(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
+        what = f"a gradient, {ONLINE},"
+        require_right(what, worst["gradient_difference"], GRADIENT_LIMITS[dtype], "relative difference")
+    return worst
 
 
 def _step_of(model: nn.Module, x: Tensor, wanted: Tensor) -> Callable[[], None]:

@@ -9,6 +9,8 @@ import sys
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels.cuda import machine
+from ...kernels.planning.profile import ESTIMATED
 from .case import Options
 
 
@@ -18,11 +20,8 @@ def require_measured_gpu() -> None:
     Raises:
         PlanError: there is none.
     """
-    from ...kernels.cuda.machine import device_profile, require_device
-    from ...kernels.planning.profile import ESTIMATED
-
-    require_device()
-    if device_profile(0).source == ESTIMATED:
+    machine.require_device()
+    if machine.device_profile(0).source == ESTIMATED:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
 
 
@@ -37,9 +36,7 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     except ImportError:
         raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
     if options.device == "cuda":
-        from ...kernels.cuda.machine import require_device
-
-        (require_measured_gpu if measured else require_device)()
+        (require_measured_gpu if measured else machine.require_device)()
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = False
     return torch

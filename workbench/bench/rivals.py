@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ...schemes_db.scheme import Scheme
 from .case import Say
 from .cpu_products import Call, Matrix
@@ -28,8 +29,6 @@ def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
 
     Source: the H_r-parallel form that FalconGEMM (arXiv:2605.06057, section II-B) names as usual.
     """
-    from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
-
     gm, gk, gn = scheme.target.shape
     bm, bk, bn = len(a) // gm, len(b) // gk, b.shape[1] // gn
     out = np.empty((len(a), b.shape[1]), a.dtype)

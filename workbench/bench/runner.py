@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -90,7 +91,7 @@ def run_cases(
         if budget is not None and started and spent + case.seconds > budget:
             continue
         started = True
-        row = _measured(suite, case, options, code, _numbered(say, f"{number}/{len(cases)}"))
+        row = _measured(suite, case, options, code, partial(_numbered, say, f"{number}/{len(cases)}"))
         if row["refused"] is None:  # what can't run here must not stand where another machine's figures do
             journal.append(row)
         yield row
@@ -106,8 +107,8 @@ def _compile(cases: list[Case], say: Say) -> None:
     compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))
 
 
-def _numbered(say: Say, number: str) -> Say:
-    return lambda text: say(f"{number} {text}")
+def _numbered(say: Say, number: str, text: str) -> None:
+    say(f"{number} {text}")
 
 
 def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:

@@ -9,44 +9,36 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError, VerificationError, VerifyOnlyError
-from ...schemes_db import Certificate, Scheme, parse_target
+from ...schemes_db import Certificate, Scheme, Target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import FORMATS
 from ...schemes_db.names import checked_new_name, file_stem, is_free_of_meaning, tidy_name, visible
 from ...schemes_db.shipped import shipped_names
 from ...verify import certified_scheme, verify_file
 from ..help import lcma_command
-from ..options import Choice
-from ..output import print_json, scheme_facts
+from ..options import TARGET, Choice, argument, option
+from ..output import answer, scheme_facts
 
 
 @lcma_command("add", json="the result")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--name", help="The name to store the scheme under (one file only). Default: the file's own, else its stem."
-)
-@click.option("--source", default="", help="Where the scheme comes from, for its provenance.")
-@click.option(
-    "--improved",
-    is_flag=True,
-    help="Store the Pareto front only: skip dominated schemes, remove those that become dominated.",
-)
-@click.option(
-    "--keep-both", is_flag=True, help="Store schemes that are the same as a stored one up to symmetry, however good."
-)
-@click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
-@click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
 def command(
-    files: tuple[str, ...],
-    name: str | None,
-    source: str,
-    target: str | None,
-    format_: str | None,
-    improved: bool,
-    keep_both: bool,
-    allow_pickle: bool,
-    as_json: bool,
+    *,
+    files: tuple[str, ...] = argument("FILE..."),
+    name: str | None = option(
+        help="The name to store the scheme under (one file only). Default: the file's own, else its stem."
+    ),
+    source: str = option(default="", help="Where the scheme comes from, for its provenance."),
+    improved: bool = option(
+        help="Store the Pareto front only: skip dominated schemes, remove those that become dominated."
+    ),
+    keep_both: bool = option(help="Store schemes that are the same as a stored one up to symmetry, however good."),
+    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run."),
+    target: Target | None = option(
+        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it."
+    ),
+    format_: str | None = option(
+        "--format", type=Choice(list(FORMATS)), help="The files' format. Default: by content."
+    ),
 ) -> None:
     """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
 
@@ -58,11 +50,10 @@ def command(
     """
     if improved and keep_both:
         raise click.UsageError("--improved and --keep-both exclude each other")
-    wanted = parse_target(target) if target else None
     policy = "improved" if improved else "never" if keep_both else "distinct"
     reports = []
     for file in files:
-        reports += verify_file(file, format=format_, target=wanted, allow_pickle=allow_pickle)
+        reports += verify_file(file, format=format_, target=target, allow_pickle=allow_pickle)
     if name:
         checked_new_name(name)
     if name and len(reports) != 1:
@@ -85,10 +76,7 @@ def command(
             scheme = found.replace(name=own, provenance=origin)
             line = _kept(catalog, scheme, certificate, policy, name)
             added.append({"file": label, "name": own, **scheme_facts(scheme), "result": line})
-            if not as_json:
-                click.echo(visible(line))
-    if as_json:
-        print_json(added)
+    answer(added, "\n".join(visible(str(one["result"])) for one in added))
 
 
 def _free(catalog: Catalog, name: str, digest: str) -> str:

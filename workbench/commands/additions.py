@@ -17,40 +17,28 @@ from ...search import Additions, fewest_additions
 from ...verify import certify
 from ..destination import claim, write
 from ..help import lcma_command
-from ..options import Duration, path_option, seed_option
-from ..output import print_json, print_table
+from ..options import DURATION, POSITIVE, SEED, argument, option
+from ..output import answer, answer_table
 from ..schemes import pool_argument
 
 
 @lcma_command("additions", json="the counts and the program")
-@click.argument("schemes", metavar="SCHEME...", nargs=-1)
-@click.option(
-    "--all",
-    "every",
-    is_flag=True,
-    help="Every format at its best known rank: compare with the best known counts; with --time, look for fewer.",
-)
-@click.option(
-    "--time",
-    "seconds",
-    type=Duration(),
-    help="How long to try. Default: 10s; with --all no time, else for each format.",
-)
-@seed_option
-@click.option("--as-is", is_flag=True, help="Use the given schemes only: no walks to others of the same rank.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for the walks.")
-@path_option(
-    "--out", metavar="FILE|DIR", help="Write the program there, as JSON; with --all every program into this folder."
-)
 def command(
-    schemes: tuple[str, ...],
-    every: bool,
-    seconds: float | None,
-    seed: int,
-    as_is: bool,
-    jobs: int,
-    out: Path | None,
-    as_json: bool,
+    *,
+    schemes: tuple[str, ...] = argument("SCHEME...", required=False),
+    every: bool = option(
+        "--all",
+        help="Every format at its best known rank: compare with the best known counts; with --time, look for fewer.",
+    ),
+    seconds: float | None = option(
+        "--time", type=DURATION, help="How long to try. Default: 10s; with --all no time, else for each format."
+    ),
+    seed: int = SEED,
+    as_is: bool = option(help="Use the given schemes only: no walks to others of the same rank."),
+    jobs: int = option(type=POSITIVE, default=1, help="Threads for the walks."),
+    out: Path | None = option(
+        metavar="FILE|DIR", help="Write the program there, as JSON; with --all every program into this folder."
+    ),
 ) -> None:
     """Find a program with few additions.
 
@@ -65,7 +53,7 @@ def command(
     if every == bool(schemes):
         raise click.UsageError("name schemes, or give --all")
     if every:
-        _compare(seconds or 0.0, seed, as_is, jobs, out, as_json)
+        _compare(seconds or 0.0, seed, as_is, jobs, out)
         return
     if out is not None:
         claim(out, schemes)
@@ -77,19 +65,14 @@ def command(
     if out is not None:
         _write(out, best.program)
     counts = dict(zip(("left", "right", "out"), by_side(best), strict=True))
-    if as_json:
-        print_json(
-            {
-                "digest": best.scheme.digest,
-                "additions": {"plain": best.before, "now": best.count, **counts},
-                "program": best.program.to_json(),
-            }
-        )
-        return
     what = "another scheme of that rank, certified and kept" if fresh else "proven to be the scheme"
-    click.echo(f"{best.scheme!r} {best.scheme.digest[:12]}: {best.count} additions, {what}")
-    click.echo(f"  left {counts['left']}, right {counts['right']}, out {counts['out']}")
-    click.echo(f"  written out {best.before}, shared pairs {program_of(best.scheme).additions}")
+    additions = {"plain": best.before, "now": best.count, **counts}
+    answer(
+        {"digest": best.scheme.digest, "additions": additions, "program": best.program.to_json()},
+        f"{best.scheme!r} {best.scheme.digest[:12]}: {best.count} additions, {what}\n"
+        f"  left {counts['left']}, right {counts['right']}, out {counts['out']}\n"
+        f"  written out {best.before}, shared pairs {program_of(best.scheme).additions}",
+    )
 
 
 def _keep(found: Additions) -> None:
@@ -102,7 +85,7 @@ def _write(out: Path, program: Program) -> None:
     write(out, json.dumps(program.to_json(), indent=1) + "\n")
 
 
-def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None, as_json: bool) -> None:
+def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None) -> None:
     """All formats: ours, those of the tables, and what `seconds` for each shipped scheme bring."""
     if out is not None:
         try:
@@ -126,10 +109,8 @@ def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None
         behind = None if known is None else program.additions - known
         rows.append((one.target.name, one.rank, program.additions, known, behind, origin))
     columns = ("format", "rank", "additions", "table", "difference", "program")
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    if answer_table(columns, rows):
         return
-    print_table(columns, rows)
     differences = [row[4] for row in rows if row[4] is not None]
     click.echo(
         f"{sum(one <= 0 for one in differences)} of {len(differences)} formats with a count in the tables are at or "

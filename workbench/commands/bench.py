@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,68 +10,44 @@ from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
-from ..bench_report import bars_of, newest_rows
+from ..bench_report import bars_of, newest_rows, notes_of
 from ..destination import claim, claim_folder
 from ..help import lcma_command
-from ..options import Choice, Duration
-from ..output import cell, print_json, print_table
+from ..options import DURATION, POSITIVE, Choice, argument, option
+from ..output import answer, cell, print_table, wants_json
 from ..products import Device
 from ..progress import Progress
 
 
 @lcma_command("bench", json="the result")
-@click.argument("suite", metavar="SUITE", required=False)
-@click.option(
-    "--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
-)
-@click.option("--budget", type=Duration(), help="Skip rows that are not expected to end within this time, such as 8m.")
-@click.option(
-    "--resume/--fresh", default=True, show_default=True, help="Reuse rows that the same code measured on this machine."
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("docs/results"),
-    show_default=True,
-    help="The folder of the rows.",
-)
-@click.option("--device", type=Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What is measured.")
-@click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
-@click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
-@click.option(
-    "--sizes",
-    type=click.IntRange(min=1),
-    multiple=True,
-    help="Only these sides of matrices (exact), features of models (compress), or inputs (blr).",
-)
-@click.option("--dtype", "dtypes", multiple=True, help="Only rows of this dtype.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
-@click.option(
-    "--measure",
-    type=Choice(["energy", "shares", "gradients"]),
-    help="In place of products' times: energy in J or times of gradients (ks, on a GPU), the share of linear layers "
-    "(e2e_ks).",
-)
-@click.option(
-    "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
-)
-@click.option("--dry-run", is_flag=True, help="List the rows and measure nothing.")
 def command(
-    suite: str | None,
-    patterns: tuple[str, ...],
-    budget: float | None,
-    resume: bool,
-    out: Path,
-    device: str,
-    sample: int | None,
-    rounds: int | None,
-    sizes: tuple[int, ...],
-    dtypes: tuple[str, ...],
-    seed: int,
-    measure: str | None,
-    picture: bool,
-    dry_run: bool,
-    as_json: bool,
+    *,
+    suite: str | None = argument("SUITE", required=False),
+    patterns: tuple[str, ...] = option(
+        "--rows", metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
+    ),
+    budget: float | None = option(
+        type=DURATION, help="Skip rows that are not expected to end within this time, such as 8m."
+    ),
+    resume: bool = option(
+        "--resume/--fresh", default=True, help="Reuse rows that the same code measured on this machine."
+    ),
+    out: Path = option(default=Path("docs/results"), help="The folder of the rows."),
+    device: str = option(type=Choice(["cpu", "cuda"]), default="cpu", help="What is measured."),
+    sample: int | None = option(type=POSITIVE, help="The number of shapes to sample."),
+    rounds: int | None = option(type=click.IntRange(1, 1000), help="Interleaved rounds of a row."),
+    sizes: tuple[int, ...] = option(
+        type=POSITIVE, help="Only these sides of matrices (exact), features of models (compress), or inputs (blr)."
+    ),
+    dtypes: tuple[str, ...] = option("--dtype", help="Only rows of this dtype."),
+    seed: int = option(default=0, help="Of the random matrices."),
+    measure: str | None = option(
+        type=Choice(["energy", "shares", "gradients"]),
+        help="In place of products' times: energy in J or times of gradients (ks, on a GPU), the share of linear "
+        "layers (e2e_ks).",
+    ),
+    picture: bool = option("--picture/--no-picture", default=True, help="Write a picture of all rows next to them."),
+    dry_run: bool = option(help="List the rows and measure nothing."),
 ) -> int:
     """Run a suite of benchmarks: interleaved, checked first, stored as rows.
 
@@ -84,12 +58,9 @@ def command(
     """
     if suite is None:
         suites = {name: find_suite(name).help for name in suite_names()}
-        if as_json:
-            print_json(suites)
-            return 0
         formatter = click.HelpFormatter()
         formatter.write_dl(list(suites.items()))
-        click.echo(formatter.getvalue(), nl=False)
+        answer(suites, formatter.getvalue().rstrip("\n"))
         return 0
     found = find_suite(suite)
     if measure is not None and measure not in found.flags:
@@ -99,15 +70,10 @@ def command(
     columns = found.columns if measure is None else found.flags[measure]
     options = Options(device, sample, rounds, dtypes, seed, sizes, measure or "")
     cases = chosen_cases(found, options, patterns)
-    if dry_run and as_json:
-        print_json([{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases])
-        return 0
     if dry_run:
-        print_table(
-            ("row", "about", "bars"),
-            [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases],
-            prose=("bars",),
-        )
+        listed = [{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases]
+        shown = [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases]
+        answer(listed, lambda: print_table(("row", "about", "bars"), shown, prose=("bars",)))
         return 0
     if not found.name.startswith("search"):  # its walks need no torch
         Device(device).require()
@@ -120,24 +86,16 @@ def command(
     with Progress() as progress:
         for row in run_cases(found, cases, options, journal, budget, resume, progress.update):
             results.append(row)
-    if as_json:
-        print_json(results)
-    else:
-        print_table(
-            ("row", *columns, "bars", ""),
-            [(row["key"], *(cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
-            stay=("", "bars"),
-            prose=("", "bars"),
-        )
+    rows = [
+        (row["key"], *(cell(row["figures"].get(name)) for name in columns), bars_of(row), notes_of(row))
+        for row in results
+    ]
+    sentences = ("", "bars")
+    answer(results, lambda: print_table(("row", *columns, "bars", ""), rows, stay=sentences, prose=sentences))
     if results and all(row["refused"] for row in results):
         raise PlanError(f"no row of {found.name} can run here: {results[0]['refused']}")
-    if not as_json:
+    if not wants_json():
         click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
     if picture and results:
         found.draw(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
     return int(any(not met for row in results for _, met in row["bars"]))
-
-
-def _notes(row: Mapping[str, Any]) -> tuple[str, str]:
-    notes = [row["refused"] or "", "others were computing" if row["contended"] else ""]
-    return bars_of(dict(row)), "; ".join(note for note in notes if note)

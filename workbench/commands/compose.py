@@ -19,38 +19,27 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ..board import composed
 from ..destination import claim, write
 from ..help import lcma_command
-from ..options import Choice
-from ..output import print_json
+from ..options import Choice, argument, option
+from ..output import answer
 
 
 @lcma_command("compose", json="the result")
-@click.argument("target", metavar="[MxKxN]", required=False)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Find the recipes for all formats up to 16x16x16 from the shipped schemes again, and write them to --out.",
-)
-@click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
-@click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
-@click.option(
-    "--ring",
-    type=Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
-    default="Z",
-    show_default=True,
-    help="The ring of the schemes; ZT: coefficients -1, 0, 1.",
-)
-@click.option("--explain", is_flag=True, help="Print the whole tree of constructions, with blocks and groups.")
-@click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
 def command(
-    target: str | None,
-    everything: bool,
-    keep: bool,
-    out: str | None,
-    ring: str,
-    explain: bool,
-    dry_run: bool,
-    as_json: bool,
+    *,
+    target: str | None = argument("[MxKxN]"),
+    everything: bool = option(
+        "--all",
+        help="Find the recipes for all formats up to 16x16x16 from the shipped schemes again, and write them to --out.",
+    ),
+    keep: bool = option("--add", help="Store the scheme in the catalogue."),
+    out: str | None = option(metavar="FILE", help="Write the scheme as lcma-json."),
+    ring: str = option(
+        type=Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
+        default="Z",
+        help="The ring of the schemes; ZT: coefficients -1, 0, 1.",
+    ),
+    explain: bool = option(help="Print the whole tree of constructions, with blocks and groups."),
+    dry_run: bool = option(help="Print the composition, build nothing."),
 ) -> None:
     """Compose the best scheme for a size from those of the catalogue.
 
@@ -85,18 +74,14 @@ def command(
                 facts["added"] = catalog.add(scheme, certificate)
             if out is not None:
                 write(out, lcma_json.render(scheme, certificate))
-    if as_json:
-        print_json({**facts, "composition": _to_json(part, whose)})
-        return
+    lines = []
     for line in part.lines if explain else part.lines[:1]:
         entry = whose.get(line.split()[-1])
-        click.echo(line if entry is None else f"{line}, {_owner(entry)}")
+        owner = "" if entry is None else "shipped as" if entry.origin == "shipped" else "your own"
+        lines.append(line if entry is None else f"{line}, {owner} {entry.name}".rstrip())
     gap = f"; best known {known.rank}" if known else ""
-    click.echo(f"{wanted} rank {part.rank}{gap}" + ("" if dry_run else f", certified, {str(facts['digest'])[:12]}"))
-
-
-def _owner(entry: CatalogueRow) -> str:
-    return f"shipped as {entry.name}" if entry.origin == "shipped" else f"your own {entry.name}".strip()
+    lines.append(f"{wanted} rank {part.rank}{gap}" + ("" if dry_run else f", certified, {str(facts['digest'])[:12]}"))
+    answer({**facts, "composition": _to_json(part, whose)}, "\n".join(lines))
 
 
 def _write_recipes(out: str | None) -> None:

@@ -24,8 +24,8 @@ from ..compression import (
 from ..destination import claim
 from ..help import lcma_command
 from ..matrix_files import file_of
-from ..options import Choice, path_option
-from ..output import print_json, print_table
+from ..options import Choice, argument, option
+from ..output import answer, print_table, wants_json
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
 
@@ -34,48 +34,32 @@ if TYPE_CHECKING:
 
 
 @lcma_command("compress", json="the result")
-@click.argument("model", metavar="MODEL.safetensors", type=click.Path(path_type=Path))
-@path_option("--out", metavar="OUT.safetensors", help="The compressed model.")
-@click.option(
-    "--kind",
-    "what",
-    metavar="WHAT",
-    default="low-rank",
-    show_default=True,
-    help="The structure: low-rank, monarch, blast or kronecker, with options as blast:blocks=4:steps=60, or a list of "
-    "Kronecker-sparse patterns as '(1,64,64,64)(64,64,64,1)'. Options: budget=0.5 (the part of the parameters that "
-    "factors may take), rank= in place of it (Monarch: of a block), blocks=16 (b1 = b2), steps=300 and tolerance=0 "
-    "(of the descent for BLAST).",
-)
-@click.option(
-    "--layer",
-    "layers",
-    multiple=True,
-    metavar="NAME=WHAT",
-    help="Another structure, or dense, for layers whose name fits (h.*.attn.*). The first that fits counts.",
-)
-@click.option("--layout", type=Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
-@click.option("--calibration", metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer.")
-@click.option("--batch", type=click.IntRange(1, 1 << 20), default=1024, show_default=True, help="Inputs of a product.")
-@click.option("--measure", is_flag=True, help="Time every structure against the dense product.")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of --measure.")
-@click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of --measure and of predicted times.")
-@click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
-@click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
 def command(
-    model: Path,
-    out: Path | None,
-    what: str,
-    layers: tuple[str, ...],
-    layout: str,
-    calibration: str | None,
-    batch: int,
-    measure: bool,
-    rounds: int,
-    device: Device,
-    resume: bool,
-    dry_run: bool,
-    as_json: bool,
+    *,
+    model: Path = argument("MODEL.safetensors"),
+    out: Path | None = option(metavar="OUT.safetensors", help="The compressed model."),
+    what: str = option(
+        "--kind",
+        metavar="WHAT",
+        default="low-rank",
+        help="The structure: low-rank, monarch, blast or kronecker, with options as blast:blocks=4:steps=60, or a list "
+        "of Kronecker-sparse patterns as '(1,64,64,64)(64,64,64,1)'. Options: budget=0.5 (the part of the parameters "
+        "that factors may take), rank= in place of it (Monarch: of a block), blocks=16 (b1 = b2), steps=300 and "
+        "tolerance=0 (of the descent for BLAST).",
+    ),
+    layers: tuple[str, ...] = option(
+        "--layer",
+        metavar="NAME=WHAT",
+        help="Another structure, or dense, for layers whose name fits (h.*.attn.*). The first that fits counts.",
+    ),
+    layout: str = option(type=Choice(LAYOUTS), default="auto", help="Of the weights."),
+    calibration: str | None = option(metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer."),
+    batch: int = option(type=click.IntRange(1, 1 << 20), default=1024, help="Inputs of a product."),
+    measure: bool = option(help="Time every structure against the dense product."),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of --measure."),
+    device: Device = option(default="cpu", type=DEVICE, help="Of --measure and of predicted times."),
+    resume: bool = option("--resume/--fresh", default=True, help="Take layers that a broken run finished."),
+    dry_run: bool = option(help="Only show the layers and their structures."),
 ) -> None:
     """Replace the linear weights of a stored model by structured ones, and report every layer.
 
@@ -107,7 +91,7 @@ def command(
     tasks = planned(stored_weights(model, layout), chosen)
     check_finite(model, tasks)
     if dry_run or out is None:
-        _show_tasks(tasks, as_json)
+        _show_tasks(tasks)
         return
     if (reason := tasks[0].reason) and all(task.reason for task in tasks):
         raise PlanError(f"no layer would change: {tasks[0].weight.layer}: {reason}; lcma compress --dry-run shows all")
@@ -122,20 +106,10 @@ def command(
             reports.append(report)
             progress.step()
     work.write(out)
-    if as_json:
-        print_json(
-            {
-                "model": str(model),
-                "out": str(out),
-                "batch": batch,
-                "device": str(device),
-                "resumed": work.resumed,
-                "layers": [asdict(report) for report in reports],
-            }
-        )
-        return
-    show_layers(reports)
-    click.echo(f"wrote {out}" + (f"; {work.resumed} layers were finished before" if work.resumed else ""), err=True)
+    about = {"model": str(model), "out": str(out), "batch": batch, "device": str(device), "resumed": work.resumed}
+    answer({**about, "layers": [asdict(report) for report in reports]}, lambda: show_layers(reports))
+    if not wants_json():
+        click.echo(f"wrote {out}" + (f"; {work.resumed} layers were finished before" if work.resumed else ""), err=True)
 
 
 def _layer(text: str) -> tuple[str, CompressConfig | None]:
@@ -147,7 +121,7 @@ def _layer(text: str) -> tuple[str, CompressConfig | None]:
     return name, CompressConfig.parse(what)
 
 
-def _show_tasks(tasks: Sequence[Task], as_json: bool) -> None:
+def _show_tasks(tasks: Sequence[Task]) -> None:
     rows: list[dict[str, Any]] = [
         {
             "layer": task.weight.layer,
@@ -159,13 +133,10 @@ def _show_tasks(tasks: Sequence[Task], as_json: bool) -> None:
         }
         for task in tasks
     ]
-    if as_json:
-        print_json({"layers": rows})
-        return
-    columns = ("layer", "outputs", "inputs", "layout", "structure")
-    shown = [[*list(row.values())[:4], row["skipped"] or _first(row["structures"])] for row in rows]
-    print_table(columns, shown, stay=("structure",), prose=("structure",))
-
-
-def _first(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"the nearest of {len(names)}, such as {names[0]}"
+    shown = []
+    for row in rows:
+        names = row["structures"]
+        found = names[0] if len(names) == 1 else f"the nearest of {len(names)}, such as {names[0]}" if names else ""
+        shown.append([*list(row.values())[:4], row["skipped"] or found])
+    columns, sentence = ("layer", "outputs", "inputs", "layout", "structure"), ("structure",)
+    answer({"layers": rows}, lambda: print_table(columns, shown, stay=sentence, prose=sentence))

@@ -6,50 +6,45 @@ from pathlib import Path
 
 import click
 
-from ...schemes_db import parse_ring, parse_target
+from ...schemes_db import Ring, Target
 from ...schemes_db.formats import FORMATS, WRITERS, format_for, render
 from ...schemes_db.formats.parts import companions
 from ...verify import load
 from ..destination import claim, write
 from ..help import lcma_command
-from ..options import Choice
-from ..output import print_json, scheme_facts
+from ..options import RING, TARGET, Choice, argument, option
+from ..output import answer, scheme_facts, wants_json
 
 
 @lcma_command("convert", json="the result")
-@click.argument("source", metavar="IN")
-@click.argument("destination", metavar="OUT")
-@click.option("--to", "to_format", type=Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix.")
-@click.option("--from", "from_format", type=Choice(list(FORMATS)), help="The format of IN. Default: by content.")
-@click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it.")
-@click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
-@click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@click.option("--round", "rounded", is_flag=True, help="Write the exact scheme that rounding the coefficients gives.")
 def command(
-    source: str,
-    destination: str,
-    to_format: str | None,
-    from_format: str | None,
-    target: str | None,
-    ring: str | None,
-    allow_pickle: bool,
-    rounded: bool,
-    as_json: bool,
+    *,
+    source: str = argument("IN"),
+    destination: str = argument("OUT"),
+    to_format: str | None = option(
+        "--to", type=Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix."
+    ),
+    from_format: str | None = option(
+        "--from", type=Choice(list(FORMATS)), help="The format of IN. Default: by content."
+    ),
+    target: Target | None = option(
+        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it."
+    ),
+    ring: Ring | None = option(type=RING, metavar="RING", help="The ring of the coefficients, where IN does not say."),
+    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run."),
+    rounded: bool = option("--round", help="Write the exact scheme that rounding the coefficients gives."),
 ) -> None:
     """Verify a scheme file and write it in another format. OUT may be - for stdout."""
-    wanted, over = parse_target(target) if target else None, parse_ring(ring) if ring else None
-    if as_json and destination == "-":
+    if wants_json() and destination == "-":
         raise click.UsageError("--json is for a scheme that is written to a file")
     if destination != "-":
         claim(destination, [source, *companions(Path(source))])
-    scheme, _ = load(source, from_format, wanted, over, allow_pickle=allow_pickle, rounded=rounded)
+    scheme, _ = load(source, from_format, target, ring, allow_pickle=allow_pickle, rounded=rounded)
     to_format = to_format or format_for(destination)
     content = render(scheme, to_format)
     if destination == "-":
         click.echo(content, nl=False)
         return
     write(destination, content)
-    if as_json:
-        print_json({"file": destination, "format": to_format, **scheme_facts(scheme)})
-    else:
-        click.echo(f"{destination}: {scheme!r}", err=True)
+    data = {"file": destination, "format": to_format, **scheme_facts(scheme)}
+    answer(data, lambda: click.echo(f"{destination}: {scheme!r}", err=True))

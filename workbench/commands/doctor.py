@@ -17,31 +17,34 @@ from ...verify import check
 from ...version import __version__
 from ..bench.machine import cores, version_of
 from ..help import lcma_command
-from ..options import Choice
-from ..output import print_json, print_table
+from ..options import Choice, option
+from ..output import answer, print_table, wants_json
 
 BASE = ("numpy", "numba", "sympy", "networkx", "ortools", "click", "rich", "threadpoolctl", "platformdirs")
 PACKAGES = (*BASE, "torch", "triton", "numba-cuda")
 
 
 @lcma_command("doctor", json="the result")
-@click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
-@click.option(
-    "--device", type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
-)
-def command(measured: bool, device: str | None, as_json: bool) -> int:
+def command(
+    *,
+    measured: bool = option("--profile", help="Measure this machine instead, for the planner: a minute."),
+    device: str | None = option(
+        type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
+    ),
+) -> int:
     """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:
-        return max(_measure(one, as_json) for one in _devices(device))
+        return max(_measure(one) for one in _devices(device))
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}
     with Catalog.open() as catalog:
         path, entries = catalog.path, catalog.entries()
-    facts: dict[str, object] = {
+    packages = {name: version_of(name) for name in PACKAGES}
+    facts = {
         "lcma": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": cores(),
-        "packages": {name: version_of(name) for name in PACKAGES},
+        "packages": packages,
         "blas": _blas(),
         "home": str(home()),
         "cache": str(writable(cache_folder())),
@@ -49,13 +52,8 @@ def command(measured: bool, device: str | None, as_json: bool) -> int:
         "schemes": len(entries),
         "shipped schemes proven": f"{sum(proofs.values())} of {len(proofs)}",
     }
-    if as_json:
-        print_json(facts)
-    else:
-        for name, value in facts.items():
-            if isinstance(value, dict):
-                value = ", ".join(f"{key} {text or '-'}" for key, text in value.items())
-            click.echo(f"{name + ':':<24}{value}")
+    versions = ", ".join(f"{key} {text or '-'}" for key, text in packages.items())
+    answer(facts, "\n".join(f"{name + ':':<24}{value}" for name, value in {**facts, "packages": versions}.items()))
     return 0 if all(proofs.values()) else 1
 
 
@@ -68,7 +66,7 @@ def _devices(chosen: str | None) -> tuple[str, ...]:
     return ("cpu",) if device_reason() else ("cpu", "cuda")
 
 
-def _measure(device: str, as_json: bool) -> int:
+def _measure(device: str) -> int:
     """Measure, keep, and show the profile."""
     began = time.perf_counter()
     if device == "cuda":
@@ -90,7 +88,7 @@ def _measure(device: str, as_json: bool) -> int:
         path = keep_profile(profile)
     except OSError as error:
         raise LcmaError(f"the profile can't be kept: {error.strerror}; set LCMA_HOME to a folder of your own") from None
-    if as_json:
+    if wants_json():
         click.echo(profile.to_json())
         return 0
     rows = [

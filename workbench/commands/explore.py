@@ -11,31 +11,24 @@ from ...search import flip_graph
 from ..destination import claim, writing
 from ..flip_picture import draw
 from ..help import lcma_command
-from ..output import print_json
+from ..options import POSITIVE, argument, option
+from ..output import answer
 from ..schemes import pool_argument
 
 
 @lcma_command("explore", json="the numbers")
-@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
-@click.option(
-    "--radius", type=click.IntRange(0), default=2, show_default=True, help="The largest number of flips from SCHEMEs."
-)
-@click.option(
-    "--limit", type=click.IntRange(1), default=20_000, show_default=True, help="The largest number of schemes to visit."
-)
-@click.option(
-    "--orbits", is_flag=True, help="Distinguish schemes by invariants under changes of basis and roles (slower)."
-)
-@click.option(
-    "--out",
-    "outs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several times.",
-)
 def command(
-    schemes: tuple[str, ...], radius: int, limit: int, orbits: bool, outs: tuple[Path, ...], as_json: bool
+    *,
+    schemes: tuple[str, ...] = argument("SCHEME..."),
+    radius: int = option(type=click.IntRange(0), default=2, help="The largest number of flips from SCHEMEs."),
+    limit: int = option(type=POSITIVE, default=20_000, help="The largest number of schemes to visit."),
+    orbits: bool = option(help="Distinguish schemes by invariants under changes of basis and roles (slower)."),
+    outs: tuple[Path, ...] = option(
+        "--out",
+        metavar="FILE",
+        help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several "
+        "times.",
+    ),
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
 
@@ -60,15 +53,13 @@ def command(
         "with a flip to a lower rank": seen.exits,
         **({"orbits at least": len(seen.orbits), "orbit sizes": seen.orbits} if orbits else {}),
     }
-    if as_json:
-        print_json(facts)
-        return
     whole = "" if seen.complete else f", cut at {limit}"
-    click.echo(f"{facts['schemes']} schemes of rank {seen.rank}, {facts['flips']} flips{whole}")
-    click.echo(f"  components: {', '.join(map(str, seen.components))}")
+    lines = [f"{facts['schemes']} schemes of rank {seen.rank}, {facts['flips']} flips{whole}"]
+    lines.append(f"components: {', '.join(map(str, seen.components))}")
     for name, counts in (("neighbours", seen.degrees), ("distance", seen.distances)):
-        click.echo(f"  {name}: {', '.join(f'{key} ({count})' for key, count in counts.items())}")
-    click.echo(f"  with a flip to a lower rank: {seen.exits}")
+        lines.append(f"{name}: {', '.join(f'{key} ({count})' for key, count in counts.items())}")
+    lines.append(f"with a flip to a lower rank: {seen.exits}")
     if orbits:
         sizes = ", ".join(map(str, seen.orbits[:12])) + (", ..." if len(seen.orbits) > 12 else "")
-        click.echo(f"  orbits, by invariants: at least {len(seen.orbits)}, schemes seen of each: {sizes}")
+        lines.append(f"orbits, by invariants: at least {len(seen.orbits)}, schemes seen of each: {sizes}")
+    answer(facts, "\n  ".join(lines))

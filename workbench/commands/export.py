@@ -14,31 +14,22 @@ from ...schemes_db.names import file_stem
 from ..board import board_cells, composed
 from ..destination import claim, write
 from ..help import lcma_command
-from ..options import Choice
+from ..options import Choice, argument, option
 from ..schemes import scheme_argument, stored_scheme
 
 
 @lcma_command("export")
-@click.argument("scheme", required=False, metavar="[SCHEME]")
-@click.option(
-    "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."
-)
-@click.option(
-    "--records",
-    is_flag=True,
-    help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with an "
-    "index.",
-)
-@click.option(
-    "--format",
-    "format_",
-    type=Choice(list(WRITERS)),
-    default="lcma-json",
-    show_default=True,
-    help="The format to write.",
-)
-@click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
-def command(scheme: str | None, everything: bool, records: bool, format_: str, out: str | None) -> int:
+def command(
+    *,
+    scheme: str | None = argument("[SCHEME]"),
+    everything: bool = option("--all", help="Write the user's own schemes, one file each, into the folder --out."),
+    records: bool = option(
+        help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with "
+        "an index."
+    ),
+    format_: str = option("--format", type=Choice(list(WRITERS)), default="lcma-json", help="The format to write."),
+    out: str | None = option(metavar="FILE|FOLDER", help="Where to write. Default: stdout."),
+) -> int:
     """Write schemes of the catalogue as text.
 
     The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import click
@@ -17,50 +16,31 @@ from ...search.runs.keep import refuse_unwritable
 from ..finds import kept_line
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, cluster_options, cluster_settings, path_option, seed_option
-from ..output import print_json, print_table
+from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
+from ..output import answer, print_json, print_table, wants_json
 from ..progress import COMPILING, Progress
 
 
 @lcma_command("improve", json="the stored schemes")
-@click.argument("targets", metavar="[TARGET...]", nargs=-1)
-@click.option(
-    "--for",
-    "goal",
-    type=Choice(["closure"], case_sensitive=False),
-    help="closure: in place of TARGETs, all formats up to 16x16x16.",
-)
-@click.option("--up-to", is_flag=True, help="Include every format that fits into a full product among the TARGETs.")
-@click.option(
-    "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
-)
-@seed_option
-@click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after this time.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads of lifts, and of walks on a CPU."
-)
-@click.option(
-    "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
-)
-@cluster_options
-@path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
-@click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour without a gain.")
-@click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
 def command(
-    targets: tuple[str, ...],
-    goal: str | None,
-    up_to: bool,
-    ring: str,
-    seed: int,
-    seconds: float,
-    jobs: int,
-    device: str,
-    address: str | None,
-    workers: int | None,
-    out: Path | None,
-    retry: bool,
-    dry_run: bool,
-    as_json: bool,
+    *,
+    targets: tuple[str, ...] = argument("[TARGET...]"),
+    goal: str | None = option(
+        "--for",
+        type=Choice(["closure"], case_sensitive=False),
+        help="closure: in place of TARGETs, all formats up to 16x16x16.",
+    ),
+    up_to: bool = option(help="Include every format that fits into a full product among the TARGETs."),
+    ring: str = option(default="Z", help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."),
+    seed: int = SEED,
+    seconds: float = option("--time", type=DURATION, default="60s", help="Stop after this time."),
+    jobs: int = option(type=POSITIVE, default=1, help="Threads of lifts, and of walks on a CPU."),
+    device: str = option(default="cpu", help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."),
+    address: str | None = RAY,
+    workers: int | None = WORKERS,
+    out: Path | None = option(metavar="DIR", help="Store the run in a new folder, so that it can be resumed."),
+    retry: bool = option(help="Try routes again on which earlier runs spent half an hour without a gain."),
+    dry_run: bool = option(help="Show the targets with their gaps, and search nothing."),
 ) -> int:
     """Improve the catalogue: ranks behind the best known ones, fronts of structured targets.
 
@@ -82,37 +62,30 @@ def command(
         closure=goal is not None,
         retry=retry,
         **cluster_settings(address, workers),
-        command=shlex.join(["lcma", *sys.argv[1:]]),
+        command=command_line(),
     )
     if dry_run:
-        show_plan(plan(config), as_json)
+        show_plan(plan(config))
         return 0
     refuse_unwritable()
     with Progress(COMPILING) as progress, Interrupts() as interrupts:
         result = improve(
-            config, jobs=jobs, out=out, on_event=teller(progress, quiet=as_json), stop=lambda: interrupts.wanted
+            config, jobs=jobs, out=out, on_event=teller(progress, quiet=wants_json()), stop=lambda: interrupts.wanted
         )
-    return report(result, as_json, out)
+    return report(result, out)
 
 
-def show_plan(planned: ImprovementPlan, as_json: bool) -> None:
+def show_plan(planned: ImprovementPlan) -> None:
     """Print what an improvement would search, full products with what a lower rank of theirs changes."""
-    if as_json:
-        print_json(
-            [_gap_to_json(gap) for gap in planned.gaps]
-            + [{"target": name, "front": front} for name, front in planned.fronts.items()]
-        )
+    fronts = [{"target": name, "front": front} for name, front in planned.fronts.items()]
+    if wants_json():
+        print_json([*map(_gap_to_json, planned.gaps), *fronts])
         return
     if planned.gaps:
-        rows = [
-            (
-                gap.target,
-                gap.rank,
-                gap.known,
-                *(text for change in (gap.one, gap.all) if change for text in (f"{change.points:.4f}", change.cells)),
-            )
-            for gap in planned.gaps
-        ]
+        rows = []
+        for gap in planned.gaps:
+            changes = [(f"{change.points:.4f}", change.cells) for change in (gap.one, gap.all) if change]
+            rows.append((gap.target, gap.rank, gap.known, *(text for change in changes for text in change)))
         print_table(("format", "rank", "best known", "points by 1", "formats", "points by all", "formats"), rows)
     for name, front in planned.fronts.items():
         click.echo(f"{name}: {front}")
@@ -148,32 +121,20 @@ def teller(progress: Progress, *, quiet: bool) -> OnEvent:
     return tell
 
 
-def report(result: Improved, as_json: bool, out: Path | None) -> int:
+def report(result: Improved, out: Path | None) -> int:
     """Print the result of an improvement and return the exit code.
 
     Raises:
         KeyboardInterrupt: it was interrupted; everything is kept.
     """
-    if as_json:
-        print_json(
-            {
-                "gained": result.gained,
-                "turns": result.turns,
-                "seconds": result.seconds,
-                "closed": result.closed,
-                "exhausted": list(result.exhausted),
-                "fronts": result.fronts,
-                "schemes": [scheme.digest for scheme in result.kept],
-            }
-        )
-    else:
-        for name, front in result.fronts.items():
-            click.echo(f"{name}: {front}")
-        if result.exhausted:
-            click.echo(f"dead ends on every route: {', '.join(result.exhausted)}")
-        if result.closed:
-            click.echo("no gap to the best known ranks is left")
-        click.echo(f"{result.gained} gained in {sum(result.turns.values())} turns, {len(result.kept)} schemes kept")
+    facts = {name: getattr(result, name) for name in ("gained", "turns", "seconds", "closed", "exhausted", "fronts")}
+    lines = [f"{name}: {front}" for name, front in result.fronts.items()]
+    if result.exhausted:
+        lines.append(f"dead ends on every route: {', '.join(result.exhausted)}")
+    if result.closed:
+        lines.append("no gap to the best known ranks is left")
+    lines.append(f"{result.gained} gained in {sum(result.turns.values())} turns, {len(result.kept)} schemes kept")
+    answer({**facts, "schemes": [scheme.digest for scheme in result.kept]}, "\n".join(lines))
     if result.interrupted:
         saved = f"to go on: lcma resume {shlex.quote(str(out))}" if out else "without --out the turns begin anew"
         click.echo(f"{len(result.kept)} schemes saved in the catalogue; {saved}", err=True)

@@ -7,25 +7,21 @@ import click
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
 from ..help import lcma_command
-from ..options import Duration, seed_option
-from ..output import print_json
+from ..options import DURATION, POSITIVE, SEED, argument, option
+from ..output import answer
 from ..schemes import pool_argument
 
 
 @lcma_command("lift", json="the shares and the digests")
-@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
-@click.option("--ring", default="Z", show_default=True, help="Z, or Q, which allows fractions.")
-@seed_option
-@click.option("--sparse", is_flag=True, help="Go to a sparse basis first: more ternary lifts of dense schemes.")
-@click.option(
-    "--walk", "walks", type=click.IntRange(0), default=0, show_default=True, help="Neighbours to try for -1, 0, 1."
-)
-@click.option("--signs", type=Duration(), default="0s", show_default=True, help="CP-SAT seconds on each for -1, 0, 1.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The lifts do not depend on it."
-)
 def command(
-    schemes: tuple[str, ...], ring: str, seed: int, sparse: bool, walks: int, signs: float, jobs: int, as_json: bool
+    *,
+    schemes: tuple[str, ...] = argument("SCHEME..."),
+    ring: str = option(default="Z", help="Z, or Q, which allows fractions."),
+    seed: int = SEED,
+    sparse: bool = option(help="Go to a sparse basis first: more ternary lifts of dense schemes."),
+    walks: int = option("--walk", type=click.IntRange(0), default=0, help="Neighbours to try for -1, 0, 1."),
+    signs: float = option(type=DURATION, default="0s", help="CP-SAT seconds on each for -1, 0, 1."),
+    jobs: int = option(type=POSITIVE, default=1, help="Threads. The lifts do not depend on it."),
 ) -> int:
     """Lift schemes from Z2 or Z3 to the integers or the rationals.
 
@@ -42,19 +38,9 @@ def command(
             if one.scheme is not None and one.certificate is not None:
                 catalog.add(one.scheme, one.certificate)
                 digests.append(one.scheme.digest)
-    if as_json:
-        print_json(
-            {
-                "pool": len(result.lifts),
-                "shares": result.shares,
-                "reasons": result.reasons,
-                "seconds": result.seconds,
-                "schemes": digests,
-            }
-        )
-    else:
-        shares = ", ".join(f"{count} {name} ({count / len(result.lifts):.0%})" for name, count in result.shares.items())
-        click.echo(f"{len(result.lifts)} schemes in {result.seconds:.2f} s ({result.per_second:.0f}/s): {shares}")
-        for reason, count in result.reasons.items():
-            click.echo(f"  {count}: {reason}")
+    facts = {"pool": len(result.lifts), "shares": result.shares, "reasons": result.reasons, "seconds": result.seconds}
+    shares = ", ".join(f"{count} {name} ({count / len(result.lifts):.0%})" for name, count in result.shares.items())
+    lines = [f"{len(result.lifts)} schemes in {result.seconds:.2f} s ({result.per_second:.0f}/s): {shares}"]
+    lines += [f"  {count}: {reason}" for reason, count in result.reasons.items()]
+    answer({**facts, "schemes": digests}, "\n".join(lines))
     return 0 if digests else 1

@@ -8,7 +8,8 @@ import click
 
 from ...errors import PlanError
 from ..help import lcma_command
-from ..output import print_json, print_table
+from ..options import argument, option
+from ..output import figure, milliseconds, print_json, print_table, wants_json
 from ..product_options import ProductOptions, product_options
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
@@ -19,24 +20,16 @@ if TYPE_CHECKING:
 
 
 @lcma_command("plan", json="the result")
-@click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
-@product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20.")
-@click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
-@click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
-@click.option("--explain", is_flag=True, help="Print every term of the choice.")
-@click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
-@click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
-@click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
 def command(
-    arguments: tuple[str, ...],
-    product: ProductOptions,
-    scheme: str,
-    levels: int | None,
-    explain: bool,
-    profile: str | None,
-    threads: int | None,
-    max_error: float | None,
-    as_json: bool,
+    *,
+    arguments: tuple[str, ...] = argument("M K N|K"),
+    product: ProductOptions = product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20."),
+    scheme: str = option(default="auto", help="Plan by this scheme only."),
+    levels: int | None = option(type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1."),
+    explain: bool = option(help="Print every term of the choice."),
+    profile: str | None = option(metavar="NAME|FILE", help="Plan for another machine. Default: this one."),
+    threads: int | None = option(type=click.IntRange(1, 1024), help="Default: those that BLAS may use."),
+    max_error: float | None = option(help="Bound on the error of an element, relative to K max|A| max|B|."),
 ) -> None:
     """Show how a product would be run, and why.
 
@@ -64,7 +57,7 @@ def command(
         known = f"profile {machine.profile.id} has no rates of {request.arithmetic} products"
         mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
         raise PlanError(f"{known}; {mend}, or choose another --dtype")
-    if as_json:
+    if wants_json():
         print_json(found.as_json())
         return
     click.echo(f"{request} on {found.profile.hardware} ({found.profile.source}, {found.profile.id})")
@@ -94,8 +87,7 @@ def _explain(found: Explanation, plan: Plan) -> None:
     rows = []
     for candidate, stage in found.stages:
         costs = (f"{stage.flops:.3e}", f"{stage.bytes:.3e}", f"{stage.intensity:.2f}")
-        milliseconds = "" if stage.seconds is None else f"{1e3 * stage.seconds:.3f}"
-        rows.append((str(candidate), stage.level, stage.name, *costs, milliseconds))
+        rows.append((str(candidate), stage.level, stage.name, *costs, milliseconds(stage.seconds, ".3f")))
     print_table(columns, rows, stay=("stage", "ms", "level"))
     if found.considered:
         print_table(
@@ -109,8 +101,7 @@ def _explain(found: Explanation, plan: Plan) -> None:
 
 
 def _row(one: Considered) -> tuple[str, ...]:
-    milliseconds = "" if one.seconds is None else f"{1e3 * one.seconds:.4g}"
-    figures = (milliseconds, "" if one.ratio is None else f"{one.ratio:.3f}", f"{one.workspace / 1e6:.0f}")
+    figures = (milliseconds(one.seconds), figure(one.ratio, ".3f"), f"{one.workspace / 1e6:.0f}")
     return (one.candidate.label, one.candidate.strategy, one.candidate.method, *figures, one.refused or "")
 
 

@@ -6,11 +6,11 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..help import lcma_command
+from ..options import argument
 
 
 @lcma_command("remove")
-@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
-def command(schemes: tuple[str, ...]) -> None:
+def command(*, schemes: tuple[str, ...] = argument("SCHEME...")) -> None:
     """Remove your own schemes from the catalogue, by name or by the start of their digest.
 
     An additional name (`lcma add --name`) is removed, and the scheme stays. What comes

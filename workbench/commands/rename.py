@@ -6,12 +6,11 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..help import lcma_command
+from ..options import argument
 
 
 @lcma_command("rename")
-@click.argument("scheme", metavar="SCHEME")
-@click.argument("name", metavar="NAME")
-def command(scheme: str, name: str) -> None:
+def command(*, scheme: str = argument("SCHEME"), name: str = argument("NAME")) -> None:
     """Give one of your schemes, or an added name of any scheme, another name.
 
     Names are added by `lcma add --name` of a scheme that is there. Schemes that come with lcma retain their own.

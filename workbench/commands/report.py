@@ -13,8 +13,8 @@ from ..board import LARGEST
 from ..destination import claim, write, writing
 from ..figures import FIGURES, write_figures
 from ..help import lcma_command
-from ..options import Choice, path_option
-from ..output import print_json
+from ..options import Choice, argument, option
+from ..output import print_json, wants_json
 from ..records import records_page
 from ..report import board_json, catalogue_page
 from ..structured_report import structured_page
@@ -24,23 +24,21 @@ FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_pag
 
 
 @lcma_command("report", json="all formats of the catalogue beside the table")
-@click.argument("subject", type=Choice([*PAGES, *FROM_ROWS, "figures"]))
-@path_option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout; docs/figures.")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("docs/results"),
-    show_default=True,
-    help="The folder with the rows of `lcma bench`, for all but catalogue, records and structured.",
-)
-@click.option(
-    "--up-to",
-    type=click.IntRange(2, LARGEST),
-    default=LARGEST,
-    show_default=True,
-    help="The longest side of the formats of the catalogue with --json.",
-)
-def command(subject: str, out: Path | None, results: Path, up_to: int, as_json: bool) -> None:
+def command(
+    *,
+    subject: str = argument(type=Choice([*PAGES, *FROM_ROWS, "figures"])),
+    out: Path | None = option(metavar="FILE|FOLDER", help="Where to write. Default: stdout; docs/figures."),
+    results: Path = option(
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("docs/results"),
+        help="The folder with the rows of `lcma bench`, for all but catalogue, records and structured.",
+    ),
+    up_to: int = option(
+        type=click.IntRange(2, LARGEST),
+        default=LARGEST,
+        help="The longest side of the formats of the catalogue with --json.",
+    ),
+) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 
     `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and all formats up to
@@ -49,7 +47,7 @@ def command(subject: str, out: Path | None, results: Path, up_to: int, as_json: 
     layers and models, with bytes, errors and one optimisation at a time. `figures`: SVG pictures, each with its
     alternative text, into a folder.
     """
-    if as_json:
+    if wants_json():
         if subject != "catalogue":
             raise click.UsageError("--json is for the catalogue")
         print_json(board_json(up_to))

@@ -13,7 +13,8 @@ from ...search.runs.keep import refuse_unwritable
 from ..finds import best_finds
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Duration
+from ..options import DURATION, POSITIVE, argument, option
+from ..output import wants_json
 from ..progress import COMPILING, Progress, beginning
 from .improve import report as report_improvement
 from .improve import teller
@@ -21,30 +22,17 @@ from .search import known_rank, report
 
 
 @lcma_command("resume", json="statistics and finds")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--time", "seconds", type=Duration(), help="A new limit, counted from the run's beginning.")
-@click.option("--rounds", type=click.IntRange(1), help="A new number of rounds in all, of a search.")
-@click.option("--count", type=click.IntRange(1), help="A new number of finds to stop at, of a search.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds of a search do not depend."
-)
-@click.option(
-    "--ray",
-    "address",
-    default="",
-    metavar="auto|local|HOST:PORT",
-    help="Another Ray cluster than the run's for its workers.",
-)
-@click.option("--workers", type=click.IntRange(1), help="Another number of workers than the run's.")
 def command(
-    folder: Path,
-    seconds: float | None,
-    rounds: int | None,
-    count: int | None,
-    jobs: int,
-    address: str,
-    workers: int | None,
-    as_json: bool,
+    *,
+    folder: Path = argument("DIR"),
+    seconds: float | None = option("--time", type=DURATION, help="A new limit, counted from the run's beginning."),
+    rounds: int | None = option(type=POSITIVE, help="A new number of rounds in all, of a search."),
+    count: int | None = option(type=POSITIVE, help="A new number of finds to stop at, of a search."),
+    jobs: int = option(type=POSITIVE, default=1, help="Threads. The finds of a search do not depend."),
+    address: str = option(
+        "--ray", default="", metavar="auto|local|HOST:PORT", help="Another Ray cluster than the run's for its workers."
+    ),
+    workers: int | None = option(type=POSITIVE, help="Another number of workers than the run's."),
 ) -> int:
     """Continue a search or an improvement from its folder.
 
@@ -63,10 +51,10 @@ def command(
                 address=address,
                 workers=workers or 0,
                 jobs=jobs,
-                on_event=teller(progress, quiet=as_json),
+                on_event=teller(progress, quiet=wants_json()),
                 stop=lambda: interrupts.wanted,
             )
-        return report_improvement(improved, as_json, folder)
+        return report_improvement(improved, folder)
     config = status(folder).config
     known = known_rank(config)
     with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
@@ -81,4 +69,4 @@ def command(
             on_event=lambda standing: progress.update(f"{standing.line}{known}"),
             stop=lambda: interrupts.wanted,
         )
-    return report(best_finds(result, count or config.count), as_json, folder)
+    return report(best_finds(result, count or config.count), folder)

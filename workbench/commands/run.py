@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
+from ..contenders import max_error
 from ..destination import claim
 from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu
 from ..help import lcma_command
 from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
+from ..options import Choice, argument, option
 from ..output import tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, Told, causal_name, run_once
@@ -24,37 +27,25 @@ from ..truth import relative_error, true_product
 if TYPE_CHECKING:
     from ...kernels import Request
 
-MAX_ERROR = {
-    "float64": 1e-8,
-    "complex128": 1e-8,
-    "float32": 1e-2,
-    "complex64": 1e-2,
-    "tf32": 2e-2,
-    "fp32-accurate": 1e-3,
-    "float16": 5e-2,
-    "bfloat16": 2e-1,
-    "fp8": 2e-1,
-}
-"""A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
-
 
 @lcma_command("run", json="the result")
-@click.argument("scheme", metavar="SCHEME|auto|K")
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="[B]", required=False)
-@click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
-@product_options(ring="Multiply integers, or bit matrices (.npz), exactly in this ring.", dtypes=DTYPES, batch=False)
-@click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
-@click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
-    scheme: str,
-    a: str,
-    b: str | None,
-    levels: int | None,
-    product: ProductOptions,
-    out: str | None,
-    check: bool,
-    as_json: bool,
+    *,
+    scheme: str = argument("SCHEME|auto|K"),
+    a: str = argument("A"),
+    b: str | None = argument("[B]"),
+    levels: int | None = option(
+        type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1."
+    ),
+    product: ProductOptions = product_options(
+        ring="Multiply integers, or bit matrices (.npz), exactly in this ring.",
+        without=["batch"],
+        type=Choice(DTYPES),
+        metavar=None,
+        help="Convert the operands first. Default: as they are.",
+    ),
+    out: str | None = option(metavar="C", help="Where to write the product. Default: it is not written."),
+    check: bool = option(help="Compare with the classical product: in float64, or exactly for integers."),
 ) -> int:
     """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
 
@@ -74,34 +65,22 @@ def command(
     """
     if out is not None:
         claim(file_of(out), [scheme, *(file_of(text) for text in (a, b) if text is not None)])
-    device, strategy, max_abs = product.device, product.strategy, product.max_abs
-    matrix = product.factored([scheme], levels=levels) if b is None else None
-    if matrix is not None:
-        layout, extra = product.layout, product.max_extra_bytes
-        return tell(run_product(matrix, a, device, layout, strategy, product.dtype, out, check, extra), as_json)
+    if b is None and (matrix := product.factored([scheme], levels=levels)) is not None:
+        return tell(run_product(matrix, a, product, out, check))
     if b is None or product.layout is not None or product.max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
-    text = scheme
-    if product.ring is not None:
-        reject("--ring", causal=product.causal, dtype=product.dtype)
-        device.require()
-        if levels == 0:
-            text, levels, strategy = AUTO, None, strategy or "leaf"
-        exactly = planned_scheme(text), (a, b), product.ring, levels, strategy, max_abs, out, check, device
-        return tell(run_exact(*exactly), as_json)
     if levels == 0:  # no level of any scheme
-        text, levels, strategy = AUTO, None, strategy or "vendor"
-    return tell(_run(text, (a, b), product, levels, strategy, out, check), as_json)
+        plain = "vendor" if product.ring is None else "leaf"
+        scheme, levels, product = AUTO, None, replace(product, strategy=product.strategy or plain)
+    if product.ring is None:
+        return tell(_run(scheme, (a, b), product, levels, out, check))
+    reject("--ring", causal=product.causal, dtype=product.dtype)
+    product.device.require()
+    return tell(run_exact(planned_scheme(scheme), (a, b), product, levels, out, check))
 
 
 def _run(
-    text: str,
-    files: tuple[str, str],
-    product: ProductOptions,
-    levels: int | None,
-    strategy: str | None,
-    out: str | None,
-    check: bool,
+    text: str, files: tuple[str, str], product: ProductOptions, levels: int | None, out: str | None, check: bool
 ) -> Iterator[Told]:
     """Multiply the matrices of two files; yields lines with the facts that each tells."""
     (a, b), device = files, product.device
@@ -119,7 +98,7 @@ def _run(
         request = _request(x, y, left.arithmetic, device, causal, product.max_abs)
         from ...kernels import plan_for
 
-        plan = plan_for(request, chosen, levels, strategy=strategy)
+        plan = plan_for(request, chosen, levels, strategy=product.strategy)
         into = f" into {held}" if held != left.dtype else ""
         result, told = run_once(plan, lambda executor: executor.run(x, y), f"{into} on {device}", device)
         yield told
@@ -164,4 +143,4 @@ def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> Told:
     ours = relative_error(request, product, truth)
     theirs = relative_error(request, true_product(request, scheme, a, b, wide=False), truth)
     line = f"check: relative error {ours:.2e} against float64 (classical {request.dtype}: {theirs:.2e})"
-    return line, {"correct": ours <= MAX_ERROR[request.arithmetic], "relative_error": ours, "classical_error": theirs}
+    return line, {"correct": ours <= max_error(request), "relative_error": ours, "classical_error": theirs}

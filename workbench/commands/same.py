@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
 from ...schemes_db.invariants import relation
 from ..help import lcma_command
-from ..output import print_json
+from ..options import argument
+from ..output import answer
 from ..schemes import scheme_argument
 
 _MEANING = {
@@ -18,17 +17,13 @@ _MEANING = {
 
 
 @lcma_command("same", json="the result")
-@click.argument("first", metavar="SCHEME")
-@click.argument("second", metavar="SCHEME")
-def command(first: str, second: str, as_json: bool) -> int:
+def command(*, first: str = argument("SCHEME"), second: str = argument("SCHEME")) -> int:
     """Compare two schemes up to change of basis and permutation of roles.
 
     Exit code 0 unless they are proven different (1).
     """
     schemes = [scheme_argument(text)[0] for text in (first, second)]
     verdict = relation(*schemes)
-    if as_json:
-        print_json({"relation": verdict, "digests": [scheme.digest for scheme in schemes]})
-    else:
-        click.echo(f"{verdict}: {_MEANING[verdict]}")
+    data = {"relation": verdict, "digests": [scheme.digest for scheme in schemes]}
+    answer(data, f"{verdict}: {_MEANING[verdict]}")
     return int(verdict == "different")

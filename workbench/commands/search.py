@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sqlite3
 import statistics
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,127 +25,103 @@ from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..finds import best_finds, composition_line, print_result
 from ..help import lcma_command
 from ..interrupts import Interrupts
-from ..options import Choice, Duration, cluster_options, cluster_settings, path_option, seed_option
-from ..output import print_json, print_table
+from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
+from ..output import answer, print_json, print_table, wants_json
 from ..progress import Progress, beginning
 from ..schemes import scheme_argument
 
 
 @lcma_command("search", json="statistics and finds")
-@click.argument("target", metavar="TARGET")
-@click.option(
-    "--rank",
-    type=click.IntRange(1),
-    help="The rank to reach. Default: the best known one, else as low as --time allows.",
-)
-@click.option(
-    "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
-)
-@seed_option
-@click.option(
-    "--seeds", type=click.IntRange(1), help="The number of runs, with seeds from --seed on; prints a table of results."
-)
-@click.option(
-    "--time",
-    "seconds",
-    type=Duration(),
-    help="Stop after the round in which this is over. Default: 60s, no limit with --rounds.",
-)
-@click.option("--rounds", type=click.IntRange(1), help="Stop after this number of rounds.")
-@click.option("--walks", type=click.IntRange(1), help="Walks in a round. Default: by the target, mostly 4.")
-@click.option(
-    "--steps", type=click.IntRange(1), help="Steps of a walk in a round. Default: by the target, mostly 1000000."
-)
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Stop after this number of finds.")
-@click.option(
-    "--walk",
-    default="",
-    help="The kind: flip, flip-zt (over -1, 0, 1), flip-z3 (modulo 3; with --ring Q halves), flip-c3 (symmetric), "
-    "flip-z2 (invariant under reversal; flip-z2:1,2,2 under the exchange of so many pairs of indices along m, k "
-    "and n), ... "
-    "Default: by the target.",
-)
-@click.option(
-    "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
-)
-@click.option(
-    "--orbits",
-    type=Choice(ORBITS),
-    help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
-    "Default: by the target.",
-)
-@click.option(
-    "--plus", "plus_after", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target."
-)
-@click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
-@click.option(
-    "--restart",
-    "restart_after",
-    type=click.IntRange(1),
-    help="Steps without a new lowest rank before a walk returns to its start.",
-)
-@click.option(
-    "--full", type=click.IntRange(0), help="The largest number of full products; the others are half products."
-)
-@click.option(
-    "--chance", type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
-)
-@click.option("--nonzeros", type=click.IntRange(1), help="The largest number of nonzeros in a factor of a product.")
-@click.option(
-    "--keep",
-    metavar="NAMES|SCHEME",
-    help="Products of the start that stay: m1,m4 as `lcma show` names them, or those that SCHEME has too.",
-)
-@click.option(
-    "--objective",
-    help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros, coefficients, or "
-    "groups:MxKxN, the rank of the product with that format if products that share a factor are one. "
-    "Default: rank; cost for a mask with half blocks whose rank is not given.",
-)
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
-)
-@click.option(
-    "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
-)
-@cluster_options
-@click.option(
-    "--start",
-    metavar="SCHEME",
-    help="Where walks start: naive, compose, best (of a smaller format), a name or a file, of any format. "
-    "Default: naive.",
-)
-@click.option(
-    "--ladder",
-    metavar="auto|none|FORMATS",
-    default="auto",
-    show_default=True,
-    help="Smaller formats to search first, such as 4x4x4:47,4x4x5; auto selects some for sides beyond 4.",
-)
-@click.option(
-    "--moves",
-    default="merge,extend,project",
-    show_default=True,
-    help="Moves between formats, product too; the first one that applies is used.",
-)
-@click.option(
-    "--pool",
-    type=click.IntRange(0),
-    help="Schemes of a rank to gather before walks start from it. Default: none, every walk descends by itself.",
-)
-@click.option(
-    "--by",
-    "method",
-    default="walks",
-    show_default=True,
-    help="walks; lns: put products of walks around the best scheme together by CP-SAT, again and again; or triples: "
-    "anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: solve the "
-    "equations of --rank numerically and make the solutions rational.",
-)
-@path_option("--out", metavar="DIR", help="Store the run in a new folder, so that it can be resumed.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done.")
 def command(
-    target: str, seeds: int | None, jobs: int, out: Path | None, dry_run: bool, as_json: bool, **settings: Any
+    *,
+    target: str = argument("TARGET"),
+    rank: int | None = option(
+        type=POSITIVE, help="The rank to reach. Default: the best known one, else as low as --time allows."
+    ),
+    ring: str = option(default="Z", help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."),
+    seed: int = SEED,
+    seeds: int | None = option(
+        type=POSITIVE, help="The number of runs, with seeds from --seed on; prints a table of results."
+    ),
+    seconds: float | None = option(
+        "--time",
+        type=DURATION,
+        help="Stop after the round in which this is over. Default: 60s, no limit with --rounds.",
+    ),
+    rounds: int | None = option(type=POSITIVE, help="Stop after this number of rounds."),
+    walks: int | None = option(type=POSITIVE, help="Walks in a round. Default: by the target, mostly 4."),
+    steps: int | None = option(
+        type=POSITIVE, help="Steps of a walk in a round. Default: by the target, mostly 1000000."
+    ),
+    count: int = option(type=POSITIVE, default=1, help="Stop after this number of finds."),
+    walk: str = option(
+        default="",
+        help="The kind: flip, flip-zt (over -1, 0, 1), flip-z3 (modulo 3; with --ring Q halves), flip-c3 (symmetric), "
+        "flip-z2 (invariant under reversal; flip-z2:1,2,2 under the exchange of so many pairs of indices along m, k "
+        "and n), ... "
+        "Default: by the target.",
+    ),
+    cubes: str = option(
+        default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
+    ),
+    orbits: str | None = option(
+        type=Choice(ORBITS),
+        help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
+        "Default: by the target.",
+    ),
+    plus_after: int | None = option(
+        "--plus", type=POSITIVE, help="Steps without a gain before a plus. Default: by the target."
+    ),
+    margin: int | None = option(type=POSITIVE, help="How far a plus may go above the best rank."),
+    restart_after: int | None = option(
+        "--restart", type=POSITIVE, help="Steps without a new lowest rank before a walk returns to its start."
+    ),
+    full: int | None = option(
+        type=click.IntRange(0), help="The largest number of full products; the others are half products."
+    ),
+    chance: float | None = option(
+        type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
+    ),
+    nonzeros: int | None = option(type=POSITIVE, help="The largest number of nonzeros in a factor of a product."),
+    keep: str | None = option(
+        metavar="NAMES|SCHEME",
+        help="Products of the start that stay: m1,m4 as `lcma show` names them, or those that SCHEME has too.",
+    ),
+    objective: str | None = option(
+        help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros, coefficients, or "
+        "groups:MxKxN, the rank of the product with that format if products that share a factor are one. "
+        "Default: rank; cost for a mask with half blocks whose rank is not given."
+    ),
+    jobs: int = option(type=POSITIVE, default=1, help="Threads. The finds do not depend on it."),
+    device: str = option(default="cpu", help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."),
+    address: str | None = RAY,
+    workers: int | None = WORKERS,
+    start: str | None = option(
+        metavar="SCHEME",
+        help="Where walks start: naive, compose, best (of a smaller format), a name or a file, of any format. "
+        "Default: naive.",
+    ),
+    ladder: str = option(
+        metavar="auto|none|FORMATS",
+        default="auto",
+        help="Smaller formats to search first, such as 4x4x4:47,4x4x5; auto selects some for sides beyond 4.",
+    ),
+    moves: str = option(
+        default="merge,extend,project", help="Moves between formats, product too; the first one that applies is used."
+    ),
+    pool: int | None = option(
+        type=click.IntRange(0),
+        help="Schemes of a rank to gather before walks start from it. Default: none, every walk descends by itself.",
+    ),
+    method: str = option(
+        "--by",
+        default="walks",
+        help="walks; lns: put products of walks around the best scheme together by CP-SAT, again and again; or "
+        "triples: anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: "
+        "solve the equations of --rank numerically and make the solutions rational.",
+    ),
+    out: Path | None = option(metavar="DIR", help="Store the run in a new folder, so that it can be resumed."),
+    dry_run: bool = option(help="Print what would be done."),
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
 
@@ -155,44 +130,7 @@ def command(
     seed, walks, steps and rounds give the same finds. With --out every find is written to disk at once,
     and `lcma resume` continues after an interruption or a crash. Exit code 1: nothing was found.
     """
-    config = _config(target, **settings)
-    if dry_run:
-        _say(config, as_json)
-        return 0
-    if seeds is None:
-        return report(_searched(config, jobs, out), as_json, out, config.start)
-    return _many([replace(config, seed=config.seed + i) for i in range(seeds)], jobs, out, as_json)
-
-
-def _config(
-    target: str,
-    *,
-    rank: int | None,
-    ring: str,
-    walks: int | None,
-    steps: int | None,
-    start: str | None,
-    keep: str | None,
-    objective: str | None,
-    ladder: str,
-    moves: str,
-    pool: int | None,
-    method: str,
-    full: int | None,
-    seed: int,
-    seconds: float | None,
-    rounds: int | None,
-    count: int,
-    walk: str,
-    cubes: str,
-    device: str,
-    address: str | None,
-    workers: int | None,
-    **policy: Any,
-) -> RunConfig:
-    """The run that the options ask for; `policy` has the fields of that name, None where they are not given."""
-    over = parse_ring("Z" if ring.upper() == "ZT" else ring)
-    wanted = parse_target(target)
+    over, wanted = parse_ring("Z" if ring.upper() == "ZT" else ring), parse_target(target)
     grouped = (objective or "").startswith(PREFIX)
     if rank is None and not grouped:
         known = best_known(wanted, over)
@@ -207,12 +145,17 @@ def _config(
     masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
     if masked:
         first = mask_start(wanted, over)
-    naive_too = masked and first is not None
-    kept = None
+    naive_too, kept = masked and first is not None, None
     if first is not None and keep:
         first, kept = with_kept_first(keep, first, named)
-    given = {**policy, "full": full, "keep": kept}
-    return RunConfig(
+    policy: dict[str, Any] = {
+        "orbits": orbits,
+        "plus_after": plus_after,
+        "margin": margin,
+        "restart_after": restart_after,
+    }
+    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full, "keep": kept}
+    config = RunConfig(
         wanted.name,
         rank=rank,
         ring=ring.upper(),
@@ -223,8 +166,8 @@ def _config(
         seconds=60.0 if seconds is None and rounds is None else seconds,
         count=count,
         walk=walk,
-        policy={name: value for name, value in given.items() if value is not None},
-        command=shlex.join(["lcma", *sys.argv[1:]]),
+        policy={name: value for name, value in policy.items() if value is not None},
+        command=command_line(),
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
@@ -236,25 +179,29 @@ def _config(
         cubes=cubes,
         naive_too=naive_too,
     )
+    if dry_run:
+        _say(config)
+        return 0
+    if seeds is None:
+        return report(_searched(config, jobs, out), out, config.start)
+    return _many([replace(config, seed=config.seed + i) for i in range(seeds)], jobs, out)
 
 
-def _say(config: RunConfig, as_json: bool) -> None:
+def _say(config: RunConfig) -> None:
     """A description of what a run would do."""
     stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
     each = {"triples": "annealings", "least-squares": "chains"}.get(config.method) or f"walks ({config.walk})"
-    if as_json:
-        settings = {"stages": list(map(str, config.stages)), "ring": config.ring, "walk": config.walk}
-        limits = {"walks": config.walks, "steps": last.steps, "seconds": config.seconds, "seed": config.seed}
-        print_json({**settings, "start_rank": config.start_rank, "rank": config.rank, **limits})
-        return
-    click.echo(
+    settings = {"stages": list(map(str, config.stages)), "ring": config.ring, "walk": config.walk}
+    limits = {"walks": config.walks, "steps": last.steps, "seconds": config.seconds, "seed": config.seed}
+    answer(
+        {**settings, "start_rank": config.start_rank, "rank": config.rank, **limits},
         f"{stages} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
         f"{config.walks or 'as many'} {each} of {last.steps} steps a round, "
-        f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
+        f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}",
     )
-    if config.walks and config.method not in ("triples", "least-squares"):
+    if not wants_json() and config.walks and config.method not in ("triples", "least-squares"):
         click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 
@@ -279,7 +226,7 @@ def known_rank(config: RunConfig) -> str:
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
-def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None = None) -> int:
+def report(result: Result, out: Path | None, start: Scheme | None = None) -> int:
     """Store and print the finds of a run and return the exit code.
 
     Raises:
@@ -287,7 +234,7 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
         CatalogError: the catalogue can't be written; the finds are written beside.
     """
     kept = stored(result, start)
-    if as_json:
+    if wants_json():
         near = result.nearest.scheme.digest if isinstance(result.nearest, Find) else None
         found = [found.scheme.digest for found in result.finds]
         print_json({**result.to_json(), "setup": result.setup, "schemes": found, "nearest": near})
@@ -317,7 +264,7 @@ def stored(result: Result, start: Scheme | None) -> list[str]:
         raise CatalogError(f"{error}; written beside: {places or 'nothing'} (`lcma add` takes them)") from None
 
 
-def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) -> int:
+def _many(configs: list[RunConfig], jobs: int, out: Path | None) -> int:
     """The same search from many seeds, one at a time, and how often it succeeds."""
     results: list[Result] = []
     for config in configs:
@@ -326,7 +273,7 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) 
         if results[-1].interrupted:
             break
     reached = [result.seconds for result in results if result.finds]
-    if as_json:
+    if wants_json():
         print_json([result.to_json() for result in results])
     else:
         rows = []

@@ -12,15 +12,18 @@ from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
 from ..help import lcma_command
-from ..output import print_json, ratio
+from ..options import argument, option
+from ..output import answer, ratio, wants_json
 from ..reproduce import lifted_again, searched_again
 from ..schemes import scheme_argument
 
 
 @lcma_command("show", json="the scheme, its costs and its certificate")
-@click.argument("scheme", metavar="SCHEME")
-@click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance and compare the results.")
-def command(scheme: str, as_json: bool, reproduce: bool) -> int:
+def command(
+    *,
+    scheme: str = argument("SCHEME"),
+    reproduce: bool = option(help="Repeat the steps of its provenance and compare the results."),
+) -> int:
     """Show a scheme: equations, costs, certificate, provenance.
 
     With --reproduce the steps that made it are run again: constructions and lifts from kept schemes, and
@@ -30,7 +33,7 @@ def command(scheme: str, as_json: bool, reproduce: bool) -> int:
 
     The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
     """
-    if as_json and reproduce:
+    if wants_json() and reproduce:
         raise click.UsageError("--json is not for --reproduce")
     found, certificate = scheme_argument(scheme)
     if reproduce:
@@ -38,20 +41,14 @@ def command(scheme: str, as_json: bool, reproduce: bool) -> int:
     facts = facts_of(found)
     with Catalog.open() as catalog:
         names = [name for name in catalog.aliases(found.digest) if name != found.name]
-    if as_json:
-        print_json(
-            {
-                "scheme": lcma_json.to_json(found, certificate),
-                "digest": found.digest,
-                "aliases": names,
-                "steps": [step.to_json() for step in found.provenance.history],
-                "costs": facts,
-            }
-        )
-        return 0
-    click.echo(written.equations(found), nl=False)
-    for line in [*(f"also called: {name}" for name in names), *_comments(found, certificate, facts)]:
-        click.echo(f"# {visible(line)}")
+    data: dict[str, object] = {
+        "scheme": lcma_json.to_json(found, certificate),
+        "digest": found.digest,
+        "aliases": names,
+    }
+    data |= {"steps": [step.to_json() for step in found.provenance.history], "costs": facts}
+    lines = [*(f"also called: {name}" for name in names), *_comments(found, certificate, facts)]
+    answer(data, written.equations(found) + "\n".join(f"# {visible(line)}" for line in lines))
     return 0
 
 

@@ -9,20 +9,20 @@ import click
 from ...errors import LcmaError
 from ...schemes_db.catalog import Catalog
 from ..help import lcma_command
-from ..options import path_option
-from ..output import print_json
+from ..options import argument, option
+from ..output import answer
 from ..progress import Progress
 from ..site import build_site
 
 
 @lcma_command("site", json="what was written")
-@click.argument("out", metavar="OUT")
-@path_option(
-    "--results",
-    metavar="DIR",
-    help="Show rows of lcma bench of this folder on the pages of the schemes that they name.",
-)
-def command(out: str, results: Path | None, as_json: bool) -> int:
+def command(
+    *,
+    out: str = argument("OUT"),
+    results: Path | None = option(
+        metavar="DIR", help="Show rows of lcma bench of this folder on the pages of the schemes that they name."
+    ),
+) -> int:
     """Write the catalogue as static pages into the folder OUT.
 
     They open from the folder itself, OUT/index.html, without a server or a network. A site that
@@ -34,22 +34,13 @@ def command(out: str, results: Path | None, as_json: bool) -> int:
     with Catalog.open() as catalog, Progress("site") as progress:
         built = build_site(Path(out), catalog, progress.update, results)
     index = built.out / "index.html"
-    if as_json:
-        print_json(
-            {
-                "index": str(index),
-                "schemes": built.schemes,
-                "files": built.files,
-                "bytes": built.bytes,
-                "largest_page_bytes": built.largest_page,
-                "damaged": list(built.damaged),
-            }
-        )
-    else:
-        click.echo(
-            f"{index}: {built.schemes} schemes, {built.files} files, {built.bytes / 1e6:.1f} MB, "
-            f"largest page {built.largest_page / 1000:.0f} kB"
-        )
+    facts = {"index": str(index), "schemes": built.schemes, "files": built.files, "bytes": built.bytes}
+    facts |= {"largest_page_bytes": built.largest_page, "damaged": list(built.damaged)}
+    answer(
+        facts,
+        f"{index}: {built.schemes} schemes, {built.files} files, {built.bytes / 1e6:.1f} MB, "
+        f"largest page {built.largest_page / 1000:.0f} kB",
+    )
     for fault in built.damaged:
         click.echo(f"lcma: {fault}", err=True)
     return int(bool(built.damaged))

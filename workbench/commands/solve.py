@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-import click
-
-from ...schemes_db import parse_target
+from ...schemes_db import Target
 from ...schemes_db.catalog import Catalog
 from ...search import solve
 from ..help import lcma_command
-from ..options import Duration, seed_option
-from ..output import print_json
+from ..options import DURATION, POSITIVE, SEED, TARGET, argument, option
+from ..output import answer
 from ..progress import Progress
 
 
 @lcma_command("solve", json="the answer")
-@click.argument("target", metavar="TARGET")
-@click.option("--rank", type=click.IntRange(1), required=True, help="The number of products.")
-@click.option("--ring", default="ZT", show_default=True, help="Z2, or ZT for coefficients -1, 0, 1.")
-@seed_option
-@click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
-@click.option("--prove", is_flag=True, help="Order the products: quicker to a proof that there is none.")
-def command(target: str, rank: int, ring: str, seed: int, seconds: float, prove: bool, as_json: bool) -> int:
+def command(
+    *,
+    target: Target = argument("TARGET", type=TARGET),
+    rank: int = option(type=POSITIVE, required=True, help="The number of products."),
+    ring: str = option(default="ZT", help="Z2, or ZT for coefficients -1, 0, 1."),
+    seed: int = SEED,
+    seconds: float = option("--time", type=DURATION, default="60s", help="Deterministic seconds."),
+    prove: bool = option(help="Order the products: quicker to a proof that there is none."),
+) -> int:
     """Solve the Brent equations of a tiny target, or prove that they have no solution.
 
     Exit code 0: a scheme was found, certified and stored, or it is proven that there is none; 1: the
     time was over before either.
     """
-    wanted = parse_target(target)
     with Progress("building the model") as progress:
-        answer = solve(
-            wanted, rank, ring=ring.upper(), seconds=seconds, seed=seed, ordered=prove, on_tick=progress.update
+        found = solve(
+            target, rank, ring=ring.upper(), seconds=seconds, seed=seed, ordered=prove, on_tick=progress.update
         )
-    if answer.scheme is not None and answer.certificate is not None:
+    if found.scheme is not None and found.certificate is not None:
         with Catalog.open() as catalog:
-            catalog.add(answer.scheme, answer.certificate)
-    if as_json:
-        digest = answer.scheme.digest if answer.scheme else None
-        print_json({"answer": answer.word, "scheme": digest, "seconds": answer.seconds})
-    elif answer.scheme is not None:
-        click.echo(f"found {answer.scheme!r} {answer.scheme.digest[:12]}, certified, in {answer.seconds:.2f} s")
-    elif answer.word == "infeasible":
+            catalog.add(found.scheme, found.certificate)
+    scheme = found.scheme
+    text = f"unknown after {found.seconds:.2f} s: give it more --time"
+    if scheme is not None:
+        text = f"found {scheme!r} {scheme.digest[:12]}, certified, in {found.seconds:.2f} s"
+    elif found.word == "infeasible":
         among = "modulo 2" if ring.upper() == "Z2" else "with coefficients -1, 0 and 1"
-        click.echo(f"infeasible: {wanted} has no scheme of rank {rank} {among} ({answer.seconds:.2f} s)")
-    else:
-        click.echo(f"unknown after {answer.seconds:.2f} s: give it more --time")
-    return 1 if answer.word == "unknown" else 0
+        text = f"infeasible: {target} has no scheme of rank {rank} {among} ({found.seconds:.2f} s)"
+    answer({"answer": found.word, "scheme": scheme and scheme.digest, "seconds": found.seconds}, text)
+    return 1 if found.word == "unknown" else 0

@@ -11,12 +11,12 @@ import click
 from ...search import RunFolderError, Status, status
 from ...search.improve.folder import ImproveFolder, is_improvement
 from ..help import lcma_command
-from ..output import print_json, print_table
+from ..options import argument
+from ..output import print_json, print_table, wants_json
 
 
 @lcma_command("status", json="settings, progress and finds")
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-def command(folders: tuple[Path, ...], as_json: bool) -> int:
+def command(*, folders: tuple[Path, ...] = argument("DIR...")) -> int:
     """Show the progress of searches and improvements.
 
     Reads their folders, whether they are running or not. Exit code 3: one of them can't be read.
@@ -33,13 +33,12 @@ def command(folders: tuple[Path, ...], as_json: bool) -> int:
         except RunFolderError as error:
             damaged += 1
             click.echo(f"lcma: {error}", err=True)
-    if as_json:
+    if wants_json():
         print_json([*(run.to_json() for run in runs), *others])
-    else:
-        if runs:
-            print_runs(runs)
-        if others:
-            print_improvements(others)
+    elif runs:
+        print_runs(runs)
+    if others and not wants_json():
+        print_improvements(others)
     return RunFolderError.exit_code if damaged else 0
 
 

@@ -13,8 +13,8 @@ from ..destination import claim, writing
 from ..help import lcma_command
 from ..kronecker import LAYOUT, approximated, draw_errors, factorized, ranked_rows, show_factorized, show_rows
 from ..matrix_files import file_of, read_operand
-from ..options import Choice, path_option
-from ..output import print_json
+from ..options import Choice, argument, option
+from ..output import answer, print_json, wants_json
 from ..products import DEVICE, Device
 from ..progress import Progress
 
@@ -22,36 +22,22 @@ DTYPES = ("float32", "float64")
 
 
 @lcma_command("structure", json="the result")
-@click.argument("weight", metavar="W")
-@click.option(
-    "--density", type=float, multiple=True, default=(0.5, 0.25, 0.125), show_default=True, help="Parameters at most."
-)
-@click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Inputs of a product.")
-@click.option("--layout", type=LAYOUT, help="Of inputs and results: batch first (default) or batch last.")
-@click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
-@click.option("--top", type=click.IntRange(1, 1000), default=20, show_default=True, help="Lists to print.")
-@click.option("--patterns", metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'.")
-@click.option(
-    "--by",
-    type=Choice(["hierarchical", "alternating", "gradient", "all"]),
-    help="How the factors of --patterns are found. [default: all]",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
-@path_option("--out", metavar="K.npz", help="Store the nearest matrix of --patterns.")
-@path_option("--picture", metavar="FILE.svg", help="Draw error against speed.")
 def command(
-    weight: str,
-    density: tuple[float, ...],
-    batch: int,
-    layout: str | None,
-    device: Device,
-    top: int,
-    patterns: str | None,
-    by: str | None,
-    seed: int,
-    out: Path | None,
-    picture: Path | None,
-    as_json: bool,
+    *,
+    weight: str = argument("W"),
+    density: tuple[float, ...] = option(default=(0.5, 0.25, 0.125), help="Parameters at most."),
+    batch: int = option(type=click.IntRange(1, 1 << 20), default=4096, help="Inputs of a product."),
+    layout: str | None = option(type=LAYOUT, help="Of inputs and results: batch first (default) or batch last."),
+    device: Device = option(default="cpu", type=DEVICE, help="Of the predicted times."),
+    top: int = option(type=click.IntRange(1, 1000), default=20, help="Lists to print."),
+    patterns: str | None = option(metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'."),
+    by: str | None = option(
+        type=Choice(["hierarchical", "alternating", "gradient", "all"]),
+        help="How the factors of --patterns are found. [default: all]",
+    ),
+    seed: int = option(default=0, help="Of alternating and gradient."),
+    out: Path | None = option(metavar="K.npz", help="Store the nearest matrix of --patterns."),
+    picture: Path | None = option(metavar="FILE.svg", help="Draw error against speed."),
 ) -> None:
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
 
@@ -71,7 +57,7 @@ def command(
     if patterns is not None:
         if picture is not None:
             raise click.UsageError("--picture is for many lists; leave out --patterns")
-        _one_list(matrix, patterns, by, seed, out, (batch, layout, device), as_json)
+        _one_list(matrix, patterns, by, seed, out, (batch, layout, device))
         return
     if by is not None or out is not None:
         raise click.UsageError("--by and --out are for the list of --patterns")
@@ -80,10 +66,8 @@ def command(
     if picture is not None:
         with writing(picture):
             draw_errors(rows, picture)
-    if as_json:
-        print_json({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows[:top]})
-    else:
-        show_rows(rows[:top])
+    rows = rows[:top]
+    answer({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows}, lambda: show_rows(rows))
 
 
 def _one_list(
@@ -93,7 +77,6 @@ def _one_list(
     seed: int,
     out: Path | None,
     product: tuple[int, str | None, Device],
-    as_json: bool,
 ) -> None:
     """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
     from ...kernels.kronecker import save
@@ -106,7 +89,7 @@ def _one_list(
         (speed,) = ranked_rows([nearest.structure], batch, layout, matrix.dtype.name, device)
     if out is not None:
         save(out, nearest)
-    if as_json:
+    if wants_json():
         print_json({"patterns": speed["patterns"], "shape": matrix.shape, "algorithms": rows, "speed": speed})
         return
     show_factorized(rows)

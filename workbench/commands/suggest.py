@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...kernels.precision import fields_of
-from ..exact import exact_request_of, ring_option
+from ..exact import RING, exact_request_of
 from ..help import lcma_command
 from ..kronecker import LAYOUT, ranked_rows, show_rows
 from ..matrix_files import MADE
-from ..options import Choice
-from ..output import print_json, print_table
+from ..options import Choice, argument, option
+from ..output import answer, figure, milliseconds, print_table
 from ..products import DEVICE, Device, machine_of
 
 if TYPE_CHECKING:
@@ -20,28 +20,17 @@ if TYPE_CHECKING:
 
 
 @lcma_command("suggest", json="the result")
-@click.argument("sizes", metavar="M K N|OUTPUTS INPUTS", nargs=-1, type=click.IntRange(1, 1 << 24))
-@click.option("--density", type=float, help="Parameters of a layer at most, as a part of the dense one's.")
-@click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
-@click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
-@click.option(
-    "--dtype", type=Choice(MADE), default="float32", show_default=True, metavar="DTYPE", help="Of the products."
-)
-@ring_option("Schemes for exact products in this ring.")
-@click.option("--device", default="cpu", show_default=True, type=DEVICE, help="Of the predicted times.")
-@click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True, help="Suggestions to print.")
-@click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
 def command(
-    sizes: tuple[int, ...],
-    density: float | None,
-    batch: int,
-    layout: str | None,
-    dtype: str,
-    ring: ExactRing | None,
-    device: Device,
-    top: int,
-    profile: str | None,
-    as_json: bool,
+    *,
+    sizes: tuple[int, ...] = argument("M K N|OUTPUTS INPUTS", type=click.IntRange(1, 1 << 24), required=False),
+    density: float | None = option(help="Parameters of a layer at most, as a part of the dense one's."),
+    batch: int = option(type=click.IntRange(1, 1 << 20), default=4096, help="Of the layer."),
+    layout: str | None = option(type=LAYOUT, help="Of inputs and outputs of the layer."),
+    dtype: str = option(type=Choice(MADE), default="float32", metavar="DTYPE", help="Of the products."),
+    ring: ExactRing | None = option(type=RING, help="Schemes for exact products in this ring."),
+    device: Device = option(default="cpu", type=DEVICE, help="Of the predicted times."),
+    top: int = option(type=click.IntRange(1, 100), default=5, help="Suggestions to print."),
+    profile: str | None = option(metavar="NAME|FILE", help="For another machine. Default: this one."),
 ) -> None:
     """List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.
 
@@ -60,10 +49,8 @@ def command(
         with device.current():
             found = suggested(outputs, inputs, density)
             lists = ranked_rows(found, batch, layout, dtype, device, profile)[:top]
-        if as_json:
-            print_json({"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists})
-        else:
-            show_rows(lists)
+        data = {"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists}
+        answer(data, lambda: show_rows(lists))
         if advice := padding_advice(outputs, inputs):
             click.echo(f"lcma: {advice}", err=True)
         return
@@ -92,15 +79,13 @@ def command(
             "seconds": proposal.bound,
             "ratio": None if baseline is None else baseline / proposal.bound,
         }
-    if as_json:
-        basis = "measured" if decision.measured else "predicted"
-        data = {"sizes": sizes, "dtype": dtype, "device": str(device), "profile": machine.profile.id, "basis": basis}
-        print_json({**data, "reason": decision.reason, "candidates": list(schemes.values())})
-        return
-    rows = [(*(one[name] for name in ("schemes", "strategy", "method")), *_figures(one)) for one in schemes.values()]
-    columns = ("schemes", "strategy", "method", "ms", "ratio to baseline")
-    print_table(columns, rows, stay=("ratio to baseline", "ms"))
-
-
-def _figures(one: dict[str, Any]) -> tuple[str, str]:
-    return f"{1e3 * one['seconds']:.4g}", "" if one["ratio"] is None else f"{one['ratio']:.3f}"
+    basis = "measured" if decision.measured else "predicted"
+    data = {"sizes": sizes, "dtype": dtype, "device": str(device), "profile": machine.profile.id, "basis": basis}
+    names = ("schemes", "strategy", "method")
+    rows = [
+        (*map(one.get, names), milliseconds(one["seconds"]), figure(one["ratio"], ".3f")) for one in schemes.values()
+    ]
+    answer(
+        {**data, "reason": decision.reason, "candidates": list(schemes.values())},
+        lambda: print_table((*names, "ms", "ratio to baseline"), rows, stay=("ratio to baseline", "ms")),
+    )

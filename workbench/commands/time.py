@@ -11,7 +11,8 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import lcma_command
-from ..output import print_json, print_table
+from ..options import argument, option
+from ..output import answer, print_table, wants_json
 from ..product_options import ProductOptions, product_options, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
@@ -22,32 +23,22 @@ if TYPE_CHECKING:
 
 
 @lcma_command("time", json="the result")
-@click.argument("scheme", metavar="SCHEME|auto|K")
-@click.option(
-    "--scheme",
-    "named",
-    metavar="SCHEME",
-    help="The same as the argument, where that is auto; of K the scheme in its blocks.",
-)
-@click.argument("sizes", metavar="[SIZE|M K N]", nargs=-1)
-@click.option(
-    "--levels",
-    type=click.IntRange(1, 6),
-    multiple=True,
-    help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
-)
-@product_options(ring="Time exact products in this ring; over Z of entries below 2^20.")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
-@click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
 def command(
-    scheme: str,
-    named: str | None,
-    sizes: tuple[str, ...],
-    levels: tuple[int, ...],
-    product: ProductOptions,
-    rounds: int,
-    record: bool,
-    as_json: bool,
+    *,
+    scheme: str = argument("SCHEME|auto|K"),
+    named: str | None = option(
+        "--scheme",
+        metavar="SCHEME",
+        help="The same as the argument, where that is auto; of K the scheme in its blocks.",
+    ),
+    sizes: tuple[str, ...] = argument("[SIZE|M K N]"),
+    levels: tuple[int, ...] = option(
+        type=click.IntRange(1, 6),
+        help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
+    ),
+    product: ProductOptions = product_options(ring="Time exact products in this ring; over Z of entries below 2^20."),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of interleaved runs."),
+    record: bool = option(help="Store the measurements in the catalogue, with the named scheme."),
 ) -> None:
     """Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.
 
@@ -110,7 +101,7 @@ def command(
         "batch": product.batch,
         "rounds": rounds,
     }
-    _show(found, request, about, device, as_json)
+    _show(found, request, about, device)
 
 
 def _size(sizes: tuple[str, ...]) -> str:
@@ -124,12 +115,12 @@ def _size(sizes: tuple[str, ...]) -> str:
     return "x".join(sizes) or "2048"
 
 
-def _show(found: Result, request: Request, data: dict[str, Any], device: Device, as_json: bool) -> None:
-    if as_json:
-        print_json({**data, **found.as_json()})
-        return
+def _show(found: Result, request: Request, data: dict[str, Any], device: Device) -> None:
     columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
-    print_table(columns, [_cells(row) for row in found.rows], stay=("ratio", "median", "interval", "error"))
+    rows, stay = [_cells(row) for row in found.rows], ("ratio", "median", "interval", "error")
+    answer({**data, **asdict(found)}, lambda: print_table(columns, rows, stay=stay))
+    if wants_json():
+        return
     click.echo(f"{request} on {device}; ratios are to {found.baseline}; basis of the plan: {found.basis}")
     if found.gpu is not None:
         click.echo(f"{device}: {found.gpu}")

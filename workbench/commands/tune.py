@@ -12,8 +12,8 @@ from ...errors import LcmaError, PlanError
 from ...kernels.cpu.others import CpuLoadMonitor
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
-from ..options import Duration, path_option
-from ..output import print_json, print_table
+from ..options import DURATION, argument, option
+from ..output import answer, print_table
 from ..product_options import ProductOptions, product_options
 from ..products import require_memory, sizes_given
 from ..progress import CountedProgress
@@ -25,30 +25,19 @@ if TYPE_CHECKING:
 
 
 @lcma_command("tune", json="the result")
-@click.argument("arguments", metavar="[M K N|K]", nargs=-1)
-@path_option("--from", "file", metavar="SHAPES.csv", help="Tune many products.")
-@product_options(ring="Tune exact products in this ring; over Z of entries below 2^20.", strategy=False)
-@click.option(
-    "--top",
-    type=click.IntRange(1, 64),
-    default=6,
-    show_default=True,
-    help="Candidates to measure in addition to the baseline.",
-)
-@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of interleaved runs.")
-@click.option(
-    "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
-)
-@click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
 def command(
-    arguments: tuple[str, ...],
-    file: Path | None,
-    product: ProductOptions,
-    top: int,
-    rounds: int,
-    budget: float | None,
-    again: bool,
-    as_json: bool,
+    *,
+    arguments: tuple[str, ...] = argument("[M K N|K]"),
+    file: Path | None = option("--from", metavar="SHAPES.csv", help="Tune many products."),
+    product: ProductOptions = product_options(
+        ring="Tune exact products in this ring; over Z of entries below 2^20.", without=["strategy"]
+    ),
+    top: int = option(type=click.IntRange(1, 64), default=6, help="Candidates to measure in addition to the baseline."),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of interleaved runs."),
+    budget: float | None = option(
+        type=DURATION, help="Skip products that are not expected to end within this time, such as 8m."
+    ),
+    again: bool = option(help="Measure products that were measured before, too."),
 ) -> None:
     """Measure the best candidates for a product, and use the measured times in later plans.
 
@@ -84,10 +73,7 @@ def command(
         )
     if len(results) < len(requests):
         click.echo(f"{len(results)} of {len(requests)} products; the same command continues from there", err=True)
-    if as_json:
-        print_json(results)
-    else:
-        _show(results)
+    answer(results, lambda: _show(results))
     if all(one["refused"] for one in results):
         raise PlanError(str(results[0]["refused"]))
 
@@ -169,7 +155,7 @@ def _show(results: list[dict[str, Any]]) -> None:
             predicted = figures["predicted_s"]
             lower, upper = (1e3 * seconds for seconds in figures["quartiles_s"])
             times = (f"{1e3 * figures['median_s']:.3f} ms", f"{lower:.3f} - {upper:.3f} ms", f"{figures['ratio']:.3f}")
-            more = ("" if predicted is None else f"{1e3 * predicted:.3f} ms", f"{figures['relative_error']:.1e}")
+            more = (f"{1e3 * predicted:.3f} ms" if predicted is not None else "", f"{figures['relative_error']:.1e}")
             rows.append(("" if place else one["request"], figures["candidate"], *times, *more))
     columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
     print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,15 @@ from typing import Any
 import click
 
 from ...errors import LcmaError, SchemeFormatError
-from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
+from ...schemes_db import Ring, Target, costs
 from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
 from ...schemes_db.names import file_stem, visible
 from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
-from ..destination import claim, forced, write
+from ..destination import FORCE, claim, write
 from ..help import lcma_command
-from ..options import Choice
-from ..output import ratio
+from ..options import RING, TARGET, Choice, argument, group, option
+from ..output import given, ratio, wants_json
 from ..progress import Progress
 
 EXIT_INVALID = 1
@@ -37,22 +38,43 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Options:
-    """The options that apply to every file."""
+    """The options, which apply to every file."""
 
-    methods: tuple[str, ...]
-    target: Target | None
-    ring: Ring | None
-    format: str | None
-    allow_pickle: bool
-    recheck: bool
-    stability: bool
-    certificates: str | None
-    one_certificate: bool
-    force: bool
-    as_json: bool
-    quiet: bool
-    details: bool
-    label: bool
+    methods: tuple[str, ...] = option(
+        "--method", type=Choice(list(METHODS)), help="How to prove; may be given several times. Default: exact."
+    )
+    ring: Ring | None = option(
+        type=RING, metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other."
+    )
+    target: Target | None = option(
+        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it."
+    )
+    format: str | None = option(type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
+    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run.")
+    recheck: bool = option(help="Repeat the proofs that the certificates in the files claim.")
+    stability: bool = option(help="Show the error bound and measured errors, too: no part of the proof.")
+    certificates: str | None = option(
+        "--certificate",
+        metavar="FILE|FOLDER",
+        help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
+    )
+    jobs: int = option(type=click.IntRange(1, 256), default=1, help="Processes to work with.")
+    quiet: bool = option("-q", "--quiet", help="The first line only, and that only for failures and warnings.")
+    as_json: bool = False
+    force: bool = False
+    many: bool = False
+    """Whether there are several files, or a folder: lines name their file."""
+    folders: bool = False
+
+    @property
+    def one_certificate(self) -> bool:
+        """Whether --certificate names a file."""
+        return bool(self.certificates and self.certificates.endswith(".json") and not Path(self.certificates).is_dir())
+
+    @property
+    def details(self) -> bool:
+        """Whether a verdict has lines below it."""
+        return not (self.quiet or self.folders)
 
 
 @dataclass(frozen=True)
@@ -68,41 +90,10 @@ class Answer:
 
 
 @lcma_command("verify", json="one object a scheme, one a line,")
-@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    type=Choice(list(METHODS)),
-    help="How to prove; may be given several times. Default: exact.",
-)
-@click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other.")
-@click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
-@click.option("--format", "format_", type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
-@click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@click.option("--recheck", is_flag=True, help="Repeat the proofs that the certificates in the files claim.")
-@click.option("--stability", is_flag=True, help="Show the error bound and measured errors, too: no part of the proof.")
-@click.option(
-    "--certificate",
-    "certificates",
-    metavar="FILE|FOLDER",
-    help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
-)
-@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
-@click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures and warnings.")
 def command(
-    files: tuple[str, ...],
-    methods: tuple[str, ...],
-    ring: str | None,
-    target: str | None,
-    format_: str | None,
-    allow_pickle: bool,
-    recheck: bool,
-    stability: bool,
-    certificates: str | None,
-    jobs: int,
-    as_json: bool,
-    quiet: bool,
+    *,
+    files: tuple[str, ...] = argument("FILE|FOLDER|-..."),
+    options: Options = group(Options),
 ) -> int:
     """Prove or refute the schemes in files.
 
@@ -110,30 +101,15 @@ def command(
     each; `-` is standard input. Exit code 0: all are valid (over Z2 at least, with a warning, unless the
     file or --ring says the ring); 1: one is not; 65: one can't be read.
     """
-    if recheck and (methods or ring or target or format_):
+    if options.recheck and (options.methods or options.ring or options.target or options.format):
         raise click.UsageError("--recheck takes methods, ring and target from the certificates; leave them out")
     folders = [file for file in files if file != STDIN and Path(file).is_dir()]
-    one = certificates is not None and certificates.endswith(".json") and not Path(certificates).is_dir()
-    if one and (folders or len(files) > 1):
-        raise click.UsageError("--certificate FILE.json takes one scheme; name a folder for several")
-    if one:
-        claim(str(certificates), files)
-    options = Options(
-        methods or ("exact",),
-        parse_target(target) if target else None,
-        parse_ring(ring) if ring else None,
-        format_,
-        allow_pickle,
-        recheck,
-        stability,
-        certificates,
-        one,
-        forced(),
-        as_json,
-        quiet,
-        details=not (quiet or folders),
-        label=len(files) > 1 or quiet or bool(folders),
-    )
+    if options.one_certificate:
+        if folders or len(files) > 1:
+            raise click.UsageError("--certificate FILE.json takes one scheme; name a folder for several")
+        claim(str(options.certificates), files)
+    options = replace(options, methods=options.methods or ("exact",), as_json=wants_json(), force=given(FORCE))
+    options = replace(options, many=len(files) > 1 or bool(folders), folders=bool(folders))
     code = schemes = valid = skipped = 0
     sources: list[tuple[str, bool]] = []
     for file in files:
@@ -141,14 +117,14 @@ def command(
             sources.append((file, False))
             continue
         try:
-            found, others = files_below(file, format_)
+            found, others = files_below(file, options.format)
         except SchemeFormatError as error:
             code = max(code, error.exit_code)
             click.echo(f"lcma: {error}", err=True)
             continue
         sources += [(str(path), True) for path in found]
         skipped += others
-    for answer in _answers(sources, options, jobs):
+    for answer in _answers(sources, options, options.jobs):
         code = max(code, answer.code)
         schemes, valid, skipped = schemes + answer.schemes, valid + answer.valid, skipped + answer.skipped
         if answer.out:
@@ -175,8 +151,9 @@ def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
+    ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     chunk = max(1, min(64, len(sources) // (4 * jobs)))
-    with ProcessPoolExecutor(min(jobs, len(sources)), get_context("spawn"), _leave_interrupts) as pool:
+    with ProcessPoolExecutor(min(jobs, len(sources)), get_context("spawn"), signal.signal, ignored) as pool:
         try:
             with _one_thread_each():  # the processes start with the first of the work
                 answers = pool.map(work, sources, chunksize=chunk)
@@ -198,13 +175,6 @@ def _one_thread_each() -> Iterator[None]:
     finally:
         for name in fresh:
             del os.environ[name]
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C is the parent's to answer."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _answer(source: tuple[str, bool], options: Options) -> Answer:
@@ -265,13 +235,7 @@ def _standard_input(options: Options) -> list[AnyReport]:
             raise SchemeFormatError(error.message, STDIN, error.line) from None
         except LcmaError as error:
             raise type(error)(str(error).replace(str(path), STDIN)) from None
-    return [_relabelled(report, report.label.replace(str(path), STDIN)) for report in reports]
-
-
-def _relabelled(report: AnyReport, label: str) -> AnyReport:
-    import dataclasses
-
-    return dataclasses.replace(report, label=label)
+    return [replace(report, label=report.label.replace(str(path), STDIN)) for report in reports]
 
 
 def _write_certificate(report: AnyReport, file: str, options: Options) -> None:
@@ -295,7 +259,7 @@ def _text(report: AnyReport, options: Options) -> str:
         return json.dumps(data) + "\n"
     if options.quiet and report.ok and not (isinstance(report, Report) and report.warned):
         return ""
-    lines = [f"{report.headline()}{f'  {visible(report.label)}' if options.label else ''}"]
+    lines = [f"{report.headline()}{f'  {visible(report.label)}' if options.many or options.quiet else ''}"]
     if options.details and isinstance(report, Report):
         lines += [f"  {f'{name}:':<14}{value}" for name, value in _details(report).items()]
     if options.stability and not options.quiet and isinstance(report, Report):
@@ -328,8 +292,6 @@ def _details(report: Report) -> dict[str, str]:
 
 def _stability(report: Report) -> dict[str, Any] | None:
     """Factors, bounds and measured errors of one level, or None where there is nothing to measure."""
-    from dataclasses import asdict
-
     from ...verify.stability import UNIT_ROUNDOFF, measure, prefactor
 
     if not report.ok or report.scheme.ring.characteristic or report.scheme.gaussian:

@@ -19,11 +19,8 @@ def errors(results: Path) -> dict[str, dict[int, float]]:
     return found
 
 
-def draw_errors(results: Path) -> Drawn | None:
+def draw_errors(found: dict[str, dict[int, float]]) -> Drawn:
     """A line a scheme."""
-    found = errors(results)
-    if not found:
-        return None
     figure, panel = axes()
     for place, (name, ratios) in enumerate(found.items()):
         levels = sorted(ratios)

@@ -27,11 +27,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure by name. `draw(results)` returns None where the rows that it needs are missing: `needs` names them."""
+    """A figure by name: `rows(results)` are what it shows, empty where rows are missing of what `needs` names."""
 
     name: str
     needs: str
-    draw: Callable[[Path], Drawn | None]
+    rows: Callable[[Path], Any]
+    draw: Callable[[Any], Drawn]
 
 
 def axes(width: float = WIDTH, height: float = HEIGHT) -> tuple[Any, Any]:
@@ -54,5 +55,5 @@ def labelled(panel: Any, x: str, y: str, title: str) -> None:
 
 def rows_of(results: Path, name: str) -> dict[str, Row]:
     """The newest row of each key of docs/results/NAME.jsonl that was not refused."""
-    newest = {row["key"]: row for row in Journal(results / f"{name}.jsonl").rows()}
+    newest = Journal(results / f"{name}.jsonl").newest()
     return {key: row for key, row in newest.items() if not row.get("refused")}

@@ -24,11 +24,8 @@ def times(results: Path) -> dict[str, list[float]]:
     return {name: sorted(seconds) for name, seconds in found.items() if len(seconds) >= LEAST}
 
 
-def draw_discovery(results: Path) -> Drawn | None:
+def draw_discovery(found: dict[str, list[float]]) -> Drawn:
     """A step line a target."""
-    found = times(results)
-    if not found:
-        return None
     figure, panel = axes()
     words = []
     for place, (name, seconds) in enumerate(found.items()):

@@ -28,10 +28,17 @@ NAMES = {AUTO: "ours"}
 """Contenders as axes name them."""
 
 
-def _draw_sizes(comparison: Comparison, y: str, title: str, about: str, results: Path) -> Drawn | None:
-    points = speedups(list(rows_of(results, "ks-cuda").values()), DTYPE, comparison)
-    if not points:
-        return None
+def points_of(comparison: Comparison, results: Path) -> list[Speedup]:
+    """The ratios of a comparison by size."""
+    return speedups(list(rows_of(results, "ks-cuda").values()), DTYPE, comparison)
+
+
+def ratios_of(results: Path) -> dict[str, list[float]]:
+    """Time batch-first over time batch-last by contender."""
+    return layout_ratios(list(rows_of(results, "ks-cuda").values()), DTYPE)
+
+
+def _draw_sizes(comparison: Comparison, y: str, title: str, about: str, points: Sequence[Speedup]) -> Drawn:
     figure, panel = axes()
     paper = paper_median(DTYPE, comparison)
     size_panel(panel, points, paper, COLOURS[0])
@@ -75,11 +82,8 @@ draw_bmm = partial(
 )
 
 
-def draw_layouts(results: Path) -> Drawn | None:
-    """Time batch-first over time batch-last, a box for each contender."""
-    ratios = layout_ratios(list(rows_of(results, "ks-cuda").values()), DTYPE)
-    if not ratios:
-        return None
+def draw_layouts(ratios: dict[str, list[float]]) -> Drawn:
+    """A box for each contender."""
     figure, panel = axes()
     layout_panel(panel, ratios, True)
     panel.set_xticks(range(1, len(ratios) + 1), [NAMES.get(name, name) for name in ratios])

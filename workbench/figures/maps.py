@@ -38,11 +38,8 @@ def layers(results: Path) -> list[tuple[str, int, int, float]]:
     return []
 
 
-def draw_ks(results: Path) -> Drawn | None:
+def draw_ks(found: list[tuple[float, float, float]]) -> Drawn:
     """Kronecker-sparse products at density and size, over the best baseline."""
-    found = patterns(results)
-    if not found:
-        return None
     figure, panel = axes()
     densities, sizes, ratios = zip(*found, strict=True)
     dots = panel.scatter(densities, sizes, c=ratios, **_colours(ratios))
@@ -56,11 +53,8 @@ def draw_ks(results: Path) -> Drawn | None:
     )
 
 
-def draw_blr(results: Path) -> Drawn | None:
+def draw_blr(found: list[tuple[str, int, int, float]]) -> Drawn:
     """Block low-rank layers at the number of inputs and the size of the dense weight, over the dense layer."""
-    found = layers(results)
-    if not found:
-        return None
     figure, panel = axes()
     ratios = [ratio for *_, ratio in found]
     texts = []

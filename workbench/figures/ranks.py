@@ -14,15 +14,17 @@ LARGEST = 5
 FILLS = ("#17734f", "#a9dcb9", "#f1e5a0", "#f6c794")
 
 
-def gaps() -> dict[tuple[int, int, int], tuple[int, int]]:
-    """Our rank over Z, by a scheme or a composition of shipped ones, and the best known, by format."""
+def gaps(results: Path | None = None) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Our rank over Z, by a scheme or a composition of shipped ones, and the best known, by format; no results are
+    read."""
     with Catalog.in_memory() as catalog:
         return {cell.shape: (cell.part.rank, cell.known.rank) for cell in board_cells(catalog, up_to=LARGEST)}
 
 
-def draw_ranks(results: Path) -> Drawn | None:
-    """A cell a format; `results` is not read, the ranks are those of the shipped catalogue."""
-    found = gaps()
+def draw_ranks(found: dict[tuple[int, int, int], tuple[int, int]]) -> Drawn:
+    """A cell a format."""
+    from matplotlib.patches import Rectangle
+
     figure, panel = axes(5.0, 2.9)
     rows = [(m, k) for m in range(2, LARGEST + 1) for k in range(m, LARGEST + 1)]
     columns = sorted({n for _, _, n in found})
@@ -30,7 +32,7 @@ def draw_ranks(results: Path) -> Drawn | None:
         x, y = rows.index((m, k)), columns.index(n)
         gap = ours - known
         fill = FILLS[min(gap, 3)] if gap >= 0 else "#5d2a8c"
-        panel.add_patch(_square(x, y, fill))
+        panel.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, facecolor=fill, edgecolor="none"))
         ink = "white" if gap <= 0 else "black"
         panel.text(x + 0.5, y + 0.36, str(ours), ha="center", va="center", fontsize=11, color=ink)
         panel.text(x + 0.5, y + 0.74, f"{gap:+d}" if gap else "=", ha="center", va="center", fontsize=9, color=ink)
@@ -52,9 +54,3 @@ def draw_ranks(results: Path) -> Drawn | None:
         f"Our lowest rank over the integers of the {len(found)} formats up to {LARGEST}x{LARGEST}x{LARGEST}: "
         f"{equal} equal the best known{f', others are above: {above}' if above else ''}.",
     )
-
-
-def _square(x: int, y: int, fill: str) -> object:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, facecolor=fill, edgecolor="none")

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...home import write_atomic
 from ..bench.picture import save
-from .accuracy import draw_errors
+from . import accuracy, discovery, kronecker, maps, ranks, speed
 from .canvas import Figure
-from .discovery import draw_discovery
-from .kronecker import draw_bmm, draw_generic, draw_layouts
-from .maps import draw_blr, draw_ks
-from .ranks import draw_ranks
-from .speed import draw_roofline, draw_speedups
+from .kronecker import BMM_FIGURE, GENERIC_FIGURE
+
+_LAYOUTS = "ks-cuda.jsonl, both layouts"
 
 FIGURES = (
-    Figure("speedup", "cpu-cpu.jsonl or gpu-cuda.jsonl", draw_speedups),
-    Figure("roofline", "gpu-cuda.jsonl", draw_roofline),
-    Figure("accuracy", "precision-cpu.jsonl", draw_errors),
-    Figure("ranks", "the shipped catalogue", draw_ranks),
-    Figure("discovery", "search-cpu.jsonl", draw_discovery),
-    Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", draw_ks),
-    Figure("ks-generic", "ks-cuda.jsonl, both layouts", draw_generic),
-    Figure("ks-bmm", "ks-cuda.jsonl, both layouts", draw_bmm),
-    Figure("ks-layouts", "ks-cuda.jsonl, both layouts", draw_layouts),
-    Figure("blr-map", "blr-cuda.jsonl or blr-cpu.jsonl", draw_blr),
+    Figure("speedup", "cpu-cpu.jsonl or gpu-cuda.jsonl", speed.speedups, speed.draw_speedups),
+    Figure("roofline", "gpu-cuda.jsonl", speed.float32_points, speed.draw_roofline),
+    Figure("accuracy", "precision-cpu.jsonl", accuracy.errors, accuracy.draw_errors),
+    Figure("ranks", "the shipped catalogue", ranks.gaps, ranks.draw_ranks),
+    Figure("discovery", "search-cpu.jsonl", discovery.times, discovery.draw_discovery),
+    Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", maps.patterns, maps.draw_ks),
+    Figure("ks-generic", _LAYOUTS, partial(kronecker.points_of, GENERIC_FIGURE), kronecker.draw_generic),
+    Figure("ks-bmm", _LAYOUTS, partial(kronecker.points_of, BMM_FIGURE), kronecker.draw_bmm),
+    Figure("ks-layouts", _LAYOUTS, kronecker.ratios_of, kronecker.draw_layouts),
+    Figure("blr-map", "blr-cuda.jsonl or blr-cpu.jsonl", maps.layers, maps.draw_blr),
 )
 
 
@@ -49,10 +48,10 @@ def write_figures(results: Path, out: Path) -> list[Written]:
     """
     done = []
     for figure in FIGURES:
-        drawn = figure.draw(results)
-        if drawn is None:
+        if not (found := figure.rows(results)):
             done.append(Written(figure.name, "", f"no rows: needs {figure.needs} in {results}"))
             continue
+        drawn = figure.draw(found)
         save(drawn.figure, out / f"{figure.name}.svg")
         write_atomic(out / f"{figure.name}.txt", drawn.alt + "\n")
         done.append(Written(figure.name, drawn.alt))

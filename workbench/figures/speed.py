@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from ..bench.gpu_roofline import BANDWIDTH, PEAK, points
 from .canvas import COLOURS, MARKERS, Drawn, axes, labelled, rows_of
@@ -17,7 +18,8 @@ Series = dict[str, dict[int, float]]
 
 
 def speedups(results: Path) -> dict[str, Series]:
-    """Ratios of square products by device. On a GPU the best row of a size: what `auto` chose, or a named scheme."""
+    """Ratios of square products by device, of two sizes or more. On a GPU the best row of a size: what `auto` chose, or
+    a named scheme."""
     found: dict[str, Series] = {"CPU": {}, "H200": {}}
     for key, row in rows_of(results, "cpu-cpu").items():
         if (named := _CPU.fullmatch(key)) and row["figures"].get("ratio"):
@@ -26,19 +28,17 @@ def speedups(results: Path) -> dict[str, Series]:
         if (named := _GPU.fullmatch(key)) and row["figures"].get("ratio"):
             series = found["H200"].setdefault(named[1], {})
             series[int(named[2])] = max(series.get(int(named[2]), 0.0), row["figures"]["ratio"])
-    return found
+    lines = {device: {dtype: one for dtype, one in each.items() if len(one) > 1} for device, each in found.items()}
+    return {device: series for device, series in lines.items() if series}
 
 
-def draw_speedups(results: Path) -> Drawn | None:
+def draw_speedups(devices: dict[str, Series]) -> Drawn:
     """Time of the vendor's product over ours, by size."""
-    devices = speedups(results)
     figure, panel = axes()
     lines, words = 0, []
     for device, series in devices.items():
         for dtype, ratios in sorted(series.items()):
             sizes = sorted(ratios)
-            if len(sizes) < 2:
-                continue
             style = "--" if device == "CPU" else "-"
             panel.plot(
                 sizes,
@@ -50,8 +50,6 @@ def draw_speedups(results: Path) -> Drawn | None:
             )
             words.append(f"{device} {dtype} {', '.join(f'{ratios[size]:.2f} at {size}' for size in sizes)}")
             lines += 1
-    if not lines:
-        return None
     panel.axhline(1.0, color="0.3", linewidth=1)
     panel.set_xscale("log", base=2)
     sizes = sorted({size for series in devices.values() for ratios in series.values() for size in ratios})
@@ -61,11 +59,13 @@ def draw_speedups(results: Path) -> Drawn | None:
     return Drawn(figure, f"Speed-up over the vendor's product by size: {'; '.join(words)}.")
 
 
-def draw_roofline(results: Path) -> Drawn | None:
+def float32_points(results: Path) -> dict[float, dict[str, Any]]:
+    """The points of the roofline in float32."""
+    return points(list(rows_of(results, "gpu-cuda").values())).get("float32", {})
+
+
+def draw_roofline(found: dict[float, dict[str, Any]]) -> Drawn:
     """The best rate of a scheme against operations per byte in float32, and the card's peak."""
-    found = points(list(rows_of(results, "gpu-cuda").values())).get("float32")
-    if not found:
-        return None
     figure, panel = axes()
     places = sorted(found)
     peak = PEAK["float32"]

@@ -54,7 +54,8 @@ def front_plot(listed: Sequence[Listed]) -> Plot | None:
     rows = rows[:MAX_POINTS]
     if not rows:
         return None
-    shares = [row.cost / _block_by_block(row) for row in rows]
+    plain = [costs.full_and_half(naive(row.target)) for row in rows]
+    shares = [row.cost / (full + half / 2) for row, (full, half) in zip(rows, plain, strict=True)]
     largest = 20 * (max(row.entry.rank for row in rows) // 20 + 1)
     low, high = 5 * int(min(shares) * 20), 5 * (int(max(shares) * 20) + 1)
 
@@ -73,12 +74,6 @@ def front_plot(listed: Sequence[Listed]) -> Plot | None:
         tuple((across(rank), str(rank)) for rank in range(0, largest + 1, step)),
         tuple((up(percent), f"{percent}%") for percent in range(low, high + 1, 5)),
     )
-
-
-def _block_by_block(row: Listed) -> float:
-    """F + H/2 of the products of the blocks themselves."""
-    full, half = costs.full_and_half(naive(row.target))
-    return full + half / 2
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
 
     a, b = torch.randn(8, 6).double(), torch.randn(6, 9).double()
     plan = type("Plan", (), {"candidate": type("Vendor", (), {"strategy": "vendor"})(), "seconds": 1e-3})()
-    monkeypatch.setattr(gpu_layers, "planned", lambda *_: gpu_layers.Planned(a, b, plan))
+    monkeypatch.setattr(gpu_layers, "planned", lambda *_: (a, b, plan))
     monkeypatch.setattr(gpu_layers, "graphed", lambda call: call)
     timed = []
 

@@ -9,7 +9,9 @@ from typing import Any
 from ....errors import PlanError
 from ....kernels import Plan, Request, plan_for
 from ....kernels.plans.removed import family_of
+from ....kernels.structured.chain import KroneckerSparse
 from ...products import within_memory
+from . import block_low_rank
 from .product import Baseline
 
 NAMES = {
@@ -48,8 +50,6 @@ def prepared(
 
 def kind_of(request: Request) -> str:
     """Return the family of a request; of factored matrices the kind, "kronecker" or "block-low-rank"."""
-    from ....kernels.structured.chain import KroneckerSparse
-
     if (family := family_of(request)) != "structured":
         return family
     return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
@@ -72,6 +72,4 @@ def baseline(request: Request, name: str) -> Baseline:
         from . import kronecker
 
         return kronecker.baseline(request, name)
-    from . import block_low_rank
-
     return block_low_rank.baseline(request, name)

@@ -7,6 +7,15 @@ from functools import partial
 from typing import Any
 
 from ....kernels import Request
+from ....kernels.codegen.flatten import flatten
+from ....kernels.cpu.executor import MatrixExecutor
+from ....kernels.cpu.level import Level
+from ....kernels.cpu.threads import thread_count
+from ....kernels.cpu.triangular_products import HalfProduct
+from ....kernels.cuda.level import cuda_level
+from ....kernels.cuda.strips import vendor
+from ....kernels.cuda.triangular_batches import triangular_executor
+from ....kernels.request import Layout
 from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of
@@ -40,10 +49,6 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
     """
     import torch
 
-    from ....kernels.codegen.flatten import flatten
-    from ....kernels.cuda.level import cuda_level
-    from ....kernels.cuda.strips import vendor
-
     size, upper = len(out), triangle.upper
     if size <= BASE:
         vendor(a, b, out, triangle)
@@ -67,12 +72,6 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
 
 
 def _on_cpu(request: Request, dense: Program | None) -> Any:
-    from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.level import Level
-    from ....kernels.cpu.threads import thread_count
-    from ....kernels.cpu.triangular_products import HalfProduct
-    from ....kernels.request import Layout
-
     triangle = request.triangle
     assert triangle is not None  # `family_of` says so
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
@@ -89,8 +88,6 @@ def _on_cpu(request: Request, dense: Program | None) -> Any:
 
 
 def _on_gpu(request: Request, dense: Program | None) -> Any:
-    from ....kernels.cuda.triangular_batches import triangular_executor
-
     triangle = request.triangle
     assert triangle is not None  # `family_of` says so
     if triangle.side == "right":  # run as the left factor of the transposed product

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..blr_layers import KINDS, TABLE, BlrLayer
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..blr_products import figures_of, run_blank
+from ..case import Bar, Case, Options, Suite
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
 """On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""
@@ -29,13 +30,16 @@ def _cases(options: Options) -> Iterator[Case]:
         for layer in _layers(options):
             for n in options.sizes or (CPU_TOKENS if on_cpu and layer.tokens != (1,) else layer.tokens):
                 for kind in KINDS:
-                    if layer.structure(kind) is None:
+                    if (structure := layer.structure(kind)) is None:
                         continue
                     flops = 2.0 * n * layer.inputs * layer.outputs * 8 * (options.rounds or 7)
-                    run = partial(_timed, layer, kind, n, dtype, options)
-                    key = f"{layer.model} {layer.name} {kind} n={n} {dtype}"
-                    ahead = None if on_cpu else partial(_compiled_ahead, layer, kind, n, dtype)
-                    yield Case(key, run, 3.0 + flops / FLOPS[options.device], () if on_cpu else BARS, ahead)
+                    yield Case(
+                        f"{layer.model} {layer.name} {kind} n={n} {dtype}",
+                        partial(figures_of, structure, n, dtype, options),
+                        3.0 + flops / FLOPS[options.device],
+                        () if on_cpu else BARS,
+                        None if on_cpu else partial(run_blank, structure, n, dtype),
+                    )
 
 
 def _layers(options: Options) -> Sequence[BlrLayer]:
@@ -43,22 +47,6 @@ def _layers(options: Options) -> Sequence[BlrLayer]:
     known = [one for one in TABLE if options.device == "cuda" or max(one.inputs, one.outputs) <= CPU_SIDE]
     count = min(options.sample or len(known), len(known))
     return [known[place * len(known) // count] for place in range(count)]
-
-
-def _timed(layer: BlrLayer, kind: str, n: int, dtype: str, options: Options, say: Say) -> Figures:
-    from ..blr_products import figures_of
-
-    structure = layer.structure(kind)
-    assert structure is not None
-    return figures_of(structure, n, dtype, options, say)
-
-
-def _compiled_ahead(layer: BlrLayer, kind: str, n: int, dtype: str) -> None:
-    from ..blr_products import run_blank
-
-    structure = layer.structure(kind)
-    assert structure is not None
-    run_blank(structure, n, dtype)
 
 
 SUITE = Suite(

@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ....errors import PlanError
+from ....kernels import Request, decision_for, executor_for, machine_for, plan_for, tune
+from ....kernels.causal.candidates import scheme_names, scheme_program, stable_scheme_names
+from ....kernels.causal.naive import by_program, plain
+from ....kernels.cpu.executor import MatrixExecutor
+from ....kernels.cpu.strips import zero_outside_triangle
+from ....kernels.cpu.triangular_products import HalfProduct
+from ....kernels.cuda.bench import CudaBench
+from ....kernels.cuda.machine import require_device
+from ....kernels.cuda.strips import strips
+from ....kernels.plans.tuning import bench_for
+from ....schemes_db.resolve import resolve
+from ....schemes_db.straightline import program_of
 from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 from ...products import Device, sized_request
+from ..baselines import NAMES, baseline
+from ..baselines.causal import halving
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..causal_gate import LIMITS, gate, gate_ahead, schemes
-from ..contest import Call, Contest, Timing, Timings, clock_of, poisoned, within
+from ..contest import Call, Contest, Timings, clock_of, poisoned, relative, within
 from ..cpu_products import proposed_plans
-
-if TYPE_CHECKING:
-    from ....kernels import Request
 
 BASELINES = ("full + tril", "8 strips", "16 strips")
 """The baseline of a ratio on a processor: the fastest of these in the same rounds."""
@@ -115,9 +126,6 @@ def _request(product: str, length: int, width: int, dtype: str, device: str) -> 
 
 def _operands(request: Request, seed: int) -> tuple[Any, Any, Any]:
     """A, B and C of the device's bench; A has zeros outside its triangle."""
-    from ....kernels.cpu.strips import zero_outside_triangle
-    from ....kernels.plans.tuning import bench_for
-
     a, b, out = bench_for(request).operands(request, seed)
     if request.device == "cpu" and request.triangle is not None and request.triangle.side == "left":
         zero_outside_triangle(a, request.triangle.upper)
@@ -144,9 +152,6 @@ def _timed(product: str, length: int, width: int, dtype: str, options: Options, 
 
     On a GPU `ratio` is the choice over the better strips, `over_plain` over all baselines.
     """
-    from ....kernels import plan_for, tune
-    from ....kernels.plans.tuning import bench_for
-
     request, on_cpu = _request(product, length, width, dtype, options.device), options.device == "cpu"
     a, b, out = _operands(request, options.seed)
     if on_cpu:
@@ -158,13 +163,9 @@ def _timed(product: str, length: int, width: int, dtype: str, options: Options, 
     limit = 200 * float(np.finfo(dtype).eps) if on_cpu else LIMITS[dtype]
     judge = poisoned(out, within(bench_for(request).errors(request, a, b), limit, "relative error"))
     timings = Contest(contenders, options.rounds or 7, clock_of(options.device, SPENT), say, judge).run()
-    found = _over_fastest(timings) if on_cpu else _over_each(timings)
-    return {"chosen": str(plan.candidate), **found}
-
-
-def _over_fastest(timings: Timings) -> dict[str, Any]:
     best = timings.fastest(BASELINES)
-    return {**_against(timings, best, "chosen"), "ratios": timings.ratios(best)}
+    found = {**timings.against(best, "chosen"), "ratios": timings.ratios(best)} if on_cpu else _over_each(timings)
+    return {"chosen": str(plan.candidate), **found}
 
 
 def _over_each(timings: Timings) -> dict[str, Any]:
@@ -182,18 +183,8 @@ def _over_each(timings: Timings) -> dict[str, Any]:
     }
 
 
-def _against(timings: Timings, baseline: Timing, name: str) -> dict[str, Any]:
-    figures = timings.against(baseline, name)
-    return {**figures, "interval": tuple(round(end, 3) for end in figures["interval"])}
-
-
 def _cpu_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Call]:
     """Every candidate of the planner but the vendor's product, halving, strips and the whole."""
-    from ....kernels import decision_for, machine_for
-    from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.triangular_products import HalfProduct
-    from ..baselines import NAMES, baseline
-
     decision = decision_for(request, machine=replace(machine_for(request), wisdom=None))
     found: dict[str, Call] = {
         plan.candidate.label: partial(plan.build().run, a, b, out)
@@ -210,12 +201,6 @@ def _cpu_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Cal
 
 def _cuda_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Call]:
     """The baselines, halving by Strassen's scheme, every scheme whose grid divides the sizes, the kernel."""
-    from ....kernels import plan_for
-    from ....kernels.cuda.strips import strips
-    from ....schemes_db.resolve import resolve
-    from ....schemes_db.straightline import program_of
-    from ..baselines.causal import halving
-
     triangle = request.triangle
     assert triangle is not None
     found: dict[str, Call] = {"full + tril": partial(_whole, a, b, out, triangle)}
@@ -236,9 +221,6 @@ def _timed_ahead(product: str, length: int, width: int, dtype: str) -> None:
     """All contenders of a GPU on operands without data."""
     import torch
 
-    from ....kernels.cuda.bench import CudaBench
-    from ....kernels.cuda.machine import require_device
-
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False
     request = _request(product, length, width, dtype, "cuda")
@@ -249,11 +231,6 @@ def _timed_ahead(product: str, length: int, width: int, dtype: str) -> None:
 def _product_error(product: str, length: int, width: int, options: Options, say: Say) -> Figures:
     """The largest errors over ten seeds: of the standard product in float32, and of every scheme on a processor, or on
     a GPU of what a call takes by itself."""
-    from ....kernels import executor_for, plan_for
-    from ....kernels.causal.candidates import scheme_names
-    from ....kernels.causal.naive import plain
-    from ....kernels.plans.tuning import bench_for
-
     request = _request(product, length, width, "float32", options.device)
     chosen, runs = None, dict[str, Any]()
     if options.device == "cpu":
@@ -281,7 +258,6 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
     """The largest Frobenius error of the output of attention by every scheme, over ten seeds, against SDPA's."""
     import torch
 
-    from ....kernels.causal.candidates import scheme_names, stable_scheme_names
     from ....kernels.torch.attention import causal_attention
 
     attention = torch.nn.functional.scaled_dot_product_attention
@@ -294,7 +270,7 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
         for name in scheme_names():
             results[name] = causal_attention(q, k, v, scheme=name)
         for name, result in results.items():
-            worst[name] = max(worst.get(name, 0.0), float((result - truth).norm() / truth.norm()))
+            worst[name] = max(worst.get(name, 0.0), relative(result, truth))
         say(f"seed {seed}")
     # The bar is for what is chosen without being named; the others' figures stand beside it.
     return _over_standard(worst, stable_scheme_names())
@@ -303,10 +279,6 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
 def rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
     """ECA's tables 3 and 4: errors of elements at L=4096, d=128, sums and products rounded to the dtype."""
     import torch
-
-    from ....kernels.causal.candidates import scheme_names, scheme_program
-    from ....kernels.causal.naive import by_program, plain
-    from ....schemes_db.resolve import resolve
 
     length, width = TABLE_SIZE
     triangle = ATTENTION_PRODUCTS[product]
@@ -363,7 +335,7 @@ def _attention(shape: tuple[int, int, int, int], dtype: str, backward: bool, opt
         timings = Contest(calls, rounds, clock_of(options.device, SPENT), say).run()
     on_cpu = "products" if pays(q, k, v) else "sdpa"
     chosen = on_cpu if options.device == "cpu" else timings.fastest(calls).name
-    return {"chosen": chosen, **_against(timings, timings["sdpa"], "products")}
+    return {"chosen": chosen, **timings.against(timings["sdpa"], "products")}
 
 
 SUITE = Suite(

@@ -7,8 +7,6 @@ from functools import partial
 from itertools import islice, product
 from typing import Any
 
-import numpy as np
-
 from ....errors import PlanError
 from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
 from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
@@ -49,8 +47,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """Return the loss of the choice against the best of all, by medians of interleaved rounds."""
-    a, b = operands(sizes, "float32", seed)
-    out = np.empty((sizes[0], sizes[2]), np.float32)
+    a, b, out = operands(sizes, "float32", seed)
     decision = decided(a, b, out)
     base = libraries(a, b)
     calls = dict(islice(proposed_calls(decision, a, b, out), BEST))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
+from ..blr_products import timed
 from ..case import Case, Figures, Options, Say, Suite, code_of
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
@@ -63,9 +64,6 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
     """Losses before, after compression and after training again; parameters, and the ratio of forward times.
 
     Only the layers of the blocks are compressed. Half as many steps train again as trained before.
-
-    Raises:
-        PlanError: torch is not installed, there is no such device, or no layer takes the structure.
     """
     torch = seeded_torch(options)
     from .... import CompressConfig, compress_
@@ -144,7 +142,6 @@ def _timed(dense: Any, model: Any, x: Any, options: Options, say: Say) -> Timing
     """Both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
     import torch
 
-    from ..blr_products import timed
     from ..transformers import inferred
 
     named = {"dense": dense, "compressed": model}

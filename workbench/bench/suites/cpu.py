@@ -12,6 +12,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+from ....kernels import Pool, Request, matmul, plan_for
+from ....kernels.cpu.blas import TORCH, backends
+from ....schemes_db.resolve import resolve
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube, shown
 from ..cpu_products import compete, decided, libraries, limited, operands, proposed_calls
@@ -116,10 +119,7 @@ def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
-    from ....kernels import matmul
-
-    a, b = operands(product.sizes, product.dtype, seed)
-    out = np.empty((product.sizes[0], product.sizes[2]), product.dtype)
+    a, b, out = operands(product.sizes, product.dtype, seed)
     with limited(product.threads):
         decision = decided(a, b, out)
         say(f"{decision.plan.candidate}")
@@ -142,9 +142,6 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 
 def _library_called(a: Any, b: Any, out: Any) -> str | None:
     """The library whose own product `auto` is for these operands, whole and once; None where it is anything else."""
-    from ....kernels import matmul
-    from ....kernels.cpu.blas import TORCH, backends
-
     places: dict[str, tuple[Any, str]] = {"numpy": (np, "matmul")}
     if TORCH in backends():
         import torch
@@ -161,13 +158,11 @@ def _library_called(a: Any, b: Any, out: Any) -> str | None:
 
 def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     """The fastest plan within a share of the operands' memory, and what it really took."""
-    from ....kernels import Pool, Request, plan_for
-
-    a, b = operands(cube(4096), "float32", seed)
+    a, b, out = operands(cube(4096), "float32", seed)
     allowed = int(share * 3 * a.nbytes)
     plan = plan_for(Request.of(a, b, max_workspace=allowed))
     say(str(plan.candidate))
-    pool, out = Pool(), np.empty_like(a)
+    pool = Pool()
     executor = replace(plan, machine=replace(plan.machine, pool=pool)).build()
     figures = compete(a, b, libraries(a, b), {"ours": lambda: executor.run(a, b, out)}, rounds)
     taken = {"allowed_bytes": allowed, "taken_bytes": pool.high_water, "taken_share": pool.high_water / max(allowed, 1)}
@@ -176,12 +171,13 @@ def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
 
 def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The best two candidates of Strassen's powers alone, and the best two with another grid, by the model."""
-    a, b = operands(cube(size), "float32", seed)
-    out = np.empty_like(a)
+    a, b, out = operands(cube(size), "float32", seed)
     decision = decided(a, b, out)
 
     def of_strassen(candidate: Any) -> bool:
-        return all(_is_power_of_strassen(level.label) for level in candidate.source.levels)
+        """Whether the grid of every level is a power of two in every size."""
+        labels = [level.label for level in candidate.source.levels]
+        return all(not set(label) & set("35") or "2x2x2:7 2x2x2:7" in label for label in labels)
 
     calls: dict[str, Any] = {}
     for wanted in (of_strassen, lambda candidate: not of_strassen(candidate)):
@@ -196,11 +192,6 @@ def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
     best = max(found, key=found.__getitem__)
     gain = {"powers_of_strassen": powers_best, "other_grids": others_best, "others_win": others_best > powers_best}
     return {**figures, "plan": best, "ratio": found[best], **gain}
-
-
-def _is_power_of_strassen(label: str) -> bool:
-    """Return whether a level's grid is a power of two in every size."""
-    return not set(label) & set("35") or "2x2x2:7 2x2x2:7" in label
 
 
 FIRST = """
@@ -231,12 +222,9 @@ def _first_calls(say: Say) -> Figures:
 
 def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
-    from ....kernels import matmul
-    from ....schemes_db.resolve import resolve
     from ..rivals import rivals
 
-    a, b = operands(cube(size), "float32", seed)
-    out = np.empty_like(a)
+    a, b, out = operands(cube(size), "float32", seed)
     ours = {"auto": lambda: matmul(a, b, out=out)} | rivals(resolve("strassen")[0], a, b, say)
     return compete(a, b, libraries(a, b), ours, rounds)
 

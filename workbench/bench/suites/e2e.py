@@ -8,6 +8,9 @@ from itertools import product
 from typing import Any
 
 from ....errors import PlanError
+from ....kernels.cuda.machine import require_device
+from ....kernels.torch import dispatch
+from ....kernels.torch.recipe import ProductRecipe
 from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
 from ..means import geometric
 from ..requirements import seeded_torch
@@ -64,19 +67,15 @@ def measured(
     from .. import prefill
     from ..prefill_models import STACKS
 
-    if kind == "train":
-        return prefill.train(STACKS[name], rows, dtype, options, say)
-    return prefill.prefill(STACKS[name], rows, all_rows, dtype, options, say)
+    training = kind == "train"
+    return prefill.measured(STACKS[name], rows, (rows,) if training else all_rows, dtype, options, say, training)
 
 
 def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     """The products of a stack's layers, and with sums of the weights made before, on tensors without data."""
     import torch
 
-    from ....kernels.cuda.machine import require_device
-    from ....kernels.torch import dispatch
     from ....kernels.torch.modules import linear_places
-    from ....kernels.torch.recipe import ProductRecipe
     from ..prefill_models import STACKS, stack
 
     require_device()

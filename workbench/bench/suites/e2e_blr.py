@@ -9,8 +9,9 @@ from typing import Any
 
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
+from ..blr_products import timed
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..contest import require_right
+from ..contest import relative, require_right
 from ..requirements import seeded_torch
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
@@ -47,14 +48,9 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     The third form (OR_DENSE) has the dense weight in those layers where the planner takes it. Before, the outputs of
     the structured model by the planner's choice and by the papers' form are compared. On a GPU all are compiled, with
     CUDA graphs.
-
-    Raises:
-        VerificationError: they differ; nothing was timed.
-        PlanError: torch is not installed, or there is no such device.
     """
     torch = seeded_torch(options)
     from .. import blr_models as models
-    from ..blr_products import timed
     from ..transformers import inferred
 
     sizes = models.MODELS[name]
@@ -131,12 +127,12 @@ def _difference(model: Any, x: Any, condition: Any) -> float:
         y = y if layer.bias is None else y + layer.bias
         return y.reshape(*given[0].shape[:-1], layer.out_features)
 
-    ours = model(x, condition).double()
+    ours = model(x, condition)
     hooks = [layer.register_forward_hook(papers_form) for layer in _layers(model)]
-    theirs = model(x, condition).double()
+    theirs = model(x, condition)
     for hook in hooks:
         hook.remove()
-    return float((ours - theirs).norm() / theirs.norm())
+    return relative(ours, theirs)
 
 
 SUITE = Suite(

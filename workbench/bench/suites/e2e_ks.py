@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
-from ..contest import Calls, Contest, Timings, clock_of, require_right
+from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
 from ..requirements import seeded_torch
 
 PARTS = ("square", "up", "down", "ffn", "attention", "block", "full")
@@ -73,8 +73,7 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
     models.copy_parameters(modules["auto"], modules["bmm"])
     calls = {kind: inferred(module, x) for kind, module in modules.items()}
     say("comparing results")
-    ours, theirs = calls["auto"]().double(), calls["bmm"]().double()
-    error = float((ours - theirs).norm() / theirs.norm())
+    error = relative(calls["auto"](), calls["bmm"]())
     require_right(f"{name} {part}", error, LIMITS[dtype], "relative difference")
     timings = _timed(calls, options, say)
     over = {kind: 1 / ratio for kind, ratio in timings.ratios(timings["dense"]).items()}

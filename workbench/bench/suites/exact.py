@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError, VerificationError
+from ....kernels import BitMatrix, Request, matmul, plan_for
+from ....kernels.exact.bench import from_words
+from ....kernels.exact.naive import naive_product
+from ....kernels.products.exact import exact_request
+from ....kernels.ring import GF2, INTEGERS, exact_ring
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Call, Contest, CpuClock, OwnClock
+from ..contest import Call, Clock, Contest, CpuClock
 from ..cpu_products import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
 
@@ -89,32 +94,23 @@ def _wanted(size: int, options: Options) -> bool:
 def _contest(base: Mapping[str, Call], ours: Call, rounds: int, own: bool = False) -> dict[str, Any]:
     """Figures of turns of the baselines, which with `own` return their seconds, and ours; ratios are to the fastest."""
     calls = {**base, "ours": partial(CpuClock().seconds, ours) if own else ours}
-    timings = Contest(calls, rounds, OwnClock() if own else CpuClock()).run()
+    timings = Contest(calls, rounds, Clock() if own else CpuClock()).run()
     return {**timings.against(timings.fastest(base), "ours"), "quartiles_s": timings.quartiles_s}
 
 
 def _bits(size: int, seed: int) -> tuple[Any, Any]:
-    from ....kernels import BitMatrix
-
     return BitMatrix.random(size, size, seed=seed), BitMatrix.random(size, size, seed=seed + 1)
 
 
 def _over_gf2(a: Any, b: Any, out: Any = None, strategy: str | None = None) -> Any:
-    from ....kernels import matmul
-
     return matmul(a, b, out=out, ring="Z2", strategy=strategy)
 
 
 def _plan(request: Any) -> str:
-    from ....kernels import plan_for
-
     return str(plan_for(request).candidate)
 
 
 def _bit_plan(size: int) -> str:
-    from ....kernels import Request
-    from ....kernels.ring import GF2
-
     return _plan(Request(size, size, size, "bit", ring=GF2))
 
 
@@ -168,8 +164,6 @@ def _two_threads(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _residues(size: int, ring: str, seed: int) -> tuple[Any, Any, Any]:
-    from ....kernels.ring import exact_ring
-
     found, rng = exact_ring(ring), np.random.default_rng(seed)
     a, b = (rng.integers(0, found.modulus, (size, size)) for _ in range(2))
     return found, a, b
@@ -177,9 +171,6 @@ def _residues(size: int, ring: str, seed: int) -> tuple[Any, Any, Any]:
 
 def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over a library's product modulo p, both in one thread; all entries are compared first."""
-    from ....kernels import matmul
-    from ....kernels.products.exact import exact_request
-
     say(f"compiling {library.name}'s program")
     program = compiled(library)
     field, a, b = _residues(size, ring, seed)
@@ -204,8 +195,6 @@ def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int
 
 def _over_galois(size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over galois' product of field arrays."""
-    from ....kernels import matmul
-
     try:
         galois: Any = import_module("galois")
     except ImportError:
@@ -224,11 +213,6 @@ def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures
 
     Below 2^31 results can exceed int64, so two words are computed; numpy's rows wrap there, and are not compared.
     """
-    from ....kernels import matmul
-    from ....kernels.exact.bench import from_words
-    from ....kernels.exact.naive import naive_product
-    from ....kernels.ring import INTEGERS
-
     rng = np.random.default_rng(seed)
     a, b = (rng.integers(1 - (1 << bits), 1 << bits, (size, size)) for _ in range(2))
     wide = "int128" if size * (1 << 2 * bits) >= 1 << 63 else None

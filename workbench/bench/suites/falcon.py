@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from ....kernels import Request, matmul, plan_for
+from ....kernels.planning.workloads import sample
+from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
 from ..cpu_products import compete, libraries, operands
 from ..means import geometric
@@ -32,8 +33,6 @@ NEVER_BELOW = 0.99
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    from ....kernels.planning.workloads import sample
-
     if options.device == "cuda":
         from ..gpu_layers import layer_cases
 
@@ -50,12 +49,9 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
-    from ....kernels import Request, matmul, plan_for
-    from ....schemes_db.resolve import resolve
     from ..rivals import rivals
 
-    a, b = operands(sizes, "float32", seed)
-    out = np.empty((sizes[0], sizes[2]), np.float32)
+    a, b, out = operands(sizes, "float32", seed)
     plan = plan_for(Request.of(a, b, out))
     say(str(plan.candidate))
     ours = {"auto": lambda: matmul(a, b, out=out)}

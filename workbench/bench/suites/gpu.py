@@ -8,8 +8,14 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
+from ....kernels.codegen.maps import maps_of
+from ....kernels.cuda import naive
+from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
-from ....kernels.precision import arithmetic_of
+from ....kernels.torch import dispatch
+from ....kernels.torch.dispatch import recipe_plan
+from ....kernels.torch.recipe import ProductRecipe
+from ....schemes_db.straightline import program_of
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call
@@ -17,10 +23,9 @@ from ..gpu_choice import choice_cases, summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_int8 import int8_cases
-from ..gpu_layers import layer_cases
-from ..gpu_products import RATES, VendorJudge, ahead, blank, graphed, operands, paired, peak_bytes
+from ..gpu_layers import layer, layer_cases
+from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
 from ..gpu_roofline import pictures
-from ..requirements import require_measured_gpu
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -101,7 +106,8 @@ PRODUCTS = (
 def _cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
-        yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(_gate_ahead, dtype))
+        products = ((recipe, dtype, sizes, order == "columns") for recipe, sizes, order in _gated(dtype))
+        yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(all_ahead, *products))
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
@@ -120,11 +126,13 @@ def _cases(options: Options) -> Iterator[Case]:
         partial(_memory, rounds, options.seed),
         12,
         (Bar("share_of_predicted", 1.05, True), Bar("share_of_predicted", 0.95)),
-        _memory_ahead,
+        # The kernels of the pieces of any workspace are those of fewer rows.
+        partial(all_ahead, *((TWO, "float32", (rows, 8192, 8192)) for rows in (8192, 2048))),
     )
     for dtype, size in (("float32", 8192), ("bfloat16", 16384)):
         run = partial(_rivals, dtype, size, rounds, options.seed)
-        yield Case(f"rivals {dtype} {size}", run, 60, ahead=partial(_rivals_ahead, dtype, size))
+        levels = ((recipe, dtype, cube(size)) for recipe in (TWO, "strassen"))
+        yield Case(f"rivals {dtype} {size}", run, 60, ahead=partial(all_ahead, *levels))
     for dtype in DTYPES:
         for size in (1024, 4096, 8192, 16384):
             # The vendor has small products done sooner than launches can be told apart by a ratio.
@@ -164,18 +172,11 @@ def _gated(dtype: str) -> list[tuple[str, Sizes, str]]:
     return [one for one in GATE if dtype in STACKED or not one[0].endswith("@scheme:stack")]
 
 
-def _gate_ahead(dtype: str) -> None:
-    for recipe, sizes, order in _gated(dtype):
-        ahead(recipe, dtype, sizes, order == "columns")
-
-
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
     import torch
 
-    from ....kernels.torch import dispatch
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands(product.dtype, product.sizes, seed)
     made = dispatch.pack(ProductRecipe.parse(product.recipe), b, product.sizes[0])
@@ -193,9 +194,6 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 
 def _product_ahead(product: Product) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
-    from ....kernels.torch import dispatch
-    from ....kernels.torch.recipe import ProductRecipe
-
     ahead(product.recipe, product.dtype, product.sizes)
     a, b = blank(product.dtype, product.sizes)
     recipe = ProductRecipe.parse(product.recipe)
@@ -218,10 +216,7 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
     """Memory of a run against what was predicted, and what a quarter of the workspace costs."""
 
-    from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
 
     a, b = operands("float32", cube(8192), seed)
     plan = recipe_plan(ProductRecipe.parse(TWO), request_of(a, b))
@@ -237,21 +232,11 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     }
 
 
-def _memory_ahead() -> None:
-    """Compile for the pieces of any workspace: their kernels are those of fewer rows."""
-    for rows in (8192, 2048):
-        ahead(TWO, "float32", (rows, 8192, 8192))
-
-
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
     import torch
 
-    from ....kernels.codegen.maps import maps_of
-    from ....kernels.cuda import naive
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
-    from ....schemes_db.straightline import program_of
     from ..rivals import jitted_on_gpu
 
     a, b = operands(dtype, cube(size), seed)
@@ -270,31 +255,10 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
 
-def _rivals_ahead(dtype: str, size: int) -> None:
-    for recipe in (TWO, "strassen"):
-        ahead(recipe, dtype, cube(size))
-
-
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
-    import torch
-
-    from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import recipe_plan
-    from ....kernels.torch.ops import matmul
-    from ....kernels.torch.recipe import ProductRecipe
-
-    require_measured_gpu()
-    a, b = operands(dtype, cube(size), seed)
-    plan = recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
-    calls: dict[str, Call] = {"vendor": partial(torch.matmul, a, b), "online": partial(matmul, a, b)}
-    figures = paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
-    return {
-        **figures,
-        "added_ms": figures["online_ms"] - figures["vendor_ms"],
-        "plan": str(plan.candidate),
-        "predicted_ms": 1e3 * (plan.seconds or 0.0),
-    }
+    figures = layer(dtype, cube(size), rounds, seed, SPENT, say, graphs=False)
+    return {**figures, "added_ms": figures["online_ms"] - figures["vendor_ms"]}
 
 
 SUITE = Suite(

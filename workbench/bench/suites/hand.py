@@ -22,6 +22,7 @@ import numpy as np
 
 from ....errors import VerificationError
 from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
 
@@ -75,7 +76,9 @@ def _cases(options: Options) -> Iterator[Case]:
     else:
         for name, most in MODULES.items():
             bar = Bar("over_torch", most, at_most=True)
-            yield Case(f"eager {name}", partial(_eager, name, options.seed), 30, (bar,))
+            yield Case(
+                f"eager {name}", partial(_process, "hand_eager", {"module": name, "seed": options.seed}), 30, (bar,)
+            )
 
 
 @lru_cache(maxsize=1)
@@ -101,7 +104,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def _process(module: str, argument: dict[str, Any]) -> Any:
+def _process(module: str, argument: dict[str, Any], say: Say) -> Any:
     """Return the JSON that a module of this folder prints, run in a process with an empty home."""
     byte_code = _byte_code()
     with tempfile.TemporaryDirectory(prefix="lcma-hand-") as home:
@@ -116,13 +119,8 @@ def _process(module: str, argument: dict[str, Any]) -> Any:
 
 
 def _loop(task: dict[str, Any], say: Say) -> Figures:
-    figures: dict[str, Any] = _process("hand_loop", task)
+    figures: dict[str, Any] = _process("hand_loop", task, say)
     return figures | {"over_share": figures["over_s"] / figures["allowed_s"]}
-
-
-def _eager(name: str, seed: int, say: Say) -> Figures:
-    found: Figures = _process("hand_eager", {"module": name, "seed": seed})
-    return found
 
 
 def _named_scheme(say: Say) -> Figures:
@@ -136,7 +134,7 @@ def _named_scheme(say: Say) -> Figures:
         wanted = a.astype(np.float64) @ b
 
         def check(printed: str) -> None:
-            error = np.linalg.norm(np.load(out) - wanted) / np.linalg.norm(wanted)
+            error = relative(np.load(out), wanted)
             if error > 1e-5:
                 raise VerificationError(f"lcma run strassen has a relative error of {error:.1e}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -12,16 +12,21 @@ from typing import Any
 
 from ....errors import PlanError
 from ....home import write_atomic
-from ....kernels import Request
+from ....kernels import Request, decision_for, plan_for
+from ....kernels.cuda.bench import CudaBench
 from ....kernels.factored import BATCH_LAST, ORDERS
 from ....kernels.kronecker import KroneckerSparse, Pattern
+from ....kernels.plans.tuning import bench_for
+from ....kernels.structured.strategy import STRIDED
 from ...contenders import Contender, contest_of
 from ...products import factored_request
 from ...schemes import AUTO
 from ..baselines import baseline
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
 from ..contest import Contest, clock_of
+from ..ks_energy import energy_figures, energy_lines, joules_of
 from ..ks_figures import draw_figures
+from ..ks_gradients import gradient_figures, gradient_lines
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
 from ..ks_tables import HOPELESS, Rows, products, tables
 from ..picture import ratios
@@ -72,24 +77,17 @@ def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
 
 def _gradients(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
     """Both gradients of one product over those that autograd derives from a permuted batched GEMM."""
-    from ..ks_gradients import gradient_figures
-
     return gradient_figures(pattern, BATCH, dtype, order, options.rounds or 5, options.seed, say)
 
 
 def _energy(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
     """Joules of the planner's choice and of the paper's baselines."""
-    from ..ks_energy import energy_figures, joules_of
-
     request = factored_request(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
     return {**energy_figures(joules_of(request, options.seed, say)), "proxy": pattern.d * pattern.h}
 
 
 def _timed(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
     """The planner's choice against the baselines that can run, the dense matrix made before."""
-    from ....kernels import plan_for
-    from ....kernels.structured.strategy import STRIDED
-
     batch = CPU_BATCH if options.device == "cpu" else BATCH
     request = factored_request(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
     contest = contest_of(request, AUTO, (1,), None, options.seed)
@@ -124,8 +122,6 @@ def permutation_share(request: Request, pattern: Pattern) -> float:
 
     Both in turns. Source: the protocol of appendix E.3 of Gonon, Zheng, Carrivain, Le (ICML 2025).
     """
-    from ....kernels.plans.tuning import bench_for
-
     a, b, c, d = pattern.sizes
     gathered = KroneckerSparse.of(Pattern(a * d, b, c, 1))
     plain = factored_request(gathered, request.n, request.arithmetic, BATCH_LAST, device=request.device)
@@ -169,32 +165,25 @@ def worth_timing(
 
 def _timed_ahead(pattern: Pattern, dtype: str, order: str) -> None:
     """The planner's choice on operands without data; the baselines are torch's own."""
-    from ....kernels import decision_for
-    from ....kernels.cuda.bench import CudaBench
-
     request = factored_request(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
     a, b, out = CudaBench().operands(request, 0, blank=True)
     executor: Any = decision_for(request).plan.build()
     executor.run(a, b, out)
 
 
-def _groups(rows: Rows) -> Iterator[tuple[str, Rows, Callable[[Rows], Iterator[str]]]]:
-    """Yield the rows of products, of gradients and of energy, if there are any, with their name and their tables."""
-    from ..ks_energy import energy_lines
-    from ..ks_gradients import gradient_lines
-
-    yield "tables", products(rows), tables
+def _groups(rows: Rows) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the lines of the tables of products, of gradients and of energy, if there are rows of them."""
+    if some := products(rows):
+        yield "tables", list(tables(some))
     for name, lines in (("gradients", gradient_lines), ("energy", energy_lines)):
-        if some := [row for row in rows if row["key"].startswith(f"{name} ")]:
-            yield name, some, lines
+        if others := [row for row in rows if row["key"].startswith(f"{name} ")]:
+            yield name, [*lines(others), ""]
 
 
 def _written(rows: Rows, path: Path) -> None:
     """Draw the rows and the paper's figures, and write its tables beside them; of gradients and energy a table each."""
-    for name, some, lines in _groups(rows):
-        if some:
-            text = "\n".join(["# Suite ks", "", *lines(some)]) + "\n"
-            write_atomic(path.with_name(f"{path.stem}-{name}.md"), text)
+    for name, lines in _groups(rows):
+        write_atomic(path.with_name(f"{path.stem}-{name}.md"), "\n".join(["# Suite ks", "", *lines]))
     if some := products(rows):
         ratios(some, path)
         draw_figures(some, path.with_name(f"{path.stem}-figures.svg"))
@@ -202,10 +191,7 @@ def _written(rows: Rows, path: Path) -> None:
 
 def _report(rows: Rows) -> Iterator[str]:
     """The paper's tables, and those of gradients and energy, of all rows."""
-    for name, some, lines in _groups(rows):
-        yield from lines(some)
-        if name != "tables":
-            yield ""
+    return (line for _, lines in _groups(rows) for line in lines)
 
 
 SUITE = Suite(

@@ -54,11 +54,7 @@ def drawn(seed: int) -> str:
 
 
 def searched(session: _Session, seed: int, say: Say) -> Figures:
-    """F + H/2 of the mask's own blocks, of the better start, and of the best certified scheme; the share saved.
-
-    Raises:
-        VerificationError: a scheme of the catalogue is wrong, or the command prints another saving than it has.
-    """
+    """F + H/2 of the mask's own blocks, of the better start, and of the best certified scheme; the share saved."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mask.txt")
         path.write_text(drawn(seed), encoding="utf-8")
@@ -95,11 +91,7 @@ def _kept_costs(home: Path, target: Target) -> list[float]:
 
 
 def mean(session: _Session, say: Say) -> Figures:
-    """The mean share saved by the masks of this session.
-
-    Raises:
-        PlanError: none has been searched.
-    """
+    """The mean share saved by the masks of this session."""
     if not session.saved:
         raise PlanError("no mask has been searched in this session: choose more rows")
     return {"masks": len(session.saved), "saved": statistics.mean(session.saved)}

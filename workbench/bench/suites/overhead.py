@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ....errors import VerificationError
+from ....kernels import Request, decision_for, executor_for, machine_for, matmul, strategies
+from ....kernels.cuda.clock import settled
+from ....kernels.planning.planner import decide
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
 from ..gpu_products import ahead, graphed, operands
 from ..requirements import in_new_process
-
-if TYPE_CHECKING:
-    from ....kernels import Request
 
 NEW_SIZES = (*range(2500, 3500, 50), *range(4000, 9000, 250))
 """Squares that are planned cold."""
@@ -56,8 +56,6 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _small_call(say: Say) -> Figures:
     """Microseconds that a product of 8 x 8 matrices costs beyond numpy's call."""
-    from ....kernels import matmul
-
     a = np.ones((8, 8), np.float32)
     ours, numpys = (_least(partial(call, a, a)) for call in (matmul, np.matmul))
     return {"us": 1e6 * (ours - numpys), "numpy_us": 1e6 * numpys}
@@ -70,7 +68,6 @@ def _launch(seed: int, say: Say) -> Figures:
     """
     import torch
 
-    from ....kernels.cuda.clock import settled
     from ....kernels.torch.ops import bilinear_mm, matmul
 
     a, b = operands("float32", SMALL, seed)
@@ -88,8 +85,6 @@ def _launch(seed: int, say: Say) -> Figures:
 
 def _warm_plan(device: str, say: Say) -> Figures:
     """Microseconds to find the executor of a size that was met before."""
-    from ....kernels import executor_for
-
     request = _square(MET, device)
     executor_for(request)
     return {"us": 1e6 * _least(partial(executor_for, request))}
@@ -97,8 +92,6 @@ def _warm_plan(device: str, say: Say) -> Figures:
 
 def _cold_plan(device: str, say: Say) -> Figures:
     """Milliseconds to plan a new size: the median and the most of 40 squares, in a process that has planned before."""
-    from ....kernels import decision_for, machine_for
-
     machine = machine_for(_square(MET, device))
     decision_for(_square(MET, device), machine=machine)
     seconds = []
@@ -117,9 +110,6 @@ def _first_plan(say: Say) -> Figures:
 def _counts(device: str, say: Say) -> Figures:
     """Return how many candidates are proposed for the squares planned cold, how often a strategy prices one, and
     how many are refused: medians."""
-    from ....kernels import decision_for, machine_for, strategies
-    from ....kernels.planning.planner import decide
-
     machine = machine_for(_square(MET, device))
     counted: dict[Any, Any] = {key: _Counting(strategy) for key, strategy in strategies(device).items()}
     proposed, priced, refused, chosen = [], [], [], 0
@@ -160,8 +150,6 @@ class _Counting:
 
 
 def _square(size: int, device: str) -> Request:
-    from ....kernels import Request
-
     return Request(size, size, size, device=device)
 
 

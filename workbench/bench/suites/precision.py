@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ....kernels import Request, matmul, plan_for
+from ....kernels.cuda.requests import request_of
+from ....kernels.planning.error import error_bound
 from ....kernels.precision import arithmetic_of
+from ....kernels.torch.dispatch import recipe_plan
+from ....kernels.torch.recipe import ProductRecipe
+from ....schemes_db.costs import growth_factor
+from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
 from ..cpu_products import operands
+from ..gpu_products import operands as tensors
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
 
@@ -33,21 +41,14 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _on_cpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
     """A, B, the request, the plan, the product by it, and the classical one."""
-    from ....kernels import Request, matmul, plan_for
-    from ....schemes_db.resolve import resolve
-
-    (a, b), scheme = operands(cube(SIZE), dtype, seed), resolve(name)[0]
+    (a, b, _), scheme = operands(cube(SIZE), dtype, seed), resolve(name)[0]
     request = Request.of(a, b)
     return a, b, request, plan_for(request, scheme, levels), matmul(a, b, scheme, levels), a @ b
 
 
 def _on_gpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
     """The same on a GPU, where sums are made in float32 or better and stored in the dtype."""
-    from ....kernels.cuda.requests import request_of
-    from ....kernels.torch.dispatch import recipe_plan
     from ....kernels.torch.ops import bilinear_mm
-    from ....kernels.torch.recipe import ProductRecipe
-    from ..gpu_products import operands as tensors
 
     a, b = tensors(dtype, cube(SIZE), seed)
     request = request_of(a, b, arithmetic_of(dtype).precision)
@@ -57,10 +58,6 @@ def _on_gpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
 
 def _error(name: str, levels: int, dtype: str, options: Options, say: Say) -> Figures:
     """The largest error of an element over k max|A| max|B|, its bound, and the classical product's."""
-    from ....kernels.planning.error import error_bound
-    from ....schemes_db.costs import growth_factor
-    from ....schemes_db.resolve import resolve
-
     on_gpu = options.device == "cuda"
     a, b, request, plan, *products = (_on_gpu if on_gpu else _on_cpu)(name, levels, dtype, options.seed)
     bound = error_bound(plan.candidate.program, request)
