@@ -14,7 +14,7 @@ from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
-from ..cpu.int8 import Int8Leaf, Int8Level
+from ..cpu.int8 import Int8Leaf
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
@@ -250,10 +250,8 @@ def _method(candidate: Candidate, request: Request, machine: Machine) -> CpuMeth
 
 
 @lru_cache(maxsize=64)
-def _core(program: IdentityKey, request: Request, method: CpuMethod) -> Level | Int8Level:
+def _core(program: IdentityKey, request: Request, method: CpuMethod) -> Level:
     """Return the core, which predicting, sizing and building share."""
-    if request.dtype == INT8:
-        return Int8Level(program.held, request.shape)
     return core_of(program.held, request, method)
 
 
