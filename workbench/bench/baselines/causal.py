@@ -53,13 +53,12 @@ def halving(a: Array, b: Array, out: Array, triangle: Triangle, dense: Program |
     """
     on_cpu, size, of_result = isinstance(out, np.ndarray), len(out), triangle.side == "out"
     if size <= (CPU_BASE if on_cpu else BASE):
-        (_whole_on_cpu if on_cpu else _whole)(a, b, out, triangle)
+        _whole(a, b, out, triangle)
         return
     half = size // 2
     top, bottom = slice(None, half), slice(half, None)
     far, near = (top, bottom) if triangle.upper else (bottom, top)
     large = size > CPU_SCHEME_ABOVE if on_cpu else of_result and half >= SCHEME_ABOVE
-    square = partial(_square_on_cpu if on_cpu else _square, dense=dense if large else None)
     for some in (top, bottom):
         if of_result:
             halving(a[some], b[:, some], out[some, some], triangle, dense)
@@ -67,47 +66,43 @@ def halving(a: Array, b: Array, out: Array, triangle: Triangle, dense: Program |
             halving(a[some, some], b[some], out[some], triangle, dense)
     if of_result:
         out[near, far] = 0
-        square(a[far], b[:, near], out[far, near], adds=False)
+        _square(a[far], b[:, near], out[far, near], False, dense if large else None)
     else:
-        square(a[far, near], b[near], out[far], adds=True)
+        _square(a[far, near], b[near], out[far], True, dense if large else None)
 
 
 def _whole(a: Array, b: Array, out: Array, triangle: Triangle) -> None:
+    """Compute a triangle that is not halved."""
+    from ....kernels.cpu.executor import MatrixExecutor
+    from ....kernels.cpu.triangular_products import HalfProduct
     from ....kernels.cuda.strips import vendor
 
-    vendor(a, b, out, triangle)
+    if isinstance(out, np.ndarray):
+        request = Request.of(a, b, out)
+        MatrixExecutor(request, HalfProduct(triangle, request.shape, request.dtype)).run(a, b, out)
+    else:
+        vendor(a, b, out, triangle)
 
 
 def _square(a: Array, b: Array, out: Array, adds: bool, dense: Program | None) -> None:
-    """Compute out = a b on a GPU, or add it to `out`."""
+    """Compute out = a b, or add it to `out`: on a GPU by two levels of `dense`, else by one."""
     from ....kernels.codegen.flatten import flatten
-    from ....kernels.cuda.level import cuda_level
-
-    if dense is not None:
-        cuda_level(flatten(dense, dense)).run(a[None], b[None], out[None])
-    else:
-        out.addmm_(a, b, beta=int(adds))
-
-
-def _whole_on_cpu(a: Array, b: Array, out: Array, triangle: Triangle) -> None:
-    from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.triangular_products import HalfProduct
-
-    request = Request.of(a, b, out)
-    MatrixExecutor(request, HalfProduct(triangle, request.shape, request.dtype)).run(a, b, out)
-
-
-def _square_on_cpu(a: Array, b: Array, out: Array, adds: bool, dense: Program | None) -> None:
     from ....kernels.cpu.executor import MatrixExecutor
     from ....kernels.cpu.leaf import Leaf
     from ....kernels.cpu.level import core_of
     from ....kernels.cpu.threads import thread_count
     from ....kernels.cpu.workspace import shared_pool
+    from ....kernels.cuda.level import cuda_level
 
-    with shared_pool.take(out.nbytes) as arena:
-        found = arena.array(out.shape, out.dtype) if adds else out
-        request = Request.of(a, b, found)
-        core = Leaf(request.shape, request.dtype) if dense is None else core_of(dense, request)
-        MatrixExecutor(request, core, None, thread_count()).run(a, b, found)
-        if adds:
-            out += found
+    if isinstance(out, np.ndarray):
+        with shared_pool.take(out.nbytes) as arena:
+            found = arena.array(out.shape, out.dtype) if adds else out
+            request = Request.of(a, b, found)
+            core = Leaf(request.shape, request.dtype) if dense is None else core_of(dense, request)
+            MatrixExecutor(request, core, None, thread_count()).run(a, b, found)
+            if adds:
+                out += found
+    elif dense is not None:
+        cuda_level(flatten(dense, dense)).run(a[None], b[None], out[None])
+    else:
+        out.addmm_(a, b, beta=int(adds))
