@@ -11,7 +11,7 @@ import numpy as np
 
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
-from ..cuda.cost_model import CudaCostModel
+from ..cuda.cost_model import CudaCostModel, missing_rates
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
@@ -79,8 +79,8 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         triangle = request.triangle
         if triangle is None:
             return []
-        if not machine.costs.knows(request.arithmetic) and not self.baseline:
-            return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
+        if not self.baseline and (reason := missing_rates(machine, request.arithmetic)):
+            return reason
         found = []
         for name in self._names(request, triangle, machine):
             candidate = self.candidate(TriangularSource(name, triangle) if name else None)

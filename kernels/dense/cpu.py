@@ -25,6 +25,7 @@ from ..identity import IdentityKey
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Operand, Parameters, Proposal, Source, Stage
 from ..request import INT8, Layout, Request
+from .arrangements import is_classical
 from .chains import (
     DEPTH_FIRST,
     LOOP,
@@ -40,7 +41,6 @@ from .chains import (
 )
 from .given import GivenProgram
 from .pool import SchemePool, restored_levels, scheme_pool
-from .reasons import is_classical
 from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.target import Target
-from ..cuda.cost_model import CudaCostModel, instant_of
+from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
 from ..cuda.flat_program import reason_against
 from ..cuda.int8_operands import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
@@ -29,12 +29,12 @@ from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
+from .arrangements import is_classical
 from .flat_pool import FlatChain, flat_pool
 from .given import GivenProgram
-from .int8_costs import copies_b, vendor_stages, vendor_workspace
+from .int8 import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
 from .pool import restored_levels, scheme_pool
-from .reasons import is_classical
 from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
@@ -117,11 +117,11 @@ class CudaScheme(BaseStrategy):
         if not request.is_dense or Shape.of(request).empty or request.dtype == INT8 or request.precision == FP8:
             return []
         costs = CudaCostModel.of(machine)
-        if not costs.knows(request.arithmetic):
-            return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
+        if reason := missing_rates(machine, request.arithmetic):
+            return reason
         vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
-        if vendor < (instant := instant_of(request.arithmetic, request.k, request.n)):
-            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
+        if reason := instant_reason(request, vendor):
+            return reason
         padded = margin(FAMILY, request, ()) * padded_seconds(request, costs)
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         bounds = _bounds(pool.costs, request, costs)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import PlanError
-from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
+from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_multiple
 from ..cuda.level_product import level_executor
 from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
@@ -36,11 +36,8 @@ class CudaPadded(BaseStrategy):
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
         costs = CudaCostModel.of(machine)
-        if float(costs.gemm(request.arithmetic, *request.shape, request.items)) < (
-            instant := instant_of(request.arithmetic, request.k, request.n)
-        ):
-            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
-        return [Proposal(padded_seconds(request, costs) * (1 - 1e-9), candidate)]
+        vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
+        return instant_reason(request, vendor) or [self.proposal(candidate, request, machine)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if not request.is_dense:

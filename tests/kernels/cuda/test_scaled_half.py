@@ -40,7 +40,7 @@ def test_tf32_is_multiplied_by_scaled_float16(sizes):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "fp32-accurate"])
 def test_no_other_dtype_is(dtype):
     assert decision(dtype, (8192,) * 3).plan.candidate.strategy != "scaled-half"
-    with pytest.raises(PlanError, match=f"scaled float16 is for products in tf32, not in {dtype}"):
+    with pytest.raises(PlanError, match=f"scaled float16 is for the precision tf32, not for {dtype}"):
         decision(dtype, (8192,) * 3, "scaled-half")
 
 
