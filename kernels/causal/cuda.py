@@ -153,9 +153,8 @@ def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
 def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
     """Return the level of a candidate's scheme for a triangle on the left or of the result."""
     source = candidate.source
-    if isinstance(source, TriangularSource):
-        return cuda_level(TriangularSource(source.name, replace(triangle, shared=False)).program)
-    return cuda_level(candidate.own_program)
+    assert isinstance(source, TriangularSource)  # as all sources of this family are
+    return cuda_level(replace(source, triangle=replace(triangle, shared=False)).program)
 
 
 def _oriented(request: Request) -> tuple[Triangle, int, int, int]:
