@@ -10,6 +10,7 @@ from typing import Any
 from ..arrays import Tensor, torch
 from .launch import device_for
 from .naive import stack_product, takes_triton
+from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
 TILE = Tile(128, 256, 128, 8, 3)
@@ -20,9 +21,6 @@ SMALL_TILE = Tile(64, 128, 128, 4, 3)
 
 CAPABILITY = (9, 0)
 """Compute capability of the first GPUs whose shared memory and registers fit TILE."""
-
-GROUP = 8
-"""Rows of tiles that are computed together."""
 
 SEGMENT = 16
 """Bytes that rows are multiples of, so that threads read whole segments; others are copied."""

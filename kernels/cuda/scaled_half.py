@@ -16,6 +16,7 @@ from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import on_device, starter
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator, programs_of, rows_of
+from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
 TILE = Tile(128, 256, 64, 8, 3)
@@ -25,9 +26,6 @@ memory accelerator, 1.56 and 13.5."""
 
 PLAIN_TILE = Tile(128, 256, 32, 8, 3)
 """Tile of the product in tf32 that replaces it if the check fails: 1.23 ms on an H200 at 4096, torch's 0.35."""
-
-GROUP = 8
-"""Rows of tiles that are computed together, so that they share operands in the cache."""
 
 ROUNDING = 2.0**-13
 """Loss by small entries that is allowed in a row or column of C, relative to |A| |B|: a quarter of a rounding."""

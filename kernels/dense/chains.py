@@ -120,7 +120,7 @@ class LevelCosts:
 def level_costs(costs: SchemeCosts, dtype: str) -> LevelCosts:
     """Return the costs of a level of these schemes in a dtype. Memoized: they are the same for all requests."""
     (nu, nv, nw), rank, item = costs.nnz, costs.rank, dtype_of(dtype).numpy.itemsize
-    flops, moved = zip(*costs.combines(dtype, 1, 1, 1), strict=True)
+    flops, moved = zip(*costs.combines(dtype), strict=True)
     # Sums one at a time read every term again; a product is read for, and added to, every block that it contributes to.
     streamed = item * np.array([nu + rank, nv + rank, rank + 2 * nw])
     stored = item * np.array([*costs.made, rank])
