@@ -17,7 +17,7 @@ from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_batches import triangular_executor
-from ..cuda.triangular_products import DIAGONAL, HALF_STRIPS
+from ..cuda.triangular_products import HALF_STRIPS, squares_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
@@ -256,15 +256,9 @@ def _product_seconds(
     if not kind.half:
         return float(model.gemm(dtype, bm, bk, bn, number, "batched")), 1.0
     if kind.side == "out":
-        seconds, size, work = 0.0, bm, 0.0
-        while size > DIAGONAL and size % 2 == 0:
-            size //= 2
-            count = number * bm // (2 * size)
-            seconds += float(model.gemm(dtype, size, bk, size, count, "batched"))
-            work += count * size * size
-        count = number * bm // size
-        seconds += float(model.gemm(dtype, size, bk, size, count, "batched"))
-        return seconds, (work + count * size * size) / (number * bm * bn)
+        squares = [(size, number * bm // step) for size, step in squares_of(bm)]
+        seconds = sum(float(model.gemm(dtype, size, bk, size, count, "batched")) for size, count in squares)
+        return seconds, sum(count * size * size for size, count in squares) / (number * bm * bn)
     seconds = work = 0.0
     edge = bn if kind.side == "right" else bm
     for start, stop in ranges(edge, HALF_STRIPS):

@@ -14,12 +14,11 @@ from ..planning.strategy import Stage
 from ..request import INT8, Layout, Request
 from .buffers import Buffers
 from .grouped import Groups
-from .int8 import Int8Leaf
-from .leaf import Leaf
+from .leaf import Int8Leaf, Leaf
 from .partition import CpuMethod, Partition
 from .slabs import Slabs
 from .store import Batch, Form, LevelStore
-from .strips import leaf_strips, task_strips
+from .strips import MOST_TASK_STRIPS, leaf_strips, strip_count
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, HalfProduct
 from .workspace import Arena
@@ -71,7 +70,7 @@ class Level:
             return HalfProduct(triangle, sizes, dtype, strips, clean=False, blas=method.blas, shared=tasks)
         if kind.side == "out":
             return HalfProduct(triangle, sizes, dtype, base=BASE, clean=False)
-        return HalfProduct(triangle, sizes, dtype, task_strips(size), clean=False)
+        return HalfProduct(triangle, sizes, dtype, strip_count(size, MOST_TASK_STRIPS), clean=False)
 
     def workspace(self, threads: int) -> int:
         below = max(core.workspace(threads) for core in self._cores.values())

@@ -10,8 +10,7 @@ from ..arrays import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import TensorCore, TensorExecutor, check_operands
-from .level import CudaLevel
-from .padded import PaddedProduct
+from .level import CudaLevel, PaddedProduct
 from .shape import MAX_PIECES, Shape
 
 

@@ -9,7 +9,6 @@ models that take torch 1.2 to 15 ms (`lcma bench gpu --device cuda --dtype tf32 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..arrays import Tensor, torch
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
@@ -193,12 +192,9 @@ def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     )
 
 
-def _multiply(a: Tensor, b: Tensor, scaled: Tensor, out: Tensor) -> None:
-    scaled_half_product(a, b, out, unpacked(scaled, *b.shape))
-
-
-def _missing(device: Any) -> str | None:
-    return missing_accelerator(device)
-
-
-SCALED_HALF = PackedArithmetic(_multiply, packed, packed_bytes, _missing)
+SCALED_HALF = PackedArithmetic(
+    lambda a, b, scaled, out: scaled_half_product(a, b, out, unpacked(scaled, *b.shape)),
+    packed,
+    packed_bytes,
+    lambda device: missing_accelerator(device),
+)

@@ -14,8 +14,7 @@ from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
-from ..cpu.int8 import Int8Leaf
-from ..cpu.leaf import Leaf
+from ..cpu.leaf import Int8Leaf, Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
@@ -37,10 +36,11 @@ from .chains import (
     chain_stages,
     cost_table,
     level_costs,
+    restored_chain,
     smallest,
 )
 from .given import GivenProgram
-from .pool import SchemePool, restored_levels, scheme_pool
+from .pool import SchemePool, scheme_pool
 from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
 
@@ -182,8 +182,8 @@ class CpuScheme(CpuStrategy):
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, self.name, Chain(levels), parameters)
+        chain = restored_chain(key)
+        return None if chain is None else Candidate(FAMILY, self.name, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program

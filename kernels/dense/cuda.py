@@ -13,7 +13,7 @@ from ...errors import PlanError
 from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
 from ..cuda.flat_program import reason_against
-from ..cuda.int8_operands import BY_VENDOR, BY_VENDOR_IN_PLACE
+from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
 from ..cuda.level_product import level_executor
@@ -30,11 +30,12 @@ from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, P
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .arrangements import is_classical
-from .flat_pool import FlatChain, flat_pool
+from .chains import Chain, restored_chain
+from .flat_pool import flat_pool
 from .given import GivenProgram
 from .int8 import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
-from .pool import restored_levels, scheme_pool
+from .pool import scheme_pool
 from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
@@ -139,19 +140,19 @@ class CudaScheme(BaseStrategy):
                 continue
             prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
             for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
-                source = FlatChain(pool.chains[i], pool.costs[i])
+                source = Chain(pool.chains[i], known=pool.costs[i])
                 candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                 if price < padded:
                     found.append(Proposal(price * (1 - 1e-9), candidate))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        for method in METHODS if isinstance(source, FlatChain | GivenProgram) else ():
+        for method in METHODS if isinstance(source, Chain | GivenProgram) else ():
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, self.name, FlatChain(levels), parameters)
+        chain = restored_chain(key)
+        return None if chain is None else Candidate(FAMILY, self.name, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program
@@ -182,7 +183,7 @@ class CudaScheme(BaseStrategy):
         """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
         if Shape.of(request).empty:
             return []
-        assert isinstance(candidate.source, FlatChain | GivenProgram)
+        assert isinstance(candidate.source, Chain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
         pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
         parts = _in_pieces(costs, request, CudaCostModel.of(machine), candidate.method, pieces)

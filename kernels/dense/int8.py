@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..cuda.cost_model import START, CudaCostModel
-from ..cuda.int8 import SMALL_TILE, TILE, vendor_sizes
-from ..cuda.int8_operands import BY_KERNEL, inner_size
+from ..cuda.int8 import BY_KERNEL, SMALL_TILE, TILE, inner_size, vendor_sizes
 from ..cuda.packed_product import EVERY, PackedArithmetic
 from ..cuda.shape import Shape
 from ..overflow import range_reason

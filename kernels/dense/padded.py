@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ...errors import PlanError
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_multiple
+from ..cuda.level import PaddedProduct, padded_product
 from ..cuda.level_product import level_executor
-from ..cuda.padded import PaddedProduct, padded_product
 from ..cuda.shape import SEGMENT, Shape
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine

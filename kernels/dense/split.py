@@ -17,10 +17,11 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..precision import ACCURATE
 from ..request import Request
-from .flat_pool import FlatChain, flat_pool
+from .chains import Chain, restored_chain
+from .flat_pool import flat_pool
 from .given import GivenProgram
 from .packed import FAMILY, PackedStrategy
-from .pool import restored_levels, scheme_pool
+from .pool import scheme_pool
 from .scheme_costs import STAGES
 
 NAME = "split"
@@ -76,21 +77,21 @@ class CudaSplit(PackedStrategy):
             grid = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n))
             if prices[i] >= price or len(seen) == PRICED:
                 break
-            candidate = Candidate(FAMILY, NAME, FlatChain(pool.chains[i], costs[i]))
+            candidate = Candidate(FAMILY, NAME, Chain(pool.chains[i], known=costs[i]))
             if grid not in seen and self.can_run(candidate, request, machine) is None:
                 seen.add(grid)
                 found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, FlatChain | GivenProgram):
+        if isinstance(source, Chain | GivenProgram):
             yield Candidate(FAMILY, NAME, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         if not key:
             return Candidate(FAMILY, NAME)
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, NAME, FlatChain(levels))
+        chain = restored_chain(key)
+        return None if chain is None else Candidate(FAMILY, NAME, chain)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program, reason = candidate.program, self.reason(request)

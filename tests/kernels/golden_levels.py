@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.cpu.int8 import Int8Leaf
+from lcma.kernels.cpu.leaf import Int8Leaf
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.triangular_products import HalfProduct

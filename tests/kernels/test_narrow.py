@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lcma.errors import LcmaError, PlanError
 from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.codegen.programs import program_for
-from lcma.kernels.cpu.int8 import DEPTH, Int8Leaf
+from lcma.kernels.cpu.leaf import DEPTH, Int8Leaf
 from lcma.kernels.overflow import largest_allowed, reach
 from lcma.schemes_db import Scheme, Target
 

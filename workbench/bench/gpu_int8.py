@@ -59,8 +59,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """
     import torch
 
-    from ...kernels.cuda.int8 import multiply_by_vendor
-    from ...kernels.cuda.int8_operands import vendor_operand
+    from ...kernels.cuda.int8 import multiply_by_vendor, vendor_operand
     from ...kernels.cuda.machine import require_device
 
     require_device()
@@ -97,7 +96,7 @@ def product_ahead(sizes: Sizes) -> None:
     """
     import torch
 
-    from ...kernels.cuda.int8_operands import vendor_operand
+    from ...kernels.cuda.int8 import vendor_operand
     from ...kernels.cuda.machine import require_device
 
     require_device()

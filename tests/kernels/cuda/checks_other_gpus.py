@@ -20,7 +20,7 @@ from lcma.kernels.codegen.modules import load
 from lcma.kernels.cuda import stack
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_operands import multiply, packed_columns
+from lcma.kernels.cuda.int8 import multiply, packed_columns
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver

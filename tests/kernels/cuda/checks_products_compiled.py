@@ -15,8 +15,8 @@ from lcma.kernels.cuda import fp8, fp8_kernel, int8, scaled_half, stack, triangu
 from lcma.kernels.cuda import scaled_half_kernel as half_kernel
 from lcma.kernels.cuda.float16_pairs_level import pairs_level
 from lcma.kernels.cuda.fp8_naive import BLOCK
+from lcma.kernels.cuda.int8 import COPY
 from lcma.kernels.cuda.int8_kernel import multiply_int8
-from lcma.kernels.cuda.int8_operands import COPY
 from lcma.kernels.cuda.stack_kernel import stack_gemm
 from lcma.kernels.cuda.tiles import SIDES
 from lcma.kernels.cuda.triangular_kernel import triangular_gemm
