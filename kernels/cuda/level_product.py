@@ -76,6 +76,31 @@ def level_executor(request: Request, level: CudaLevel, pieces: int) -> TensorExe
     return TensorExecutor(request, LevelProduct(request, level, pieces), workspace)
 
 
+def pieces_of(request: Request, level: CudaLevel) -> int | None:
+    """Return the pieces in which a level runs a request within its workspace; None: not in any number of them."""
+    shape = Shape.of(request)
+    return 1 if shape.empty else shape.pieces_within(level.target, level.slabs, request.max_workspace)
+
+
+def level_workspace(request: Request, level: CudaLevel) -> int:
+    """Return the bytes of the stacks of a level; exact if both operands have equal batches, else an upper bound."""
+    shape = Shape.of(request)
+    pieces = pieces_of(request, level) or MAX_PIECES
+    return 0 if shape.empty else shape.stack_bytes(level.target, level.slabs, pieces)
+
+
+def built_level(request: Request, level: CudaLevel) -> TensorExecutor:
+    """Return the executor of a level. Kernels are compiled at the first run, for the strides of its tensors.
+
+    Raises:
+        PlanError: the request cannot be run within its workspace.
+    """
+    pieces = pieces_of(request, level)
+    if pieces is None:
+        raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
+    return level_executor(request, level, pieces)
+
+
 def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:
     """Return the tensor as (items, rows, cols); 1 item if all matrices of the batch are the same one."""
     if x.dim() == 2:

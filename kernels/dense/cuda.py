@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
-from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
 from ..cuda.flat_program import reason_against
 from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
-from ..cuda.level_product import level_executor
+from ..cuda.level_product import built_level, level_workspace, pieces_of
 from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
@@ -175,7 +173,7 @@ class CudaScheme(BaseStrategy):
         if candidate.method == STACK and (reason := _stack_reason(_core(candidate), request)):
             return reason
         if _pieces(candidate, request) is None:
-            least = Shape.of(request).stack_bytes(*_sizes(candidate), MAX_PIECES)
+            least = level_workspace(request, _core(candidate))
             return f"needs {least} bytes of workspace, more than the {request.max_workspace} allowed"
         return None
 
@@ -185,7 +183,7 @@ class CudaScheme(BaseStrategy):
             return []
         assert isinstance(candidate.source, Chain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
-        pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
+        pieces = _pieces(candidate, request) or MAX_PIECES
         parts = _in_pieces(costs, request, CudaCostModel.of(machine), candidate.method, pieces)
         return [
             Stage(name, float(flops), float(moved), seconds_or_none(seconds), product)
@@ -193,23 +191,12 @@ class CudaScheme(BaseStrategy):
         ]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact if both operands have equal batches, else an upper bound."""
-        shape = Shape.of(request)
-        if shape.empty:
-            return 0
-        core, pieces = _core(candidate), _pieces(candidate, request) or MAX_PIECES
-        return shape.stack_bytes(core.target, core.slabs, pieces)
+        """See `Strategy.workspace`, and `level_workspace`."""
+        return level_workspace(request, _core(candidate))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled at the first run, for the strides of its tensors.
-
-        Raises:
-            PlanError: the request cannot be run within its workspace.
-        """
-        pieces = _pieces(candidate, request)
-        if pieces is None:
-            raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return level_executor(request, _core(candidate), pieces)
+        """See `Strategy.build`, and `built_level` for what it raises."""
+        return built_level(request, _core(candidate))
 
 
 Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]
@@ -328,16 +315,8 @@ def _core(candidate: Candidate) -> CudaLevel:
     return cuda_level(candidate.own_program, CudaMethod(candidate.method))
 
 
-def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:
-    core = _core(candidate)
-    return core.target, core.slabs
-
-
 def _pieces(candidate: Candidate, request: Request) -> int | None:
-    shape = Shape.of(request)
-    if shape.empty or request.max_workspace is None:
-        return 1
-    return shape.pieces_within(*_sizes(candidate), request.max_workspace)
+    return 1 if request.max_workspace is None else pieces_of(request, _core(candidate))
 
 
 def _vendors(request: Request) -> str:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...errors import PlanError
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_multiple
 from ..cuda.level import PaddedProduct, padded_product
-from ..cuda.level_product import level_executor
+from ..cuda.level_product import built_level, level_workspace, pieces_of
 from ..cuda.shape import SEGMENT, Shape
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
@@ -46,7 +45,7 @@ class CudaPadded(BaseStrategy):
             return f"the vendor's {request.arithmetic} products take any sizes at their full rate"
         if PaddedProduct.padded(request.k, request.n, request.itemsize) == (request.k, request.n):
             return f"k and n are whole segments of {SEGMENT} bytes: there is nothing to pad"
-        if _pieces(request) is None:
+        if pieces_of(request, padded_product()) is None:
             return f"the padded operands need more than the {request.max_workspace} bytes of workspace allowed"
         return None
 
@@ -56,29 +55,11 @@ class CudaPadded(BaseStrategy):
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound, the bytes of all three copies."""
-        shape = Shape.of(request)
-        if shape.empty:
-            return 0
-        pieces = _pieces(request) or 1
-        return shape.stack_bytes(PaddedProduct.target, PaddedProduct.slabs, pieces)
+        return level_workspace(request, padded_product())
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`.
-
-        Raises:
-            PlanError: the request cannot be run within its workspace.
-        """
-        pieces = _pieces(request)
-        if pieces is None:
-            raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return level_executor(request, padded_product(), pieces)
-
-
-def _pieces(request: Request) -> int | None:
-    shape = Shape.of(request)
-    if shape.empty:
-        return 1
-    return shape.pieces_within(PaddedProduct.target, PaddedProduct.slabs, request.max_workspace)
+        """See `Strategy.build`, and `built_level` for what it raises."""
+        return built_level(request, padded_product())
 
 
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
