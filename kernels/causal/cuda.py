@@ -15,8 +15,7 @@ from ..cuda.cost_model import CudaCostModel, missing_rates
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
-from ..cuda.triangular import multiply
-from ..cuda.triangular_batches import triangular_executor
+from ..cuda.triangular import multiply, triangular_executor
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine

@@ -11,10 +11,10 @@ from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
-from ..request import INT8, Layout, Request
+from ..request import Layout, Request
 from .buffers import Buffers
 from .grouped import Groups
-from .leaf import Int8Leaf, Leaf
+from .leaf import Leaf
 from .partition import CpuMethod, Partition
 from .slabs import Slabs
 from .store import Batch, Form, LevelStore
@@ -55,14 +55,14 @@ class Level:
         self._cores = {form: self._core(*form) for form in set(self.store.forms)}
         self._core_of = [self._cores[form] for form in self.store.forms]
 
-    def _core(self, kind: ProductKind, length: int) -> Level | Leaf | Int8Leaf | HalfProduct:
+    def _core(self, kind: ProductKind, length: int) -> Level | Leaf | HalfProduct:
         bm, bk, bn = self.cut.block
         sizes, dtype, method = (bm, length * bk, bn), self.cut.dtype, self.method
         if kind in self._inner:
             program = self._inner[kind]
             return Level(program, sizes, dtype, self.cut.by_columns, method.below(program))
         if not kind.half:
-            return Int8Leaf(sizes) if dtype == INT8 else Leaf(sizes, dtype, method.blas, method.tasks)
+            return Leaf(sizes, dtype, method.blas, method.tasks)
         triangle = Triangle(kind.side, kind.of_upper)
         size = bn if kind.side == "right" else bm
         if not method.grouped:

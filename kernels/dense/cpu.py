@@ -14,7 +14,7 @@ from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
-from ..cpu.leaf import Int8Leaf, Leaf
+from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
 from ..cpu.reasons import basic_reason
@@ -84,8 +84,6 @@ class CpuVendor(CpuStrategy):
         return basic_reason(None, request) if request.is_dense else "the operands are structured"
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        if request.dtype == INT8:
-            return Int8Leaf(request.shape)
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:

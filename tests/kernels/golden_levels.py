@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.cpu.leaf import Int8Leaf
+from lcma.kernels.cpu.leaf import Leaf
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.triangular_products import HalfProduct
@@ -72,7 +72,7 @@ def half(triangle: Triangle, sizes: tuple[int, int, int], dtype: str, strips: in
 
 
 def int8(program: Program | None, sizes: tuple[int, int, int]) -> Any:
-    return Int8Leaf(sizes) if program is None else level(program, sizes, "int8", (False,) * 3, "depth-first")
+    return Leaf(sizes, "int8") if program is None else level(program, sizes, "int8", (False,) * 3, "depth-first")
 
 
 def nested(*names: str) -> Program:

@@ -29,7 +29,7 @@ CPU_BASE, CPU_SCHEME_ABOVE = 256, 4096
 
 def baseline(request: Request, name: str) -> Baseline:
     """Return halving, by the vendor's products alone or with Strassen's scheme in large squares."""
-    from ....kernels.cuda.triangular_batches import triangular_executor
+    from ....kernels.cuda.triangular import triangular_executor
 
     dense, triangle = program_of(resolve("strassen")[0]) if name == STRASSEN else None, request.triangle
     assert triangle is not None  # `family_of` says so
