@@ -22,7 +22,7 @@ from ..cpu.strategy import CpuStrategy, priced
 from ..dtypes import dtype_of
 from ..identity import IdentityKey
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Operand, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Operand, Proposal, Source, Stage
 from ..request import INT8, Layout, Request
 from .arrangements import is_classical
 from .chains import (
@@ -36,10 +36,9 @@ from .chains import (
     chain_stages,
     cost_table,
     level_costs,
-    restored_chain,
     smallest,
 )
-from .given import GivenProgram
+from .given import GivenProgram, SchemeStrategy
 from .pool import SchemePool, scheme_pool
 from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
@@ -124,7 +123,7 @@ def _library(candidate: Candidate, request: Request, machine: Machine) -> Backen
 
 
 @dataclass(frozen=True)
-class CpuScheme(CpuStrategy):
+class CpuScheme(SchemeStrategy, CpuStrategy):
     """Levels of a scheme by generated sums and the library's products. The method is a parameter.
 
     - batched: all sums of a level, then its products one by one on all threads. Fastest on one
@@ -137,6 +136,7 @@ class CpuScheme(CpuStrategy):
 
     name: str = "scheme"
     family: str = FAMILY
+    methods = METHODS
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains of every depth and method within the limits."""
@@ -172,16 +172,8 @@ class CpuScheme(CpuStrategy):
                 if i not in sources:
                     places = chains.chain(i)
                     sources[i] = Chain(tuple(pool.entries[place] for place in places), pool, places)
-                found.append(Proposal(bound, Candidate(FAMILY, self.name, sources[i], (("method", method),))))
+                found.append(Proposal(bound, self.candidate(sources[i], method)))
         return found
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        for method in METHODS if isinstance(source, Chain | GivenProgram) else ():
-            yield Candidate(FAMILY, self.name, source, (("method", method),))
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        chain = restored_chain(key)
-        return None if chain is None else Candidate(FAMILY, self.name, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program

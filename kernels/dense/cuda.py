@@ -24,13 +24,13 @@ from ..overflow import range_reason
 from ..planning.cost_model import seconds_or_none
 from ..planning.limits import margin
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Source, Stage
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .arrangements import is_classical
-from .chains import Chain, restored_chain
+from .chains import Chain
 from .flat_pool import flat_pool
-from .given import GivenProgram
+from .given import GivenProgram, SchemeStrategy
 from .int8 import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
 from .pool import scheme_pool
@@ -96,7 +96,7 @@ class CudaVendor(BaseStrategy):
 
 
 @dataclass(frozen=True)
-class CudaScheme(BaseStrategy):
+class CudaScheme(SchemeStrategy, BaseStrategy):
     """Combine A, Combine B, the products, Combine H: all levels of a scheme in one pass. The method is a parameter.
 
     If `max_workspace` requires it, rows (or matrices of a batch) are executed in pieces, each with
@@ -106,6 +106,7 @@ class CudaScheme(BaseStrategy):
     name: str = "scheme"
     family: str = FAMILY
     version: int = 3
+    methods = METHODS
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains by a lower bound for every method and padding.
@@ -138,19 +139,10 @@ class CudaScheme(BaseStrategy):
                 continue
             prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
             for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
-                source = Chain(pool.chains[i], known=pool.costs[i])
-                candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                 if price < padded:
+                    candidate = self.candidate(Chain(pool.chains[i], known=pool.costs[i]), method)
                     found.append(Proposal(price * (1 - 1e-9), candidate))
         return found
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        for method in METHODS if isinstance(source, Chain | GivenProgram) else ():
-            yield Candidate(FAMILY, self.name, source, (("method", method),))
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        chain = restored_chain(key)
-        return None if chain is None else Candidate(FAMILY, self.name, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,12 @@ from ..cuda.float16_pairs import TILE, pitch_of
 from ..cuda.float16_pairs_level import PairsLevel, pairs_arithmetic, pairs_level
 from ..cuda.packed_product import PackedArithmetic
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..precision import ACCURATE
 from ..request import Request
-from .chains import Chain, restored_chain
+from .chains import Chain
 from .flat_pool import flat_pool
-from .given import GivenProgram
+from .given import SchemeStrategy
 from .packed import FAMILY, PackedStrategy
 from .pool import scheme_pool
 from .scheme_costs import STAGES
@@ -50,7 +50,7 @@ _Sizes = tuple[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class CudaSplit(PackedStrategy):
+class CudaSplit(SchemeStrategy, PackedStrategy):
     """Scale, check and split A and B, then one kernel for the three products of halves.
 
     With levels of a scheme the sums of blocks are split, and their products combined in float32.
@@ -77,21 +77,14 @@ class CudaSplit(PackedStrategy):
             grid = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n))
             if prices[i] >= price or len(seen) == PRICED:
                 break
-            candidate = Candidate(FAMILY, NAME, Chain(pool.chains[i], known=costs[i]))
+            candidate = self.candidate(Chain(pool.chains[i], known=costs[i]))
             if grid not in seen and self.can_run(candidate, request, machine) is None:
                 seen.add(grid)
                 found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
         return found
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, Chain | GivenProgram):
-            yield Candidate(FAMILY, NAME, source)
-
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if not key:
-            return Candidate(FAMILY, NAME)
-        chain = restored_chain(key)
-        return None if chain is None else Candidate(FAMILY, NAME, chain)
+        return super().restore(key, parameters, request) if key else Candidate(FAMILY, NAME)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program, reason = candidate.program, self.reason(request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of
 from ....schemes_db.symmetry import Triangle
-from .product import Baseline
-
-Array = Any
+from .product import Array, Baseline
 
 STRASSEN = "halving:strassen"
 """Halving, with Strassen's scheme for large squares; a name."""
@@ -42,8 +39,10 @@ def baseline(request: Request, name: str) -> Baseline:
             given = left[index], right[index], out[index]
             one(given[1].T, given[0].T, given[2].T) if turned else one(*given)
 
-    multiply: Any = run if request.device == "cpu" else triangular_executor(request, one, None, 0).run
-    return Baseline(request, name, multiply, 0)
+    m, k, n = request.shape
+    if request.device == "cpu":  # at most half a result, and the sums of one level in the largest square
+        return Baseline(request, name, run, 2 * request.itemsize * (m * k + k * n + m * n))
+    return Baseline(request, name, triangular_executor(request, one, None, 0).run, 0)
 
 
 def halving(a: Array, b: Array, out: Array, triangle: Triangle, dense: Program | None = None) -> None:
