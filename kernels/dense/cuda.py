@@ -14,7 +14,7 @@ from ..cuda.flat_program import reason_against
 from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
-from ..cuda.level_product import built_level, level_workspace, pieces_of
+from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
@@ -187,8 +187,8 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
         return level_workspace(request, _core(candidate))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`, and `built_level` for what it raises."""
-        return built_level(request, _core(candidate))
+        """See `Strategy.build`, and `level_executor` for what it raises."""
+        return level_executor(request, _core(candidate))
 
 
 Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_multiple
 from ..cuda.level import PaddedProduct, padded_product
-from ..cuda.level_product import built_level, level_workspace, pieces_of
+from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.shape import SEGMENT, Shape
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
@@ -58,8 +58,8 @@ class CudaPadded(BaseStrategy):
         return level_workspace(request, padded_product())
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`, and `built_level` for what it raises."""
-        return built_level(request, padded_product())
+        """See `Strategy.build`, and `level_executor` for what it raises."""
+        return level_executor(request, padded_product())
 
 
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
