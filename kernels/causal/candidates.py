@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
-from ..planning.strategy import Candidate, NamedSource, Parameters, Source
+from ..planning.strategy import Candidate, Parameters, Source
 from ..request import Request
 
 FAMILY = "causal"
@@ -32,8 +32,8 @@ HALVES = "2x2x2-tri-left-r6"
 
 
 @dataclass(frozen=True)
-class TriangularSource(NamedSource):
-    """The program of a triangular product by name.
+class TriangularSource:
+    """The program of a triangular product by a name, or by a scheme that a caller passes; a `Source`.
 
     Names: SCHEME, and SCHEME/DENSE for two levels: full products by the dense scheme, half products by two full and
     four half ones.
@@ -41,6 +41,15 @@ class TriangularSource(NamedSource):
 
     name: str
     triangle: Triangle
+    given: Scheme | None = field(default=None, repr=False)
+
+    @property
+    def key(self) -> str:
+        return self.name if self.given is None else f"scheme:{self.given.digest}"
+
+    @property
+    def label(self) -> str:
+        return self.name
 
     @cached_property
     def program(self) -> Program:
@@ -50,6 +59,8 @@ class TriangularSource(NamedSource):
             PlanError: the scheme is not for triangular products, or is exact for scalars only.
             CatalogError: there is no such scheme.
         """
+        if self.given is not None:
+            return scheme_program(certified(self.given), self.triangle)
         return _program(self.name, self.triangle)
 
 
@@ -116,27 +127,7 @@ def source_of(name: str, triangle: Triangle) -> TriangularSource | None:
     return source
 
 
-@dataclass(frozen=True)
-class GivenTriangular:
-    """A scheme that a caller passes for a triangular product; a `Source`."""
-
-    scheme: Scheme
-    triangle: Triangle
-
-    @property
-    def key(self) -> str:
-        return f"scheme:{self.scheme.digest}"
-
-    @property
-    def label(self) -> str:
-        return self.scheme.name or f"{self.scheme.target}:{self.scheme.rank}"
-
-    @cached_property
-    def program(self) -> Program:
-        return scheme_program(certified(self.scheme), self.triangle)
-
-
-def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource | GivenTriangular]:
+def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource]:
     """Return the sources of a scheme that a caller passes for a triangular product: a name, NAME/DENSE, or a scheme.
 
     Raises:
@@ -150,7 +141,7 @@ def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource |
     if isinstance(scheme, tuple) and scheme and isinstance(scheme[0], Scheme):
         scheme = scheme[0]
     if isinstance(scheme, Scheme):
-        return [GivenTriangular(scheme, triangle)]
+        return [TriangularSource(scheme.name or f"{scheme.target}:{scheme.rank}", triangle, scheme)]
     raise PlanError(f"a triangular product takes one scheme or its name, not {scheme!r}")
 
 
@@ -167,7 +158,7 @@ class TriangularStrategy:
         return Candidate(FAMILY, self.name, source, method)
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, TriangularSource | GivenTriangular) and self.name == "scheme":
+        if isinstance(source, TriangularSource) and self.name == "scheme":
             yield self.candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

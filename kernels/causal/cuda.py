@@ -11,13 +11,12 @@ import numpy as np
 
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
-from ..cuda.cost_model import CudaCostModel
+from ..cuda.cost_model import CudaCostModel, missing_rates
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
-from ..cuda.triangular import multiply
-from ..cuda.triangular_batches import triangular_executor
-from ..cuda.triangular_products import DIAGONAL, HALF_STRIPS
+from ..cuda.triangular import multiply, triangular_executor
+from ..cuda.triangular_products import HALF_STRIPS, squares_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
@@ -79,8 +78,8 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         triangle = request.triangle
         if triangle is None:
             return []
-        if not machine.costs.knows(request.arithmetic) and not self.baseline:
-            return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
+        if not self.baseline and (reason := missing_rates(machine, request.arithmetic)):
+            return reason
         found = []
         for name in self._names(request, triangle, machine):
             candidate = self.candidate(TriangularSource(name, triangle) if name else None)
@@ -153,9 +152,8 @@ def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
 def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
     """Return the level of a candidate's scheme for a triangle on the left or of the result."""
     source = candidate.source
-    if isinstance(source, TriangularSource):
-        return cuda_level(TriangularSource(source.name, replace(triangle, shared=False)).program)
-    return cuda_level(candidate.own_program)
+    assert isinstance(source, TriangularSource)  # as all sources of this family are
+    return cuda_level(replace(source, triangle=replace(triangle, shared=False)).program)
 
 
 def _oriented(request: Request) -> tuple[Triangle, int, int, int]:
@@ -257,15 +255,9 @@ def _product_seconds(
     if not kind.half:
         return float(model.gemm(dtype, bm, bk, bn, number, "batched")), 1.0
     if kind.side == "out":
-        seconds, size, work = 0.0, bm, 0.0
-        while size > DIAGONAL and size % 2 == 0:
-            size //= 2
-            count = number * bm // (2 * size)
-            seconds += float(model.gemm(dtype, size, bk, size, count, "batched"))
-            work += count * size * size
-        count = number * bm // size
-        seconds += float(model.gemm(dtype, size, bk, size, count, "batched"))
-        return seconds, (work + count * size * size) / (number * bm * bn)
+        squares = [(size, number * bm // step) for size, step in squares_of(bm)]
+        seconds = sum(float(model.gemm(dtype, size, bk, size, count, "batched")) for size, count in squares)
+        return seconds, sum(count * size * size for size, count in squares) / (number * bm * bn)
     seconds = work = 0.0
     edge = bn if kind.side == "right" else bm
     for start, stop in ranges(edge, HALF_STRIPS):

@@ -59,29 +59,30 @@ class MaskedRuns:
     sizes: tuple[int, int, int]
     itemsize: int
 
+    @cached_property
+    def _tiles(self) -> tuple[npt.NDArray[np.int8], int, int]:
+        """The kinds of the blocks, their height and width; of a mask of elements, of tiles of it."""
+        kinds, (m, _, n) = self.mask.kinds, self.sizes
+        p, q = kinds.shape
+        if (p, q) == (m, n) and max(p, q) > TILE:
+            return coarse_mask(kinds, TILE, TILE), TILE, TILE
+        return kinds, -(-m // p), -(-n // q)
+
     def workspace(self, threads: int = 1) -> int:
         return 0
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         out[...] = 0
         kinds = self.mask.kinds
-        (p, q), (m, _, n) = kinds.shape, self.sizes
-        if (p, q) == (m, n) and max(p, q) > TILE:
-            _runs(a, b, out, coarse_mask(kinds, TILE, TILE), TILE, TILE)
+        _runs(a, b, out, *self._tiles)
+        if self._tiles[0].shape != kinds.shape:
             out[kinds == Kind.ABSENT] = 0
-        else:
-            _runs(a, b, out, kinds, -(-m // p), -(-n // q))
 
     def compile(self) -> None:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        kinds = self.mask.kinds
-        (p, q), (m, k, n) = kinds.shape, self.sizes
-        tile = (p, q) == (m, n) and max(p, q) > TILE
-        if tile:
-            kinds = coarse_mask(kinds, TILE, TILE)
-        height, width = (TILE, TILE) if tile else (-(-m // p), -(-n // q))
+        (kinds, height, width), (m, k, n) = self._tiles, self.sizes
         stages = []
         for row in kinds:
             for start, stop in runs_of(row != Kind.ABSENT):

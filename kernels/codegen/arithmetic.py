@@ -9,6 +9,7 @@ from llvmlite import ir
 ELEMENTS = {
     "float32": (ir.FloatType(), 4),
     "float64": (ir.DoubleType(), 8),
+    "int8": (ir.IntType(8), 1),
     "int32": (ir.IntType(32), 4),
     "int64": (ir.IntType(64), 8),
     "bfloat16": (ir.IntType(16), 2),
@@ -27,7 +28,7 @@ class VectorArithmetic:
         self.half = dtype == "bfloat16"
         self.stored = self._wide(ELEMENTS[dtype][0])
         self.type = self._wide(ir.FloatType()) if self.half else self.stored
-        self.bits = 32 if dtype == "int32" else 64
+        self.bits = 8 * ELEMENTS[dtype][1]
         self.floating = not dtype.startswith("int")
 
     def _wide(self, element: Any) -> Any:

@@ -9,11 +9,11 @@ from ...schemes_db.program import Coefficient
 from ..arrays import Matrix
 from ..codegen.maps import LinearMap, expanded
 from ..planning.strategy import Stage
-from .blocks import Blocks, stack_blocks
-from .mapping import BoundMap
-from .partition import Partition, Place, spare_rows
-from .store import Batch, Form
-from .workspace import Arena, aligned
+from .blocks import stack_blocks
+from .mapping import BoundMap, sums_stage
+from .partition import Partition, Place
+from .store import SUMS, Batch, Form
+from .workspace import Arena
 
 Terms = list[tuple[int, Coefficient]]
 
@@ -38,7 +38,6 @@ class Buffers:
         self._cut = cut
         maps = cut.maps
         self.forms: list[Form] = [(op.kind, 1) for op in maps.products]
-        self._shapes = tuple(cut.stack_shape(role, 1) for role in range(3))
         self._kernels: dict[tuple[int, LinearMap], BoundMap] = {}
         self._sides = tuple(
             [self._operand(side, expanded(linear, i), cut.plain[side].get(i)) for i in range(len(linear.results))]
@@ -63,12 +62,9 @@ class Buffers:
         return BlockSum(self._kernel(2, linear), old, old + [block for block, _ in first])
 
     def _kernel(self, role: int, linear: LinearMap) -> BoundMap:
-        grid = self._cut.grids[role]
-        key = role, linear
-        if key not in self._kernels:
-            results = range(len(linear.results))
-            self._kernels[key] = BoundMap.of(linear, results, self._cut.dtype, grid.height, grid.width)
-        return self._kernels[key]
+        if (role, linear) not in self._kernels:
+            self._kernels[role, linear] = self._cut.bound(role, linear)
+        return self._kernels[role, linear]
 
     @property
     def maps(self) -> Sequence[BoundMap]:
@@ -76,32 +72,29 @@ class Buffers:
 
     @property
     def workspace(self) -> int:
-        item = self._cut.storage.itemsize
-        own = sum(aligned(height * lead * item) for _, height, lead in self._shapes)
-        return own + 2 * aligned(self._cut.spare_width * item)
+        return sum(self._cut.stack_bytes(role, 1) for role in range(3)) + self._cut.spare_bytes
 
     def stages(self) -> list[Stage]:
         maps = self._cut.maps
-        parts = (
-            ("sums of A", [self._sides[0][i] for i in maps.left_of]),
-            ("sums of B", [self._sides[1][i] for i in maps.right_of]),
-            ("blocks of C", self._feeds),
+        sums = (
+            [side[i] for i in places] for side, places in zip(self._sides, (maps.left_of, maps.right_of), strict=True)
         )
-        return [_stage(name, [x.kernel for x in steps if isinstance(x, BlockSum)]) for name, steps in parts]
+        steps: list[Sequence[Place | BlockSum | None]] = [*sums, self._feeds]
+        return [
+            sums_stage(name, (x.kernel for x in some if isinstance(x, BlockSum)))
+            for name, some in zip(SUMS, steps, strict=True)
+        ]
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
         """See `Store.batches`: one batch per product."""
         cut = self._cut
-        stacks = [arena.array(shape, cut.storage) for shape in self._shapes]
-        spare = spare_rows(cut, [arena.array((cut.spare_width,), cut.storage) for _ in range(2)])
+        stacks = [cut.stack(role, 1, arena.array) for role in range(3)]
+        spare = cut.spare(arena.array)
         buffers = [stack_blocks(stack, grid.width) for stack, grid in zip(stacks, cut.grids, strict=True)]
         matrices = [cut.matrices(role, stack)[0] for role, stack in enumerate(stacks)]
-        sources: list[Blocks] = [
-            cut.grids[role].locate(cut.stored(role, matrix), cut.tables[role])
-            for role, matrix in enumerate((a, b, out))
-        ]
+        sources = [cut.locate(role, matrix) for role, matrix in enumerate((a, b, out))]
 
         def operand(side: int, result: int) -> Matrix:
             part = self._sides[side][result]
@@ -118,10 +111,6 @@ class Buffers:
                 source = buffers[2].joined([0], sources[2], feed.read)
                 places = {i: i for i in range(len(feed.written))}
                 feed.kernel.run(source, sources[2].chosen(feed.written), places, spare, threads)
-
-
-def _stage(name: str, kernels: Sequence[BoundMap]) -> Stage:
-    return Stage(name, sum(kernel.flops for kernel in kernels), sum(kernel.traffic for kernel in kernels))
 
 
 def _feeds(merge: LinearMap, wanted: list[int], products: int) -> list[tuple[Terms, Terms]]:

@@ -12,13 +12,13 @@ from ..arrays import Matrix
 from ..codegen.grouping import GroupedProgram, Sums, group_products
 from ..codegen.maps import Block, LinearMap, ProgramMaps
 from ..planning.strategy import Stage
-from .blocks import Blocks, leading_dimension
-from .mapping import BoundMap
+from .blocks import Blocks
+from .mapping import BoundMap, sums_stage
 from .operands import OperandSums
-from .partition import Partition, spare_rows
-from .store import Batch, Form
+from .partition import Partition
+from .store import SUMS, Batch, Form
 from .strips import zero_outside_triangle
-from .workspace import Arena, aligned
+from .workspace import Arena
 
 
 class Groups:
@@ -42,12 +42,12 @@ class Groups:
             self._operands = (OperandSums(cut, 0, lefts + rights, linear),)
         else:
             self._operands = (OperandSums(cut, 0, lefts, maps.left), OperandSums(cut, 1, rights, maps.right))
-        self._grid = grid = cut.grids[2]
+        self._grid = cut.grids[2]
         self._place_products()
         done = {self.grouped.alone[i] for i in self._homes if self._homes[i] == self.grouped.alone.get(i)}
         self._finished = sorted(done)
         merged = [i for i, block in enumerate(maps.stored) if block not in done]
-        self._merge = BoundMap.of(self.grouped.merge, merged, cut.dtype, grid.height, grid.width)
+        self._merge = cut.bound(2, self.grouped.merge, merged)
         self._merged = {i: i for i in merged}
 
     def _place_products(self) -> None:
@@ -69,35 +69,26 @@ class Groups:
         self._buffered = {i: t for t, i in enumerate(i for i in others if i not in self._homes)}
 
     @property
-    def _buffer_shape(self) -> tuple[int, int, int]:
-        lead = leading_dimension(self._grid.width, self._cut.storage.itemsize)
-        return len(self._buffered), self._grid.height, lead
-
-    @property
     def maps(self) -> Sequence[BoundMap]:
         return (*(bound for operand in self._operands for bound in operand.maps), self._merge)
 
     @property
     def workspace(self) -> int:
-        item = self._cut.storage.itemsize
-        own = aligned(int(np.prod(self._buffer_shape)) * item) + 2 * aligned(self._cut.spare_width * item)
+        own = self._cut.stack_bytes(2, len(self._buffered)) + self._cut.spare_bytes
         return own + sum(operand.nbytes for operand in self._operands)
 
     def stages(self) -> list[Stage]:
         bounds = (*(operand.maps for operand in self._operands), (self._merge,))
-        names = ("sums of A", "sums of B", "blocks of C") if len(bounds) == 3 else ("sums of A", "blocks of C")
-        return [
-            Stage(name, sum(x.flops for x in several), sum(x.traffic for x in several))
-            for name, several in zip(names, bounds, strict=True)
-        ]
+        names = SUMS if len(bounds) == len(SUMS) else (SUMS[0], SUMS[-1])
+        return [sums_stage(name, several) for name, several in zip(names, bounds, strict=True)]
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
         """See `Store.batches`: one batch of all groups."""
         cut = self._cut
-        buffer = arena.array(self._buffer_shape, cut.storage)
-        spare = spare_rows(cut, [arena.array((cut.spare_width,), cut.storage) for _ in range(2)])
+        buffer = cut.stack(2, len(self._buffered), arena.array)
+        spare = cut.spare(arena.array)
         made = [
             operand.make(matrix, arena, spare, threads)
             for operand, matrix in zip(self._operands, (a, b), strict=False)  # of a shared A, B is not read
@@ -106,8 +97,7 @@ class Groups:
         lefts, others = made if len(made) == 2 else (made[0][:count], [x.T for x in made[0][count:]])
         products = [self._home(i, out, buffer) for i in range(count)]
         yield Batch(range(count), lefts, others if rights is None else rights, products)
-        target = self._grid.locate(cut.stored(2, out), cut.tables[2])
-        self._merge.run(self._located(products), target, self._merged, spare, threads)
+        self._merge.run(self._located(products), cut.locate(2, out), self._merged, spare, threads)
         for place in self._finished:
             kind = cut.program.target.c[place[0]][place[1]]
             if kind.half:

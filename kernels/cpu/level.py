@@ -18,7 +18,7 @@ from .leaf import Leaf
 from .partition import CpuMethod, Partition
 from .slabs import Slabs
 from .store import Batch, Form, LevelStore
-from .strips import leaf_strips, task_strips
+from .strips import MOST_TASK_STRIPS, leaf_strips, strip_count
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, HalfProduct
 from .workspace import Arena
@@ -70,7 +70,7 @@ class Level:
             return HalfProduct(triangle, sizes, dtype, strips, clean=False, blas=method.blas, shared=tasks)
         if kind.side == "out":
             return HalfProduct(triangle, sizes, dtype, base=BASE, clean=False)
-        return HalfProduct(triangle, sizes, dtype, task_strips(size), clean=False)
+        return HalfProduct(triangle, sizes, dtype, strip_count(size, MOST_TASK_STRIPS), clean=False)
 
     def workspace(self, threads: int) -> int:
         below = max(core.workspace(threads) for core in self._cores.values())
@@ -174,7 +174,7 @@ class Level:
                 continue
             kind, length = form
             m, k, n = sizes = bm, length * bk, bn
-            moved = (m * k + k * n + m * n) * self.cut.storage.itemsize
+            moved = sum(x * y.itemsize for x, y in zip((m * k, k * n, m * n), self.cut.storages, strict=True))
             name = f"{count} {kind.value} products {m}x{k}x{n}"
             products.append(Stage(name, count * core.flops, count * moved, product=sizes))
         return [first, *([] if prepared else others), *products, last]

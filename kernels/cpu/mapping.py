@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.maps import LinearMap, MapPiece, pieces
+from ..codegen.maps import LinearMap, MapPiece
 from ..codegen.rows import RowsKernel, rows_kernel
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
+from ..planning.strategy import Stage
 from .blocks import Blocks
 from .threads import parallel_rows
 
@@ -30,10 +31,6 @@ class BoundMap:
     dtype: str
     height: int
     width: int
-
-    @classmethod
-    def of(cls, linear: LinearMap, results: Iterable[int], dtype: str, height: int, width: int) -> BoundMap:
-        return cls(pieces(linear, results), dtype, height, width)
 
     @property
     def block_bytes(self) -> int:
@@ -71,6 +68,12 @@ class BoundMap:
             results = len(piece.results) * self.block_bytes
             work = kernel.bound(blocks.table, spare, self.width, results >= STREAMING_BYTES)
             parallel_rows(work, self.height, threads if results >= PARALLEL_BYTES else 1)
+
+
+def sums_stage(name: str, kernels: Iterable[BoundMap]) -> Stage:
+    """Return the cost of one run of each map, without seconds."""
+    kernels = list(kernels)
+    return Stage(name, sum(kernel.flops for kernel in kernels), sum(kernel.traffic for kernel in kernels))
 
 
 @memoize_on_instance

@@ -20,8 +20,7 @@ from ..planning.profile import GemmRate, Profile
 from .blas import NUMPY, Backend, backends
 from .blocks import leading_dimension, stack_blocks
 from .hardware import caches, hardware, machine_id, versions
-from .mapping import BoundMap
-from .partition import Partition, spare_rows
+from .partition import Partition
 from .threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
 from .workspace import empty_aligned
 
@@ -166,33 +165,22 @@ def _numbers(shape: tuple[int, int, int], dtype: str) -> Any:
 
 
 def _sums(threads: int, size: int) -> float:
-    """Measure the bytes per second of two levels of Strassen's sums from memory."""
+    """Measure the bytes per second of two levels of Strassen's sums from memory: left sums, right sums and merge."""
     strassen = program_of(resolve("strassen")[0])
-    program = flatten(strassen, strassen)
-    seconds, moved = _apply(program, size, threads)
-    return moved / seconds
-
-
-def _apply(program: Any, size: int, threads: int) -> tuple[float, int]:
-    """Return the seconds and bytes of the left sums, right sums and merge of one product."""
-    cut = Partition(program, (size, size, size), "float32", (False, False, False))
+    cut = Partition(flatten(strassen, strassen), (size, size, size), "float32", (False, False, False))
     total, moved = 0.0, 0
     matrix = empty_aligned((size, size), np.dtype(np.float32))
     matrix[...] = 1
-    rows = [empty_aligned((cut.spare_width,), np.dtype(np.float32)) for _ in range(2)]
+    spare = cut.spare(empty_aligned)
     for role, linear in enumerate((cut.maps.left, cut.maps.right, cut.maps.merge)):
-        grid = cut.grids[role]
-        many = linear.sources if role == 2 else len(linear.results)
-        stack = empty_aligned(cut.stack_shape(role, many), np.dtype(np.float32))
+        stack = cut.stack(role, linear.sources if role == 2 else len(linear.results), empty_aligned)
         stack[...] = 1
-        blocks = grid.locate(matrix, cut.tables[role]), stack_blocks(stack, grid.width)
+        blocks = cut.locate(role, matrix), stack_blocks(stack, cut.grids[role].width)
         source, target = blocks[::-1] if role == 2 else blocks
-        bound = BoundMap.of(linear, range(len(linear.results)), "float32", grid.height, grid.width)
-        places = {i: i for i in range(len(linear.results))}
-        spare = spare_rows(cut, rows)
+        bound, places = cut.bound(role, linear), {i: i for i in range(len(linear.results))}
         total += _best(partial(bound.run, source, target, places, spare, threads))
         moved += bound.traffic
-    return total, moved
+    return moved / total
 
 
 def _copy_rate(threads: int, nbytes: int) -> float:

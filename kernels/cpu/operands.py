@@ -11,7 +11,7 @@ from ..codegen.grouping import Sums
 from ..codegen.maps import Block, LinearMap
 from .blocks import Blocks, leading_dimension
 from .mapping import BoundMap
-from .partition import Partition
+from .partition import Partition, blocks_of
 from .workspace import Arena, aligned
 
 
@@ -24,21 +24,18 @@ class OperandSums:
     """
 
     def __init__(self, cut: Partition, side: int, sums: list[Sums], linear: LinearMap) -> None:
-        self._side, self._by_columns = side, cut.by_columns[side]
+        self._cut, self._side, self._by_columns = cut, side, cut.by_columns[side]
         self._block, self._size = cut.block[side : side + 2], cut.sizes[side : side + 2]
-        self._storage, dtype, by_columns = cut.storage, cut.dtype, self._by_columns
-        places = (cut.maps.left_blocks, cut.maps.right_blocks)[side]
-        kinds = (cut.program.target.a, cut.program.target.b)[side]
-        of_places = tuple(kinds[p][q] for p, q in places)
-        self._grid, self._table = cut.grids[side], cut.tables[side]
-        self._along_width = (side == 0) != by_columns
-        height, width = self._grid.height, self._grid.width
+        self._storage, self._grid = cut.storages[side], cut.grids[side]
+        blocks = blocks_of(cut.program)
+        places, of_places = blocks.places[side], blocks.kinds[side]
+        self._along_width = (side == 0) != self._by_columns
         self._halves = [i for i, kind in enumerate(of_places) if kind.half]
         self._whole = [i for i in range(len(places)) if i not in self._halves]
         # Permutation from the whole blocks followed by the copies to the order of the map's sources.
         self._order = [(self._whole + self._halves).index(i) for i in range(len(places))]
         alike = LinearMap(len(self._halves), (), tuple(((1, i),) for i in range(len(self._halves))))
-        self._copying = BoundMap.of(alike, range(len(self._halves)), dtype, height, width)
+        self._copying = cut.bound(side, alike)
         self._views: dict[int, tuple[slice, slice]] = {}
         self._copy_of: dict[int, int] = {}
         self._slot_of: dict[int, int] = {}
@@ -52,8 +49,7 @@ class OperandSums:
                 self._slot_of[i] = slots.setdefault(parts, len(slots))
         self._lengths = (*[1] * len(self._halves), *(len(parts) for parts in slots))
         results = tuple(terms for parts in slots for terms in parts)
-        whole = LinearMap(linear.sources, linear.lins, results)
-        self._adding = BoundMap.of(whole, range(len(results)), dtype, height, width)
+        self._adding = cut.bound(side, LinearMap(linear.sources, linear.lins, results))
 
     def _span(self, parts: Sums, places: tuple[Block, ...], kinds: tuple[Kind, ...]) -> tuple[slice, slice] | None:
         """Return the range of the operand that the parts cover if they are whole adjacent full blocks, else None."""
@@ -93,7 +89,7 @@ class OperandSums:
     def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
         """Compute all sums of an operand: for every group the matrix that it multiplies."""
         slots = [arena.array(self._slot_shape(length), self._storage) for length in self._lengths]
-        source = self._grid.locate(matrix.T if self._by_columns else matrix, self._table)
+        source = self._cut.locate(self._side, matrix)
         if self._halves:
             copies = self._blocks(slots[: len(self._halves)], self._lengths[: len(self._halves)])
             self._copying.run(source.chosen(self._halves), copies, _same(len(self._halves)), spare, threads)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +15,19 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program
 from ..arrays import Matrix, Sizes
-from ..codegen.maps import ProgramMaps, maps_of
+from ..codegen.maps import LinearMap, ProgramMaps, maps_of, pieces
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
+from ..request import INT8
 from .blas import NUMPY, Backend
-from .blocks import Grid, leading_dimension
+from .blocks import Blocks, Grid, leading_dimension
+from .mapping import BoundMap
+from .workspace import aligned
 
 Place = tuple[int, int]
+
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Matrix]
+"""How memory is allocated: `Arena.array` or `empty_aligned`."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,9 @@ def blocks_of(program: Program) -> ProgramBlocks:
 class Partition:
     """A program level bound to sizes, dtype and layouts.
 
-    Blocks that extend over the edge are padded with zeros that are never stored. A column-major matrix is
-    handled as its transpose, and its sums and products are stored likewise.
+    Roles 0, 1 and 2 are A, B and C; products have the dtype of C: int32 where operands are int8. Blocks that extend
+    over the edge are padded with zeros that are never stored. A column-major matrix is handled as its transpose, and
+    its sums and products are stored likewise.
 
     Raises:
         PlanError: a half block of the target would not be square.
@@ -91,7 +101,9 @@ class Partition:
     def __init__(self, program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool]) -> None:
         if reason := size_reason(program, sizes):
             raise PlanError(reason)
-        self.program, self.dtype, self.storage = program, dtype, dtype_of(dtype).numpy
+        self.program, self.dtype = program, dtype
+        self.dtypes = (dtype, dtype, "int32" if dtype == INT8 else dtype)
+        self.storages = tuple(dtype_of(one).numpy for one in self.dtypes)
         self.sizes, self.by_columns = sizes, by_columns
         self.maps: ProgramMaps = maps_of(program)
         blocks = blocks_of(program)
@@ -107,17 +119,45 @@ class Partition:
         whole = ((m, k) == (bm * gm, bk * gk), (k, n) == (bk * gk, bn * gn))
         self.plain = tuple(blocks.plain[side] if whole[side] else {} for side in range(2))
         self.wanted, self._cleared = blocks.wanted, blocks.cleared
-        self.spare_width = max(grid.width for grid in self.grids)
+        widths = (grid.width * storage.itemsize for grid, storage in zip(self.grids, self.storages, strict=True))
+        self._spare_row = max(widths)
 
     @cached_property
     def tables(self) -> tuple[npt.NDArray[np.int64], ...]:
         """The shapes of the blocks of A, B and C."""
         return tuple(grid.shapes() for grid in self.grids)
 
-    def stack_shape(self, role: int, count: int) -> tuple[int, int, int]:
-        """Return the shape of a stack of `count` blocks of A, B or C (role 0, 1, 2), in storage order."""
+    def _stack_shape(self, role: int, count: int) -> tuple[int, int, int]:
         grid = self.grids[role]
-        return count, grid.height, leading_dimension(grid.width, self.storage.itemsize)
+        return count, grid.height, leading_dimension(grid.width, self.storages[role].itemsize)
+
+    def stack(self, role: int, count: int, allocate: Allocate) -> Matrix:
+        """Allocate a stack of so many blocks, in storage order."""
+        return allocate(self._stack_shape(role, count), self.storages[role])
+
+    def stack_bytes(self, role: int, count: int) -> int:
+        """Return the bytes that `stack` takes from an arena."""
+        return aligned(math.prod(self._stack_shape(role, count)) * self.storages[role].itemsize)
+
+    def spare(self, allocate: Allocate) -> npt.NDArray[np.int64]:
+        """Allocate a row of zeros and a row that nobody reads, and return their addresses."""
+        zeros, trash = (allocate((self._spare_row,), np.dtype(np.uint8)) for _ in range(2))
+        zeros[...] = 0
+        return np.array([zeros.ctypes.data, trash.ctypes.data], np.int64)
+
+    @property
+    def spare_bytes(self) -> int:
+        """The bytes that `spare` takes from an arena."""
+        return 2 * aligned(self._spare_row)
+
+    def bound(self, role: int, linear: LinearMap, results: Iterable[int] | None = None) -> BoundMap:
+        """Return the code of a map, or of some of its results, on such blocks."""
+        grid = self.grids[role]
+        return BoundMap(pieces(linear, results), self.dtypes[role], grid.height, grid.width)
+
+    def locate(self, role: int, matrix: Matrix) -> Blocks:
+        """Return the blocks of A, B or C."""
+        return self.grids[role].locate(self.stored(role, matrix), self.tables[role])
 
     def matrices(self, role: int, stack: Matrix) -> list[Matrix]:
         """Return the matrices of a stack, in the orientation of the product."""
@@ -154,10 +194,3 @@ def size_reason(program: Program, sizes: Sizes) -> str | None:
             shape = "square" if len(kinds) == len(kinds[0]) else f"in the ratio {len(kinds)}:{len(kinds[0])}"
             return f"{label} of {target} has triangular blocks and must be {shape}, but it is {rows} x {cols}"
     return None
-
-
-def spare_rows(partition: Partition, spares: list[Matrix]) -> npt.NDArray[np.int64]:
-    """Return the addresses of a row of zeros and of a row that nobody reads."""
-    zeros, trash = spares
-    zeros[...] = 0
-    return np.array([zeros.ctypes.data, trash.ctypes.data], np.int64)

@@ -15,6 +15,9 @@ from .workspace import Arena
 Form = tuple[ProductKind, int]
 """The kind of a product, and its length in inner blocks."""
 
+SUMS = ("sums of A", "sums of B", "blocks of C")
+"""The stages of a level besides its products."""
+
 
 @dataclass(frozen=True)
 class Batch:

@@ -26,19 +26,14 @@ Measured, float32 512 to 4096, one core.
 """
 
 
-def strip_count(size: int) -> int:
-    """Return the number of strips of a triangle of this size for all threads."""
-    return max(1, min(size // STRIP, MOST_STRIPS))
-
-
-def task_strips(size: int) -> int:
-    """Return the number of strips of a triangle of this size for one thread."""
-    return max(1, min(size // STRIP, MOST_TASK_STRIPS))
+def strip_count(size: int, most: int = MOST_STRIPS) -> int:
+    """Return the number of strips of a triangle of this size, at most so many: MOST_STRIPS for all threads."""
+    return max(1, min(size // STRIP, most))
 
 
 def leaf_strips(size: int) -> int:
     """Return the number of strips of a triangle of this size at the bottom of a level, for one thread or for all."""
-    return max(1, min(size // STRIP, max(LEAF_STRIPS, size // (2 * STRIP)), MOST_STRIPS))
+    return strip_count(size, min(max(LEAF_STRIPS, size // (2 * STRIP)), MOST_STRIPS))
 
 
 def worked_fraction(size: int, count: int) -> float:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..planning.machine import Machine
 from ..planning.profile import GemmRate, Profile
+from ..request import Request
 from .dtypes import itemsize
 from .shape import LINE, SEGMENT
 
@@ -137,6 +138,21 @@ def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
 def instant_of(dtype: str, k: int, n: int) -> float:
     """Return the seconds of the vendor's product below which no scheme is used."""
     return UNALIGNED_INSTANT if dtype in UNALIGNED and row_multiple(dtype, k, n) != SEGMENT else INSTANT
+
+
+def instant_reason(request: Request, seconds: float) -> str | None:
+    """Return the reason why a request is left to the vendor's product, which takes so many seconds, or None."""
+    instant = instant_of(request.arithmetic, request.k, request.n)
+    if seconds >= instant:
+        return None
+    return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
+
+
+def missing_rates(machine: Machine, *arithmetics: str) -> str | None:
+    """Return the reason why nothing is predicted from a machine's rates of these arithmetics, or None."""
+    if all(map(machine.costs.knows, arithmetics)):
+        return None
+    return f"the profile {machine.profile.id} has no rates of {' or '.join(arithmetics)} products or of sums"
 
 
 def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:

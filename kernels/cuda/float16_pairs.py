@@ -14,14 +14,12 @@ from typing import Any
 from ...errors import PlanError
 from ..arrays import Tensor, torch
 from .launch import on_device, starter
+from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
 TILE = Tile(128, 128, 64, 8, 3)
 """The fastest on an H200 at 8192: 206 Tflop/s, the three products counted as one. An inner size of 32 with 4 stages
 reaches 173, column-major B 185, 64 x 128 with 4 warps 156, sums promoted every second step 183."""
-
-GROUP = 8
-"""Rows of tiles that are computed together."""
 
 TOP = 14
 """Scaled entries are below 2^TOP, so that no part is infinite."""

@@ -18,7 +18,7 @@ from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Direction, Scale
 from .combine import Combination, merge_of
-from .flat_program import flat_program, kept
+from .flat_program import flat_program, kept, nests_of
 from .float16_pairs import (
     ALIGNED,
     LONG,
@@ -35,7 +35,6 @@ from .float16_pairs import (
     stack_of_pairs,
 )
 from .launch import on_device, starter
-from .nesting import nests_of
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
 from .tiles import Tile

@@ -18,6 +18,7 @@ from .fp8_naive import BLOCK
 from .launch import device_for, on_device, starter
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
+from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
 CAPABILITY = (8, 9)
@@ -29,9 +30,6 @@ VENDOR_CAPABILITY, VENDOR_CUDA = 9, (12, 9)
 TILE = Tile(128, 128, BLOCK, 8, 3)
 """Of products of quantised operands: the largest whose accumulator, and the sum of a block, fit the registers of sm_90.
 Others were not measured."""
-
-GROUP = 8
-"""Rows of tiles that are computed together."""
 
 ROWS = 16
 """Rows of A that one program quantises."""

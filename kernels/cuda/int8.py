@@ -1,15 +1,23 @@
 """Products of int8 matrices into int32 on a GPU: by torch's `_int_mm`, or by our kernel, which takes any sizes.
 
 Sums must fit int32: those of Hopper's tensor cores wrap, but those of older ones, as Triton uses them, saturate.
+Operands are read where they are, or copied with zeros to what a product reads.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..arrays import Tensor, torch
+from ..codegen.maps import LinearMap
+from ..codegen.triton_text import Direction
+from .combine import Combination
 from .launch import device_for
-from .naive import stack_product, takes_triton
+from .naive import combine, stack_product, takes_triton
+from .packed_product import PackedArithmetic
+from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
 TILE = Tile(128, 256, 128, 8, 3)
@@ -20,9 +28,6 @@ SMALL_TILE = Tile(64, 128, 128, 4, 3)
 
 CAPABILITY = (9, 0)
 """Compute capability of the first GPUs whose shared memory and registers fit TILE."""
-
-GROUP = 8
-"""Rows of tiles that are computed together."""
 
 SEGMENT = 16
 """Bytes that rows are multiples of, so that threads read whole segments; others are copied."""
@@ -64,7 +69,7 @@ def vendor_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
 def multiply_by_vendor(a: Tensor, right: Tensor, out: Tensor) -> None:
     """Compute out (m, n) int32 = A B by torch's `_int_mm`, of a padded copy of A where its rules need it.
 
-    `right` is the result of `int8_operands.vendor_operand` of B.
+    `right` is the result of `vendor_operand` of B.
     """
     (m, k), n = a.shape, out.shape[1]
     rows, inner, cols = vendor_sizes(m, k, n)
@@ -83,3 +88,62 @@ def has_whole_rows(x: Tensor) -> bool:
         and not x.shape[1] % SEGMENT
         and (x.is_meta or not x.data_ptr() % SEGMENT)
     )
+
+
+COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True)
+"""A copy of a matrix of any strides into a larger one, of zeros past its edges."""
+
+
+def inner_size(k: int) -> int:
+    """Return k in whole segments of 16 bytes: the length of the rows that our kernel reads."""
+    return -(-k // SEGMENT) * SEGMENT
+
+
+def packed_columns(b: Tensor) -> Tensor:
+    """Return the columns of B (k, n) of any strides as rows (n, k'): a view of B where our kernel can read it."""
+    k, n = b.shape
+    if has_whole_rows(b.mT):
+        return b.mT
+    columns = b.new_empty((n, inner_size(k)))
+    _copy(b, columns.mT)
+    return columns
+
+
+def multiply(a: Tensor, packed: Tensor, out: Tensor) -> None:
+    """Compute out (m, n) int32 = A B by our kernel for A (m, k) int8 and the result of `packed_columns`."""
+    rows = a
+    if not has_whole_rows(a):
+        rows = a.new_empty((a.shape[0], inner_size(a.shape[1])))
+        _copy(a, rows)
+    multiply_stack(rows.unsqueeze(0), packed.unsqueeze(0), out.unsqueeze(0))
+
+
+def vendor_operand(b: Tensor, copies: bool) -> Tensor:
+    """Return what torch's `_int_mm` multiplies instead of B (k, n): B itself, or a copy that is stored by columns.
+
+    A B whose sizes its rules do not permit is copied with zeros to (k', n'), one that is not stored by columns if
+    `copies`.
+    """
+    k, n = b.shape
+    _, inner, cols = vendor_sizes(1, k, n)
+    if (k, n) == (inner, cols) and (not copies or b.stride(0) == 1):
+        return b
+    turned = b.new_empty((cols, inner)).mT
+    _copy(b, turned)
+    return turned
+
+
+def _copy(matrix: Tensor, into: Tensor) -> None:
+    combine(COPY, matrix.unsqueeze(0), into[None, None])
+
+
+BY_VENDOR = PackedArithmetic(
+    lambda a, b, right, out: multiply_by_vendor(a, right, out), partial(vendor_operand, copies=True)
+)
+"""torch's `_int_mm` of a B stored by columns: one stored by rows is copied first."""
+
+BY_VENDOR_IN_PLACE = replace(BY_VENDOR, pack=partial(vendor_operand, copies=False))
+"""torch's `_int_mm` of B as it is stored, unless its rules need zeros: for products shorter than a copy."""
+
+BY_KERNEL = PackedArithmetic(lambda a, b, columns, out: multiply(a, columns, out), packed_columns)
+"""Our kernel, for any sizes."""

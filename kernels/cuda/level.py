@@ -7,20 +7,22 @@ from enum import StrEnum
 from functools import lru_cache
 
 from ...errors import PlanError
+from ...schemes_db.algebra import naive
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Product, ProductKind, Program
 from ...schemes_db.symmetry import triangle_of
+from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
+from ..codegen.programs import program_for
 from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
-from .flat_program import FlatProgram, flat_program, kept
+from .flat_program import FlatProgram, flat_program, kept, nests_of
 from .launch import ALIGNMENT
 from .naive import combine, takes_triton
-from .nesting import nests_of
-from .shape import BatchPiece, Shape
+from .shape import SEGMENT, BatchPiece, Shape
 from .stack import multiply_stack
 
 
@@ -67,20 +69,16 @@ class CudaLevel:
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
         self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2])
         self.slabs = (len(left.results), len(right.results), self.flat.rank)
-        self._blocks = lru_cache(maxsize=64)(self._blocks_of)
+        self.blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
-        """Return the sizes of a block of A, B and C."""
+        """Return the sizes of a block of A, B and C, padding included."""
         return Shape.blocks_of((m, k, n), itemsize, self.target)
 
     @property
     def kinds(self) -> dict[ProductKind, int]:
         """The number of products of each kind."""
         return {kind: self._kinds.count(kind) for kind in dict.fromkeys(self._kinds)}
-
-    def blocks(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
-        """Return the sizes of a block of A, B and C, padding included."""
-        return self._blocks(m, k, n, itemsize)
 
     def fits(self, m: int, k: int, n: int) -> bool:
         """Return whether products of these sizes can be run: for a mask with half blocks the grid must divide them."""
@@ -90,13 +88,13 @@ class CudaLevel:
     def prepare(self, b: Tensor) -> PreparedOperand:
         """Return matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
         _, k, n = b.shape
-        _, bk, bn = self._blocks(1, k, n, b.element_size())
+        _, bk, bn = self.blocks(1, k, n, b.element_size())
         stack = self._rights(b, bk, bn)
         return PreparedOperand(b, stack, stack.nbytes)
 
     def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
         """Return the shape of B~ of one k x n operand."""
-        _, bk, bn = self._blocks(1, k, n, itemsize)
+        _, bk, bn = self.blocks(1, k, n, itemsize)
         return 1, self.slabs[1], bk, bn
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor, pieces: int = 1) -> None:
@@ -133,7 +131,7 @@ class CudaLevel:
         if self.has_halves or not takes_triton(a) or (a.data_ptr() | b.data_ptr()) % ALIGNMENT:
             return None
         (m, k), n, strides = a.shape, b.shape[1], (a.stride(), b.stride())
-        bm, bk, bn = self._blocks(m, k, n, a.element_size())
+        bm, bk, bn = self.blocks(m, k, n, a.element_size())
         blocks = (bm, bk), (bk, bn), (bm, bn)
         shapes = [(count, *block) for count, block in zip(self.slabs, blocks, strict=True)]
         split_a, split_b, merge = (
@@ -157,7 +155,7 @@ class CudaLevel:
     def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
         """Run one piece; `right` is B, or B~ if `prepared`."""
         items, m, n = out.shape
-        bm, bk, bn = self._blocks(m, a.shape[2], n, a.element_size())
+        bm, bk, bn = self.blocks(m, a.shape[2], n, a.element_size())
         lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
@@ -216,3 +214,56 @@ def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> Cud
         PlanError: as `CudaLevel`.
     """
     return kept((method, program.digest), lambda: CudaLevel(program, method))
+
+
+class PaddedProduct(CudaLevel):
+    """C = A B by one vendor product, with k and n rounded up to whole segments: the level of a single block.
+
+    The vendor's tensor core kernels need such sizes: for others it uses kernels that are two to six times as
+    slow. Only the necessary copies are made: A is used in place if k is whole, C if n is, B if both are.
+    """
+
+    target, slabs = parse_target("1x1x1"), (1, 1, 1)
+
+    def __init__(self) -> None:
+        super().__init__(program_for(naive(self.target)))
+
+    @staticmethod
+    def padded(k: int, n: int, itemsize: int) -> tuple[int, int]:
+        """Round k and n up to whole segments."""
+        unit = SEGMENT // itemsize
+        return -(-k // unit) * unit, -(-n // unit) * unit
+
+    def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
+        return m, *self.padded(k, n, itemsize)
+
+    def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
+        items, m, n = out.shape
+        _, bk, bn = self.blocks(m, a.shape[2], n, a.element_size())
+        left = a.unsqueeze(1)
+        if a.shape[2] != bk:
+            left = a.new_empty((a.shape[0], 1, m, bk))
+            combine(self.left, a, left)
+        right = right if prepared else self._rights(right, bk, bn)
+        product = out.unsqueeze(1) if n == bn else out.new_empty((items, 1, m, bn))
+        _multiply(left[:, 0], right[:, 0], product[:, 0])
+        if n != bn:
+            combine(self.merge, out, product)
+
+    def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
+        return b.unsqueeze(1) if tuple(b.shape[1:]) == (bk, bn) else super()._rights(b, bk, bn)
+
+
+def _multiply(left: Tensor, right: Tensor, product: Tensor) -> None:
+    """Compute product = left right for equally many matrices, or one operand shared by all."""
+    if left.shape[0] == right.shape[0] > 1:
+        torch.bmm(left, right, out=product)
+        return
+    for i in range(product.shape[0]):
+        torch.mm(left[i % left.shape[0]], right[i % right.shape[0]], out=product[i])
+
+
+@lru_cache(maxsize=1)
+def padded_product() -> PaddedProduct:
+    """Return the core, cached with its kernels."""
+    return PaddedProduct()

@@ -10,8 +10,7 @@ from ..arrays import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import TensorCore, TensorExecutor, check_operands
-from .level import CudaLevel
-from .padded import PaddedProduct
+from .level import CudaLevel, PaddedProduct
 from .shape import MAX_PIECES, Shape
 
 
@@ -70,11 +69,30 @@ class LevelProduct(TensorCore):
         return self._level.repetition(a, b, out)
 
 
-def level_executor(request: Request, level: CudaLevel, pieces: int) -> TensorExecutor:
-    """Return the executor of a level in so many pieces; its workspace is exact if both operands are batched."""
+def level_executor(request: Request, level: CudaLevel, pieces: int | None = None) -> TensorExecutor:
+    """Return the executor of a level in so many pieces (None: as few as its workspace permits).
+
+    Kernels are compiled at the first run, for the strides of its tensors.
+
+    Raises:
+        PlanError: the request cannot be run within its workspace.
+    """
+    pieces = pieces or pieces_of(request, level)
+    if pieces is None:
+        raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
+    return TensorExecutor(request, LevelProduct(request, level, pieces), level_workspace(request, level, pieces))
+
+
+def pieces_of(request: Request, level: CudaLevel) -> int | None:
+    """Return the pieces in which a level runs a request within its workspace; None: not in any number of them."""
     shape = Shape.of(request)
-    workspace = 0 if shape.empty else shape.stack_bytes(level.target, level.slabs, pieces)
-    return TensorExecutor(request, LevelProduct(request, level, pieces), workspace)
+    return 1 if shape.empty else shape.pieces_within(level.target, level.slabs, request.max_workspace)
+
+
+def level_workspace(request: Request, level: CudaLevel, pieces: int | None = None) -> int:
+    """Return the bytes of the stacks of a level; exact if both operands have equal batches, else an upper bound."""
+    shape, pieces = Shape.of(request), pieces or pieces_of(request, level) or MAX_PIECES
+    return 0 if shape.empty else shape.stack_bytes(level.target, level.slabs, pieces)
 
 
 def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:

@@ -14,6 +14,7 @@ from ..codegen.flatten import flatten
 from ..planning.profile import GemmRate, Profile
 from .clock import settled
 from .cost_model import MULTIPROCESSORS, mode_of
+from .dtypes import vendor_precision
 from .level import CudaLevel, CudaMethod
 from .machine import device_id, require_device, versions
 from .points import DTYPES, Point, points
@@ -78,21 +79,16 @@ def _combine_rate() -> tuple[float, float]:
 
 
 def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
-    before = torch.backends.cuda.matmul.allow_tf32
     fits = missing_accelerator(torch.device("cuda")) is None
-    try:
-        for dtype in DTYPES:
-            torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.method is not CudaMethod.STACK)]
-            seconds: dict[Point, list[float]] = {point: [] for point in known}
-            for visit in range(VISITS):
-                for point in known if visit % 2 == 0 else reversed(known):
-                    say(f"{dtype} {mode_of(point.method, point.count)} {'x'.join(map(str, point.sizes))}")
+    for dtype in DTYPES:
+        known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.method is not CudaMethod.STACK)]
+        seconds: dict[Point, list[float]] = {point: [] for point in known}
+        for visit in range(VISITS):
+            for point in known if visit % 2 == 0 else reversed(known):
+                say(f"{dtype} {mode_of(point.method, point.count)} {'x'.join(map(str, point.sizes))}")
+                with vendor_precision(dtype):
                     seconds[point].append(settled(_products(point), SPENT))
-            for point, samples in seconds.items():
-                yield rate_of(point, statistics.median(samples))
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        yield from (rate_of(point, statistics.median(samples)) for point, samples in seconds.items())
 
 
 def rate_of(point: Point, seconds: float) -> GemmRate:

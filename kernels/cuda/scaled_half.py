@@ -9,13 +9,13 @@ models that take torch 1.2 to 15 ms (`lcma bench gpu --device cuda --dtype tf32 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..arrays import Tensor, torch
 from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
 from .launch import on_device, starter
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator, programs_of, rows_of
+from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
 TILE = Tile(128, 256, 64, 8, 3)
@@ -25,9 +25,6 @@ memory accelerator, 1.56 and 13.5."""
 
 PLAIN_TILE = Tile(128, 256, 32, 8, 3)
 """Tile of the product in tf32 that replaces it if the check fails: 1.23 ms on an H200 at 4096, torch's 0.35."""
-
-GROUP = 8
-"""Rows of tiles that are computed together, so that they share operands in the cache."""
 
 ROUNDING = 2.0**-13
 """Loss by small entries that is allowed in a row or column of C, relative to |A| |B|: a quarter of a rounding."""
@@ -195,12 +192,9 @@ def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
     )
 
 
-def _multiply(a: Tensor, b: Tensor, scaled: Tensor, out: Tensor) -> None:
-    scaled_half_product(a, b, out, unpacked(scaled, *b.shape))
-
-
-def _missing(device: Any) -> str | None:
-    return missing_accelerator(device)
-
-
-SCALED_HALF = PackedArithmetic(_multiply, packed, packed_bytes, _missing)
+SCALED_HALF = PackedArithmetic(
+    lambda a, b, scaled, out: scaled_half_product(a, b, out, unpacked(scaled, *b.shape)),
+    packed,
+    packed_bytes,
+    lambda device: missing_accelerator(device),
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...schemes_db.program import ProductKind
 from ..arrays import Tensor, torch
 from ..ranges import ranges
@@ -70,11 +72,17 @@ def _triangles(x: Tensor, y: Tensor, z: Tensor, upper: bool) -> None:
     Blocks along the diagonal of a slab, continued along that of the next, are evenly spaced in the stacks of
     `empty_stacks` and `empty_products`.
     """
-    size = z.shape[1]
+    for size, step in squares_of(z.shape[1]):
+        beside = step > size
+        _along(x, y, z, size, step, int(beside and not upper), int(beside and upper))
+
+
+def squares_of(size: int) -> Iterator[tuple[int, int]]:
+    """Yield the sides of the squares that cover a triangle, with the distance of two of them along the diagonal."""
     while size > DIAGONAL and size % 2 == 0:
         size //= 2
-        _along(x, y, z, size, 2 * size, int(not upper), int(upper))
-    _along(x, y, z, size, size, 0, 0)
+        yield size, 2 * size
+    yield size, size
 
 
 def _along(x: Tensor, y: Tensor, z: Tensor, size: int, step: int, row: int, col: int) -> None:

@@ -44,6 +44,11 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
     return tuple(tuple(program_for(scheme) for scheme in entry) for entry in entries)
 
 
+def is_classical(program: Program) -> bool:
+    """Return whether a program is one product, the classical 1x1x1."""
+    return program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1
+
+
 def computes(program: Program, head: Program, kind: ProductKind) -> bool:
     """Return whether the program is one for products of this kind of a head: half ones by triangular schemes only."""
     target = program.target

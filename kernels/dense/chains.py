@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..planning.strategy import Stage
 from ..request import Request
-from .pool import LevelScheme, SchemePool
+from .pool import LevelScheme, SchemePool, restored_levels
 from .scheme_costs import STAGES, SchemeCosts, costs_of
 
 BEAM = 12
@@ -47,10 +48,17 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Levels:
-    """Schemes by level, outermost first; a `Source`. An entry may be two levels flattened into one."""
+class Chain:
+    """Schemes by level, outermost first; a `Source`. An entry may be two levels flattened into one.
+
+    `pool` and `places` locate the costs of the levels, and `known` are those of all levels as one, if available:
+    computing them requires reading the schemes.
+    """
 
     levels: tuple[LevelScheme, ...]
+    pool: SchemePool | None = field(default=None, compare=False, repr=False)
+    places: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    known: SchemeCosts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -65,23 +73,23 @@ class Levels:
         """The nested program of all levels."""
         return nested_program(self.levels)
 
-
-@dataclass(frozen=True)
-class Chain(Levels):
-    """Levels that are executed one within the other.
-
-    `pool` and `places` locate the costs of the levels, if available: computing them requires reading the schemes.
-    """
-
-    pool: SchemePool | None = field(default=None, compare=False, repr=False)
-    places: tuple[int, ...] = field(default=(), compare=False, repr=False)
-
     @cached_property
     def costs(self) -> tuple[SchemeCosts, ...]:
         """The costs of every level."""
         if self.pool is None:
             return tuple(costs_of(level.scheme) for level in self.levels)
         return tuple(self.pool.costs[place] for place in self.places)
+
+    @cached_property
+    def flat_costs(self) -> SchemeCosts:
+        """The costs of all levels as one level, their tensor product."""
+        return self.known or reduce(matmul, self.costs)
+
+
+def restored_chain(key: str) -> Chain | None:
+    """Return the chain of a key; None if the catalogue lacks one of its schemes."""
+    levels = restored_levels(key)
+    return None if levels is None else Chain(levels)
 
 
 @lru_cache(maxsize=128)
@@ -120,7 +128,7 @@ class LevelCosts:
 def level_costs(costs: SchemeCosts, dtype: str) -> LevelCosts:
     """Return the costs of a level of these schemes in a dtype. Memoized: they are the same for all requests."""
     (nu, nv, nw), rank, item = costs.nnz, costs.rank, dtype_of(dtype).numpy.itemsize
-    flops, moved = zip(*costs.combines(dtype, 1, 1, 1), strict=True)
+    flops, moved = zip(*costs.combines(dtype), strict=True)
     # Sums one at a time read every term again; a product is read for, and added to, every block that it contributes to.
     streamed = item * np.array([nu + rank, nv + rank, rank + 2 * nw])
     stored = item * np.array([*costs.made, rank])

@@ -14,7 +14,6 @@ from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
-from ..cpu.int8 import Int8Leaf, Int8Level
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
@@ -23,8 +22,9 @@ from ..cpu.strategy import CpuStrategy, priced
 from ..dtypes import dtype_of
 from ..identity import IdentityKey
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Operand, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Operand, Proposal, Source, Stage
 from ..request import INT8, Layout, Request
+from .arrangements import is_classical
 from .chains import (
     DEPTH_FIRST,
     LOOP,
@@ -38,9 +38,8 @@ from .chains import (
     level_costs,
     smallest,
 )
-from .given import GivenProgram
-from .pool import SchemePool, restored_levels, scheme_pool
-from .reasons import is_classical
+from .given import GivenProgram, SchemeStrategy
+from .pool import SchemePool, scheme_pool
 from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
 
@@ -84,8 +83,6 @@ class CpuVendor(CpuStrategy):
         return basic_reason(None, request) if request.is_dense else "the operands are structured"
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        if request.dtype == INT8:
-            return Int8Leaf(request.shape)
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -126,7 +123,7 @@ def _library(candidate: Candidate, request: Request, machine: Machine) -> Backen
 
 
 @dataclass(frozen=True)
-class CpuScheme(CpuStrategy):
+class CpuScheme(SchemeStrategy, CpuStrategy):
     """Levels of a scheme by generated sums and the library's products. The method is a parameter.
 
     - batched: all sums of a level, then its products one by one on all threads. Fastest on one
@@ -139,6 +136,7 @@ class CpuScheme(CpuStrategy):
 
     name: str = "scheme"
     family: str = FAMILY
+    methods = METHODS
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains of every depth and method within the limits."""
@@ -174,16 +172,8 @@ class CpuScheme(CpuStrategy):
                 if i not in sources:
                     places = chains.chain(i)
                     sources[i] = Chain(tuple(pool.entries[place] for place in places), pool, places)
-                found.append(Proposal(bound, Candidate(FAMILY, self.name, sources[i], (("method", method),))))
+                found.append(Proposal(bound, self.candidate(sources[i], method)))
         return found
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        for method in METHODS if isinstance(source, Chain | GivenProgram) else ():
-            yield Candidate(FAMILY, self.name, source, (("method", method),))
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, self.name, Chain(levels), parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program
@@ -250,10 +240,8 @@ def _method(candidate: Candidate, request: Request, machine: Machine) -> CpuMeth
 
 
 @lru_cache(maxsize=64)
-def _core(program: IdentityKey, request: Request, method: CpuMethod) -> Level | Int8Level:
+def _core(program: IdentityKey, request: Request, method: CpuMethod) -> Level:
     """Return the core, which predicting, sizing and building share."""
-    if request.dtype == INT8:
-        return Int8Level(program.held, request.shape)
     return core_of(program.held, request, method)
 
 

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
-from ...schemes_db.target import Target
-from ..cuda.cost_model import CudaCostModel, instant_of
+from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
 from ..cuda.flat_program import reason_against
-from ..cuda.int8_operands import BY_VENDOR, BY_VENDOR_IN_PLACE
+from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
-from ..cuda.level_product import level_executor
+from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
@@ -26,15 +24,16 @@ from ..overflow import range_reason
 from ..planning.cost_model import seconds_or_none
 from ..planning.limits import margin
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Source, Stage
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
-from .flat_pool import FlatChain, flat_pool
-from .given import GivenProgram
-from .int8_costs import copies_b, vendor_stages, vendor_workspace
+from .arrangements import is_classical
+from .chains import Chain
+from .flat_pool import flat_pool
+from .given import GivenProgram, SchemeStrategy
+from .int8 import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
-from .pool import restored_levels, scheme_pool
-from .reasons import is_classical
+from .pool import scheme_pool
 from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
@@ -97,7 +96,7 @@ class CudaVendor(BaseStrategy):
 
 
 @dataclass(frozen=True)
-class CudaScheme(BaseStrategy):
+class CudaScheme(SchemeStrategy, BaseStrategy):
     """Combine A, Combine B, the products, Combine H: all levels of a scheme in one pass. The method is a parameter.
 
     If `max_workspace` requires it, rows (or matrices of a batch) are executed in pieces, each with
@@ -107,6 +106,7 @@ class CudaScheme(BaseStrategy):
     name: str = "scheme"
     family: str = FAMILY
     version: int = 3
+    methods = METHODS
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains by a lower bound for every method and padding.
@@ -117,11 +117,11 @@ class CudaScheme(BaseStrategy):
         if not request.is_dense or Shape.of(request).empty or request.dtype == INT8 or request.precision == FP8:
             return []
         costs = CudaCostModel.of(machine)
-        if not costs.knows(request.arithmetic):
-            return f"the profile {machine.profile.id} has no rates of {request.arithmetic} products or of sums"
+        if reason := missing_rates(machine, request.arithmetic):
+            return reason
         vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
-        if vendor < (instant := instant_of(request.arithmetic, request.k, request.n)):
-            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
+        if reason := instant_reason(request, vendor):
+            return reason
         padded = margin(FAMILY, request, ()) * padded_seconds(request, costs)
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         bounds = _bounds(pool.costs, request, costs)
@@ -139,19 +139,10 @@ class CudaScheme(BaseStrategy):
                 continue
             prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
             for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
-                source = FlatChain(pool.chains[i], pool.costs[i])
-                candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                 if price < padded:
+                    candidate = self.candidate(Chain(pool.chains[i], known=pool.costs[i]), method)
                     found.append(Proposal(price * (1 - 1e-9), candidate))
         return found
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        for method in METHODS if isinstance(source, FlatChain | GivenProgram) else ():
-            yield Candidate(FAMILY, self.name, source, (("method", method),))
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, self.name, FlatChain(levels), parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program
@@ -174,7 +165,7 @@ class CudaScheme(BaseStrategy):
         if candidate.method == STACK and (reason := _stack_reason(_core(candidate), request)):
             return reason
         if _pieces(candidate, request) is None:
-            least = Shape.of(request).stack_bytes(*_sizes(candidate), MAX_PIECES)
+            least = level_workspace(request, _core(candidate))
             return f"needs {least} bytes of workspace, more than the {request.max_workspace} allowed"
         return None
 
@@ -182,9 +173,9 @@ class CudaScheme(BaseStrategy):
         """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
         if Shape.of(request).empty:
             return []
-        assert isinstance(candidate.source, FlatChain | GivenProgram)
+        assert isinstance(candidate.source, Chain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
-        pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
+        pieces = _pieces(candidate, request) or MAX_PIECES
         parts = _in_pieces(costs, request, CudaCostModel.of(machine), candidate.method, pieces)
         return [
             Stage(name, float(flops), float(moved), seconds_or_none(seconds), product)
@@ -192,23 +183,12 @@ class CudaScheme(BaseStrategy):
         ]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact if both operands have equal batches, else an upper bound."""
-        shape = Shape.of(request)
-        if shape.empty:
-            return 0
-        core, pieces = _core(candidate), _pieces(candidate, request) or MAX_PIECES
-        return shape.stack_bytes(core.target, core.slabs, pieces)
+        """See `Strategy.workspace`, and `level_workspace`."""
+        return level_workspace(request, _core(candidate))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled at the first run, for the strides of its tensors.
-
-        Raises:
-            PlanError: the request cannot be run within its workspace.
-        """
-        pieces = _pieces(candidate, request)
-        if pieces is None:
-            raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return level_executor(request, _core(candidate), pieces)
+        """See `Strategy.build`, and `level_executor` for what it raises."""
+        return level_executor(request, _core(candidate))
 
 
 Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]
@@ -327,16 +307,8 @@ def _core(candidate: Candidate) -> CudaLevel:
     return cuda_level(candidate.own_program, CudaMethod(candidate.method))
 
 
-def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:
-    core = _core(candidate)
-    return core.target, core.slabs
-
-
 def _pieces(candidate: Candidate, request: Request) -> int | None:
-    shape = Shape.of(request)
-    if shape.empty or request.max_workspace is None:
-        return 1
-    return shape.pieces_within(*_sizes(candidate), request.max_workspace)
+    return 1 if request.max_workspace is None else pieces_of(request, _core(candidate))
 
 
 def _vendors(request: Request) -> str:

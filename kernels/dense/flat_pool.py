@@ -1,34 +1,17 @@
-"""Chains of schemes that a GPU executes in one pass: their costs as one level, and all chains of a pool."""
+"""The chains of a pool that a GPU executes in one pass, and their costs as one level."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, reduce
-from operator import matmul
+from dataclasses import dataclass
+from functools import lru_cache
 
 from ..cuda.flat_program import MAX_RANK
 from ..identity import IdentityKey
-from .chains import Levels
 from .pool import LevelScheme, SchemePool
-from .scheme_costs import SchemeCosts, costs_of
+from .scheme_costs import SchemeCosts
 
 CostedChain = tuple[tuple[LevelScheme, ...], SchemeCosts]
-
-
-@dataclass(frozen=True)
-class FlatChain(Levels):
-    """Levels that are executed in one pass.
-
-    `known` are the costs of the tensor product of all levels, None if they have to be computed.
-    """
-
-    known: SchemeCosts | None = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def flat_costs(self) -> SchemeCosts:
-        """The costs of all levels as one level."""
-        return self.known or reduce(matmul, (costs_of(level.scheme) for level in self.levels))
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.fp8 import METHODS, TILE, missing_fp8, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.launch import on_current_gpu
-from ..cuda.packed_product import packed_executor
+from ..cuda.packed_product import PackedArithmetic
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
+from ..planning.strategy import Candidate, Stage
 from ..precision import FP8
 from ..request import Request
-from .reasons import reason_against_single
-
-FAMILY = "dense"
+from .packed import PackedStrategy, pass_over
 
 BLOCKED, VENDOR = "fp8-blocked", "fp8-vendor"
 NAMES = BLOCKED, VENDOR
@@ -34,47 +31,34 @@ ERROR = 2.0**-3 + 2.0**-6
 
 
 @dataclass(frozen=True)
-class CudaFp8(BaseStrategy):
+class CudaFp8(PackedStrategy):
     """Quantise A and B to e4m3 with block scales, then multiply; see NAMES."""
 
-    family: str = FAMILY
+    precision, subject = FP8, "products in e4m3 are"
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`: only if the request permits e4m3."""
-        if request.precision != FP8:
-            return []
-        candidate = Candidate(FAMILY, self.name)
-        if reason := self.can_run(candidate, request, machine):
+    def reason(self, request: Request) -> str | None:
+        if reason := super().reason(request) or on_current_gpu(missing_fp8):
             return reason
-        if not machine.costs.knows("bfloat16"):
-            return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
-        return [self.proposal(candidate, request, machine)]
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if reason := reason_against_fp8(request) or self._reason(request):
-            return reason
-        if request.max_error is not None and request.max_error < ERROR:
-            return f"its error can reach {ERROR:.2g}, more than the {request.max_error:.2g} allowed"
-        return self.workspace_reason(candidate, request, machine)
-
-    def _reason(self, request: Request) -> str | None:
-        """Return the reason why this method is not for the request, or None."""
         if self.name == BLOCKED:
             return on_current_gpu(METHODS[BLOCKED].missing)
         if request.dtype != "bfloat16":
             return f"torch's scaled_mm writes bfloat16, not {request.dtype}"
         return vendor_reason(*request.shape) or on_current_gpu(METHODS[VENDOR].missing)
 
+    def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
+        return METHODS[self.name]
+
+    def error(self, request: Request) -> float:
+        return ERROR
+
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is quantised once, which is not counted."""
         (m, k, n), item = request.shape, request.itemsize
         costs = CudaCostModel.of(machine)
         of_a, of_b = float(rows_bytes(m, k)), float(packed_bytes(k, n))
-        moved = m * k * item + of_a
-        stages = [Stage("Quantise A", 0.0, moved, float(costs.combine(moved)))]
+        stages = [pass_over("Quantise A", m * k * item + of_a, costs)]
         if request.static != "B":
-            moved = k * n * item + of_b
-            stages.append(Stage("Quantise B", 0.0, moved, float(costs.combine(moved))))
+            stages.append(pass_over("Quantise B", k * n * item + of_b, costs))
         moved = of_a + of_b + m * n * item
         sides = VENDOR_TILE if self.name == VENDOR else (TILE.m, TILE.n)
         seconds = float(costs.tiled(m, k, n, sides, OVER_HALF[self.name], moved))
@@ -85,14 +69,3 @@ class CudaFp8(BaseStrategy):
         m, k, n = request.shape
         result = 0 if self.name == BLOCKED else m * n * request.itemsize
         return packed_bytes(k, n) + rows_bytes(m, k) + result
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled at the first run."""
-        return packed_executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
-
-
-def reason_against_fp8(request: Request) -> str | None:
-    """Return the reason why no product in e4m3 is for a request on the current GPU, or None."""
-    if request.precision != FP8:
-        return f"products in e4m3 are for the precision {FP8}, not for {request.arithmetic}"
-    return reason_against_single(request, "products in e4m3 are") or on_current_gpu(missing_fp8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,43 +61,30 @@ class NaiveCore:
 
     def workspace(self, threads: int = 1) -> int:
         m, k, n = self.padded
-        copies = aligned(m * k * self.dtype.itemsize) + aligned(k * n * self.dtype.itemsize)
-        return copies + aligned(values_bytes(self.program, self.padded, self.dtype.itemsize))
+        item = self.dtype.itemsize
+        return 2 * aligned((m * k + k * n) * item) + aligned(values_bytes(self.program, self.padded, item))
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """Compute out = a b."""
-        grid = self.program.target.shape
-        block, padded = self.block, self.padded
-        copies = []
-        for matrix, rows, cols in ((a, 0, 1), (b, 1, 2)):
-            copy = arena.array((padded[rows], padded[cols]), self.dtype)
-            copy[...] = 0
-            for theirs, ours in _pairs((grid[rows], grid[cols]), (block[rows], block[cols]), copy.shape):
-                part = matrix[theirs]
-                copy[ours][: part.shape[0], : part.shape[1]] = part
-            copies.append(copy)
-        result = evaluate(self.program, *copies)
-        for theirs, ours in _pairs((grid[0], grid[2]), (block[0], block[2]), result.shape):
-            part = out[theirs]
-            part[...] = result[ours][: part.shape[0], : part.shape[1]]
+        result = evaluate(self.program, self._copy(a, 0), self._copy(b, 1))
+        (rows, _, cols), (height, _, width), (m, _, n) = self.program.target.shape, self.block, self.sizes
+        blocks = result.reshape(rows, result.shape[0] // rows, cols, result.shape[1] // cols)[:, :height, :, :width]
+        out[...] = blocks.reshape(rows * height, cols * width)[:m, :n]
+
+    def _copy(self, matrix: Matrix, side: int) -> Matrix:
+        """Return A (side 0) or B (1) with zeros at the end of every block."""
+        shape, block, padded = (x[side : side + 2] for x in (self.program.target.shape, self.block, self.padded))
+        (rows, cols), (height, width) = shape, block
+        whole = np.pad(matrix, ((0, rows * height - matrix.shape[0]), (0, cols * width - matrix.shape[1])))
+        more = (0, padded[0] // rows - height), (0, padded[1] // cols - width)
+        blocks = np.pad(whole.reshape(rows, height, cols, width), ((0, 0), more[0], (0, 0), more[1]))
+        return blocks.reshape(padded)
 
     def compile(self) -> None:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         return [Stage("evaluation", *_cost(self.program, self.padded, self.dtype.itemsize, times))]
-
-
-Place = tuple[slice, slice]
-
-
-def _pairs(grid: tuple[int, int], block: tuple[int, int], padded: tuple[int, ...]) -> Iterator[tuple[Place, Place]]:
-    """Yield for every block its place in the matrix and its place in the padded copy."""
-    height, width = padded[0] // grid[0], padded[1] // grid[1]
-    for p in range(grid[0]):
-        for q in range(grid[1]):
-            theirs = slice(p * block[0], (p + 1) * block[0]), slice(q * block[1], (q + 1) * block[1])
-            yield theirs, (slice(p * height, (p + 1) * height), slice(q * width, (q + 1) * width))
 
 
 def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...errors import PlanError
-from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
-from ..cuda.level_product import level_executor
-from ..cuda.padded import PaddedProduct, padded_product
+from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_multiple
+from ..cuda.level import PaddedProduct, padded_product
+from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.shape import SEGMENT, Shape
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
@@ -36,11 +35,8 @@ class CudaPadded(BaseStrategy):
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
         costs = CudaCostModel.of(machine)
-        if float(costs.gemm(request.arithmetic, *request.shape, request.items)) < (
-            instant := instant_of(request.arithmetic, request.k, request.n)
-        ):
-            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
-        return [Proposal(padded_seconds(request, costs) * (1 - 1e-9), candidate)]
+        vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
+        return instant_reason(request, vendor) or [self.proposal(candidate, request, machine)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if not request.is_dense:
@@ -49,7 +45,7 @@ class CudaPadded(BaseStrategy):
             return f"the vendor's {request.arithmetic} products take any sizes at their full rate"
         if PaddedProduct.padded(request.k, request.n, request.itemsize) == (request.k, request.n):
             return f"k and n are whole segments of {SEGMENT} bytes: there is nothing to pad"
-        if _pieces(request) is None:
+        if pieces_of(request, padded_product()) is None:
             return f"the padded operands need more than the {request.max_workspace} bytes of workspace allowed"
         return None
 
@@ -59,29 +55,11 @@ class CudaPadded(BaseStrategy):
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound, the bytes of all three copies."""
-        shape = Shape.of(request)
-        if shape.empty:
-            return 0
-        pieces = _pieces(request) or 1
-        return shape.stack_bytes(PaddedProduct.target, PaddedProduct.slabs, pieces)
+        return level_workspace(request, padded_product())
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`.
-
-        Raises:
-            PlanError: the request cannot be run within its workspace.
-        """
-        pieces = _pieces(request)
-        if pieces is None:
-            raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return level_executor(request, padded_product(), pieces)
-
-
-def _pieces(request: Request) -> int | None:
-    shape = Shape.of(request)
-    if shape.empty:
-        return 1
-    return shape.pieces_within(PaddedProduct.target, PaddedProduct.slabs, request.max_workspace)
+        """See `Strategy.build`, and `level_executor` for what it raises."""
+        return level_executor(request, padded_product())
 
 
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:

@@ -11,7 +11,6 @@ from ..dtypes import dtype_of
 from ..planning.profile import Profile
 from ..planning.strategy import Plan
 from .chains import Chain
-from .flat_pool import FlatChain
 from .given import GivenProgram
 from .scheme_costs import SchemeCosts
 
@@ -76,7 +75,8 @@ def roofline_checks(plan: Plan) -> list[RooflineCheck]:
 def _first_costs(plan: Plan) -> SchemeCosts | None:
     """Return the costs of the first level; on a GPU of all levels, which are combined in one pass."""
     source = plan.candidate.source
-    if isinstance(source, FlatChain) or (isinstance(source, GivenProgram) and plan.request.device != "cpu"):
+    if not isinstance(source, Chain | GivenProgram):
+        return None
+    if plan.request.device != "cpu":
         return source.flat_costs
-    levels = source.costs if isinstance(source, Chain | GivenProgram) else None
-    return levels[0] if levels else None
+    return source.costs[0] if source.costs else None

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..cuda.cost_model import CudaCostModel, instant_of
+from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
 from ..cuda.launch import on_current_gpu
-from ..cuda.packed_product import packed_executor
+from ..cuda.packed_product import PackedArithmetic
 from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
-from ..cuda.shape import Shape
 from ..cuda.stack import missing_accelerator
 from ..planning.error import error_bound
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
+from ..planning.strategy import Candidate, Stage
 from ..precision import TF32
 from ..request import Request
-from .reasons import reason_against_single
+from .packed import PackedStrategy, pass_over
 
-FAMILY, NAME = "dense", "scaled-half"
+NAME = "scaled-half"
 
 
 SHORTEST = 1024
@@ -44,37 +42,26 @@ AFTER = 1.2e-5
 
 
 @dataclass(frozen=True)
-class CudaScaledHalf(BaseStrategy):
+class CudaScaledHalf(PackedStrategy):
     """Scale A and B by powers of two into the range of float16, multiply these, check what was lost."""
 
     name: str = NAME
-    family: str = FAMILY
+    precision, subject = TF32, "scaled float16 is"
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`: only for tf32."""
-        if request.precision != TF32 or not request.is_dense or Shape.of(request).empty:
-            return []
-        candidate = Candidate(FAMILY, NAME)
-        if reason := self.can_run(candidate, request, machine):
-            return reason
+    def reason_to_leave(self, request: Request, machine: Machine) -> str | None:
         if request.k < SHORTEST:
             return f"K is below {SHORTEST}: storing C takes longer than multiplying"
-        costs = CudaCostModel.of(machine)
-        if not (costs.knows("bfloat16") and costs.knows(TF32)):
-            return f"the profile {machine.profile.id} has no rates of bfloat16 or tf32 products, or of sums"
-        if float(costs.gemm(TF32, *request.shape)) < (instant := instant_of(TF32, request.k, request.n)):
-            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
-        return [self.proposal(candidate, request, machine)]
+        vendor = float(machine.costs.gemm(TF32, *request.shape))
+        return missing_rates(machine, "bfloat16", TF32) or instant_reason(request, vendor)
 
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if request.precision != TF32:
-            return f"scaled float16 is for products in {TF32}, not in {request.arithmetic}"
-        if reason := reason_against_single(request, "scaled float16 is") or on_current_gpu(missing_accelerator):
-            return reason
-        bound = FACTOR * error_bound(None, request)
-        if request.max_error is not None and request.max_error < bound:
-            return f"its error can reach {bound:.2g}, more than the {request.max_error:.2g} allowed"
-        return self.workspace_reason(candidate, request, machine)
+    def reason(self, request: Request) -> str | None:
+        return super().reason(request) or on_current_gpu(missing_accelerator)
+
+    def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
+        return SCALED_HALF
+
+    def error(self, request: Request) -> float:
+        return FACTOR * error_bound(None, request)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is scaled once, which is not counted."""
@@ -84,7 +71,7 @@ class CudaScaledHalf(BaseStrategy):
         stages = []
         for name, size in (("Scale A", m * k), ("Scale B", 0 if static else k * n)):
             if size:
-                stages.append(Stage(name, 0.0, MOVED * size, float(costs.combine(MOVED * size))))
+                stages.append(pass_over(name, MOVED * size, costs))
         moved = 2.0 * (m * k + k * n) + 4.0 * m * n
         seconds = float(costs.tiled(m, k, n, (TILE.m, TILE.n), OVER_HALF, moved, LATENCY))
         stages.append(Stage(f"product {m}x{k}x{n} in float16", request.flops, moved, seconds, request.shape))
@@ -97,7 +84,3 @@ class CudaScaledHalf(BaseStrategy):
         m, k, n = request.shape
         scaled = packed_bytes(k, n) + 2 * m * pitch_of(k) + 4 * (2 * m + k)
         return scaled + (m * k + k * n) // 4 + 8 * (m + k + n)
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled at the first run."""
-        return packed_executor(request, SCALED_HALF, self.workspace(candidate, request, machine))

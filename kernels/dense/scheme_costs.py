@@ -72,21 +72,20 @@ class SchemeCosts:
         sums = (made[0], made[1]), (distinct[0], distinct[1])
         return SchemeCosts(*sizes, (nu, nv, nw), *sums, self.growth * inner.growth)
 
-    def combines(self, dtype: str, bm: Any, bk: Any, bn: Any) -> tuple[tuple[Any, Any], ...]:
-        """Return (operations, bytes) of Combine A, Combine B and Combine H of one level with blocks of these sizes."""
+    def combines(self, dtype: str) -> tuple[tuple[Any, Any], ...]:
+        """Return (operations, bytes) of Combine A, Combine B and Combine H of one level by element of a block."""
         kind = dtype_of(dtype)
         item = float(kind.numpy.itemsize)
 
-        def work(additions: Any, reads: Any, writes: Any, block: Any) -> tuple[Any, Any]:
+        def work(additions: Any, reads: Any, writes: Any) -> tuple[Any, Any]:
             # A kernel has at most MAX_TARGETS results: a larger map reads its sources once per kernel.
-            moved = item * (reads * np.ceil(writes / MAX_TARGETS) + writes) * block
-            return 1.0 * kind.parts * additions * block, moved
+            return 1.0 * kind.parts * additions, item * (reads * np.ceil(writes / MAX_TARGETS) + writes)
 
         (nu, nv, nw), (made_a, made_b) = self.nnz, self.made
         return (
-            work(nu - self.rank, self.m * self.k, made_a, bm * bk),
-            work(nv - self.rank, self.k * self.n, made_b, bk * bn),
-            work(nw - self.m * self.n, self.rank, self.m * self.n, bm * bn),
+            work(nu - self.rank, self.m * self.k, made_a),
+            work(nv - self.rank, self.k * self.n, made_b),
+            work(nw - self.m * self.n, self.rank, self.m * self.n),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +12,19 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.flat_program import flat_program, reason_against_level
 from ..cuda.float16_pairs import TILE, pitch_of
 from ..cuda.float16_pairs_level import PairsLevel, pairs_arithmetic, pairs_level
-from ..cuda.packed_product import packed_executor
-from ..cuda.shape import Shape
+from ..cuda.packed_product import PackedArithmetic
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..precision import ACCURATE
 from ..request import Request
-from .flat_pool import FlatChain, flat_pool
-from .given import GivenProgram
-from .pool import restored_levels, scheme_pool
-from .reasons import reason_against_single
+from .chains import Chain
+from .flat_pool import flat_pool
+from .given import SchemeStrategy
+from .packed import FAMILY, PackedStrategy
+from .pool import scheme_pool
 from .scheme_costs import STAGES
 
-FAMILY, NAME = "dense", "split"
+NAME = "split"
 
 RATE, LEVEL_RATE = 1.95e14, 1.85e14
 """Flops per second of a product by halves, the three counted as one: 1.82, 2.02 and 1.87e14 on an H200 at 4096, 8192
@@ -50,20 +50,20 @@ _Sizes = tuple[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class CudaSplit(BaseStrategy):
+class CudaSplit(SchemeStrategy, PackedStrategy):
     """Scale, check and split A and B, then one kernel for the three products of halves.
 
     With levels of a scheme the sums of blocks are split, and their products combined in float32.
     """
 
     name: str = NAME
-    family: str = FAMILY
     version: int = 2
+    precision, subject = ACCURATE, "halves are"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only if the request asks for this precision."""
         plain = Candidate(FAMILY, NAME)
-        if request.precision != ACCURATE or Shape.of(request).empty or self.can_run(plain, request, machine):
+        if not self.is_for(request) or self.can_run(plain, request, machine):
             return []
         price = sum(stage.seconds or 0.0 for stage in self.predict(plain, request, machine))
         found = [self.proposal(plain, request, machine)]
@@ -77,31 +77,23 @@ class CudaSplit(BaseStrategy):
             grid = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n))
             if prices[i] >= price or len(seen) == PRICED:
                 break
-            candidate = Candidate(FAMILY, NAME, FlatChain(pool.chains[i], costs[i]))
+            candidate = self.candidate(Chain(pool.chains[i], known=costs[i]))
             if grid not in seen and self.can_run(candidate, request, machine) is None:
                 seen.add(grid)
                 found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
         return found
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, FlatChain | GivenProgram):
-            yield Candidate(FAMILY, NAME, source)
-
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if not key:
-            return Candidate(FAMILY, NAME)
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, NAME, FlatChain(levels))
+        return super().restore(key, parameters, request) if key else Candidate(FAMILY, NAME)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if request.precision != ACCURATE:
-            return f"halves are for the precision {ACCURATE}, not for {request.arithmetic}"
-        if reason := reason_against_single(request, "halves are"):
-            return reason
-        program = candidate.program
-        if program is not None and (reason := reason_against_level(program, "float32", pairs_level)):
-            return reason
-        return self.workspace_reason(candidate, request, machine)
+        program, reason = candidate.program, self.reason(request)
+        if program is not None and reason is None:
+            reason = reason_against_level(program, "float32", pairs_level)
+        return reason or super().can_run(candidate, request, machine)
+
+    def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
+        return pairs_arithmetic(_level(candidate))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         m, k, n = request.shape
@@ -128,11 +120,6 @@ class CudaSplit(BaseStrategy):
         level = _level(candidate)
         plain = 4 * (m * pitch_of(k) + k * pitch_of(n)) + 4 * (m * k + k * n) // 16
         return plain if level is None else max(plain, level.workspace(m, k, n))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled at the first run."""
-        workspace = self.workspace(candidate, request, machine)
-        return packed_executor(request, pairs_arithmetic(_level(candidate)), workspace)
 
 
 def _level(candidate: Candidate) -> PairsLevel | None:

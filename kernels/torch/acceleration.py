@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...arguments import INTEGER, need, shown
 from ...errors import PlanError
 from ...schemes_db.display import line
-from ..dense.flat_pool import FlatChain
+from ..dense.chains import Chain
 from ..plans.decisions import decision_for
 from ..plans.tuning import tune
 from ..precision import TF32
@@ -179,7 +179,7 @@ class _Planner:
             request = next(self._requests(place, max(self._config.rows), False))
             online, offline = decision_for(request), decision_for(replace(request, static="B"))
             source = offline.plan.candidate.source
-            if online.plan.seconds is None or offline.plan.seconds is None or not isinstance(source, FlatChain):
+            if online.plan.seconds is None or offline.plan.seconds is None or not isinstance(source, Chain):
                 continue
             size = place.weight.numel() * place.weight.element_size()
             for level in source.levels:

@@ -127,7 +127,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     if rows < 1:
         raise PlanError(f"rows must be at least 1, not {rows}")
     from ..cuda.packed_product import PackedProduct  # with the code of schemes, which a first product does not wait for
-    from ..dense.flat_pool import FlatChain
+    from ..dense.chains import Chain
 
     if not recipe.levels:
         precision = dense_precision(b, recipe.precision)
@@ -137,7 +137,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
         if getattr(built, "prepares", False) and isinstance(built.core, PackedProduct):
             return recipe, built.prepare(b).sums
         source = plan.candidate.source
-        schemes = [level.scheme for level in source.levels] if isinstance(source, FlatChain) else []
+        schemes = [level.scheme for level in source.levels] if isinstance(source, Chain) else []
         recipe = replace(recipe, levels=tuple(map(named, schemes)), where_faster=True)
     if not recipe.levels:
         return None

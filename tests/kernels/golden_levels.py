@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.cpu.int8 import Int8Leaf, Int8Level
+from lcma.kernels.cpu.leaf import Leaf
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.triangular_products import HalfProduct
@@ -71,30 +71,8 @@ def half(triangle: Triangle, sizes: tuple[int, int, int], dtype: str, strips: in
     return HalfProduct(triangle, sizes, dtype, strips, clean=clean)
 
 
-def halves(
-    triangle: Triangle,
-    sizes: tuple[int, int, int],
-    dtype: str,
-    base: int,
-    dense: Program | None,
-    above: int,
-    columns: tuple[bool, bool, bool],
-    clean: bool,
-) -> Any:
-    return HalfProduct(
-        triangle,
-        sizes,
-        dtype,
-        base=base,
-        dense=None if dense is None else partial(Level, dense),
-        dense_above=above,
-        by_columns=columns,
-        clean=clean,
-    )
-
-
 def int8(program: Program | None, sizes: tuple[int, int, int]) -> Any:
-    return Int8Leaf(sizes) if program is None else Int8Level(program, sizes)
+    return Leaf(sizes, "int8") if program is None else level(program, sizes, "int8", (False,) * 3, "depth-first")
 
 
 def nested(*names: str) -> Program:
@@ -110,7 +88,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield from _dense()
     yield from _structured()
     yield from _grouped()
-    yield from _halves()
+    yield from _strips()
     for name in ("none", "strassen", "laderman * strassen"):
         names = () if name == "none" else DENSE[name]
         for sizes in ((34, 46, 38), (6, 2300, 7)):
@@ -176,7 +154,7 @@ def _grouped() -> Iterator[tuple[str, Case]]:
             )
 
 
-def _halves() -> Iterator[tuple[str, Case]]:
+def _strips() -> Iterator[tuple[str, Case]]:
     layouts = ((False, False, False), (True, True, True))
     for triangle, layout in itertools.product(TRIANGLES, layouts):
         m, k, n = {"out": (90, 41, 90), "left": (90, 90, 41), "right": (41, 90, 90)}[triangle.side]
@@ -186,18 +164,6 @@ def _halves() -> Iterator[tuple[str, Case]]:
             yield (
                 f"strips {label} {count}",
                 Case(partial(half, triangle, sizes, "float32", count), sizes, "float32", layout, triangle),
-            )
-        for base, dense in ((16, None), (25, "strassen")):
-            program = None if dense is None else nested(dense)
-            yield (
-                f"halving {label} {base} {dense}",
-                Case(
-                    partial(halves, triangle, sizes, "float32", base, program, 40, layout, True),
-                    sizes,
-                    "float32",
-                    layout,
-                    triangle,
-                ),
             )
 
 

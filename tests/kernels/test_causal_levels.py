@@ -10,13 +10,15 @@ from lcma.errors import CatalogError, PlanError  # noqa: E402
 from lcma.kernels import Machine, Request, decision_for, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
+from lcma.kernels.causal.naive import plain  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.kernels.cuda import triangular_products  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.precision import fields_of  # noqa: E402
 from lcma.kernels.request import structures_of  # noqa: E402
-from lcma.schemes_db.symmetry import Triangle  # noqa: E402
+from lcma.schemes_db.resolve import resolve  # noqa: E402
+from lcma.schemes_db.symmetry import SIDES, Triangle  # noqa: E402
 
 
 def level_of(name, triangle):
@@ -129,6 +131,16 @@ def test_the_sums_of_b_are_made_once_for_half_products_too(side):
     out = torch.full((2, 40, 40), float("nan"), dtype=torch.float64)
     level.run(a, replace(prepared, b=torch.full_like(b[:1], float("nan"))), out)
     assert torch.equal(out, kept(a @ b[:1], False) if side == "out" else kept(a, False) @ b[:1])
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_scheme_that_is_passed_runs_as_its_name_does(side):
+    """A right factor is run as the left one of the transposed product, which has another program."""
+    request = Request(24, 24, 24, "float64", device="cuda", structures=structures_of(Triangle(side, True)))
+    a, b = (torch.randint(-9, 10, (24, 24)).double() for _ in range(2))
+    wanted = plain(a, b, Triangle(side, True))
+    for scheme in ("eca-stage1", resolve("eca-stage1")[0]):
+        assert torch.equal(executor_for(request, scheme, strategy="scheme").run(a, b), wanted)
 
 
 def test_what_memory_does_not_hold_is_computed_by_strips(monkeypatch):

@@ -17,7 +17,7 @@ CASES = dict(golden.cases())
 WANTED = json.loads(golden.RECORD.read_text(encoding="utf-8"))
 
 
-QUICK = ("int8 ", "strips ", "halving ", "grouped 2x2x2-tri-left-r6 left ")
+QUICK = ("int8 ", "strips ", "grouped 2x2x2-tri-left-r6 left ")
 
 
 def is_quick(name: str) -> bool:

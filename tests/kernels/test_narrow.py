@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lcma.errors import LcmaError, PlanError
 from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.codegen.programs import program_for
-from lcma.kernels.cpu.int8 import DEPTH, Int8Leaf
+from lcma.kernels.cpu.leaf import DEPTH, Leaf
 from lcma.kernels.overflow import largest_allowed, reach
 from lcma.schemes_db import Scheme, Target
 
@@ -55,7 +55,7 @@ def test_the_classical_product_takes_all_of_int8():
 
 def test_products_of_blocks_that_leave_int32_come_back():
     """An element of H may be larger than any of C: it overflows, and so does what takes it away again."""
-    leaf, pool = Int8Leaf((1, 1 << 18, 1)), Pool()
+    leaf, pool = Leaf((1, 1 << 18, 1), "int8"), Pool()
     a = np.full((1, 1 << 18), 127, np.int8)
     out = np.zeros((1, 1), np.int32)
     with pool.take(leaf.workspace(1)) as arena:

@@ -61,8 +61,8 @@ def of_tensors():
     """Products of CPU tensors by name, and executors of GPU products that run on them, too."""
     import torch
 
+    from lcma.kernels.cuda.level import padded_product
     from lcma.kernels.cuda.level_product import level_executor
-    from lcma.kernels.cuda.padded import padded_product
     from lcma.kernels.cuda.requests import request_of
     from lcma.kernels.cuda.vendor import VendorExecutor
 

@@ -10,7 +10,7 @@ from ...errors import PlanError
 from ...kernels import decision_for
 from ...kernels.cuda import clock
 from ...kernels.cuda.requests import request_of
-from ...kernels.dense.flat_pool import FlatChain
+from ...kernels.dense.chains import Chain
 from ...kernels.planning.workloads import GOLDEN, MODEL_ROWS, layers
 from ...kernels.precision import arithmetic_of
 from ...kernels.torch.dispatch import recipe_plan
@@ -67,10 +67,10 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)
     chosen = recipe_plan(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
-    first: dict[tuple[float, ...], FlatChain] = {}
+    first: dict[tuple[float, ...], Chain] = {}
     for proposal in decision_for(request).proposals:
         source = proposal.candidate.source
-        if isinstance(source, FlatChain):
+        if isinstance(source, Chain):
             costs = source.flat_costs
             first.setdefault((float(costs.m), float(costs.k), float(costs.n), float(costs.rank)), source)
     levels = [tuple(named(level.scheme) for level in chain.levels) for chain in list(first.values())[:TOP]]

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...kernels import Request, plan_for
-from ...kernels.cuda.int8 import multiply_by_vendor
-from ...kernels.cuda.int8_operands import vendor_operand
+from ...kernels.cuda.int8 import multiply_by_vendor, vendor_operand
 from ...kernels.cuda.machine import require_device
 from .case import Case, Figures, Options, Say, cube, shown
 from .contest import Call, poisoned, within

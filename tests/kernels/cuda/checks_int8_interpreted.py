@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from lcma.kernels.cuda.int8 import multiply_stack
-from lcma.kernels.cuda.int8_operands import BY_KERNEL, multiply, packed_columns
+from lcma.kernels.cuda.int8 import BY_KERNEL, multiply, multiply_stack, packed_columns
 from lcma.kernels.cuda.naive import stack_product
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile

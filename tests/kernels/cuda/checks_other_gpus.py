@@ -20,7 +20,7 @@ from lcma.kernels.codegen.modules import load
 from lcma.kernels.cuda import stack
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_operands import multiply, packed_columns
+from lcma.kernels.cuda.int8 import multiply, packed_columns
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
@@ -89,7 +89,7 @@ def spilled_bytes(cubin, folder):
 def test_generated_kernels_do_not_spill(tmp_path):
     kernels = kernels_of([*(product(*case) for case in PRODUCTS), int8_product])
     written = [kernel.name for kernel in kernels if not kernel.generated]
-    assert written == ["multiply_int8"]  # checks_int8_compiled.py compiles it
+    assert written == ["multiply_int8"]  # checks_products_compiled.py compiles it
     assert len(kernels) > 2 * len(PRODUCTS) + len(written)
     for kernel in kernels:
         if not kernel.generated:

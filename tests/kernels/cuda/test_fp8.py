@@ -132,17 +132,6 @@ def test_torch_accepts_the_layouts_of_the_vendors_product():
     assert (tuple(found.shape), found.dtype) == ((20, 256), torch.bfloat16)
 
 
-def test_precision_is_checked():
-    a = torch.ones(4, 4)
-    assert torch.equal(lcma.matmul(a, a, precision="fp8"), a @ a)  # a CPU multiplies as without it
-    with pytest.raises(PlanError, match="is for bfloat16, float16, float32, not for float64"):
-        lcma.matmul(a.double(), a.double(), precision="fp8")
-    with pytest.raises(PlanError, match="leave it out for arrays"):
-        lcma.matmul(a.numpy(), a.numpy(), precision="fp8")
-    with pytest.raises(PlanError, match="precision fp8 is of products of floats on a GPU; leave it out"):
-        Request(8, 8, 8, "bfloat16", precision="fp8")
-
-
 def test_gradients_are_refused():
     a = torch.ones(4, 4, requires_grad=True)
     with pytest.raises(PlanError, match="products in fp8 have no gradient"):

@@ -10,7 +10,7 @@ from lcma.kernels import Machine, plan_for
 from lcma.kernels.cuda import int8
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_operands import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
+from lcma.kernels.cuda.int8 import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.plans.families import strategies

@@ -9,8 +9,8 @@ from lcma.kernels.precision import fields_of
 
 torch = pytest.importorskip("torch")
 
+from lcma.kernels.cuda.level import padded_product  # noqa: E402
 from lcma.kernels.cuda.level_product import level_executor  # noqa: E402
-from lcma.kernels.cuda.padded import padded_product  # noqa: E402
 from lcma.kernels.cuda.requests import request_of  # noqa: E402
 
 

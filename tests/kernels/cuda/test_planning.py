@@ -320,6 +320,26 @@ def test_reasons(h200):
         replace(request, dtype="int64")
 
 
+def test_a_stack_has_rates_of_its_own():
+    batched, stacked = (seconds(h200_figures(), "bfloat16", (4096,) * 3, 49, mode) for mode in ("batched", "stack"))
+    assert stacked < batched
+    assert np.isnan(seconds(h200_figures(), "float64", (4096,) * 3, 49, "stack"))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "reason"),
+    [
+        ((4096, 4096, 4096), "bfloat16", None),
+        ((4096, 4096, 4096), "float32", "stacks are multiplied in bfloat16 and float16, not in float32"),
+        ((4100, 4096, 4096), "float16", "blocks of 1032x1024 are no whole tiles of 128x64"),
+    ],
+)
+def test_what_a_stack_refuses(sizes, dtype, reason):
+    pytest.importorskip("torch")
+    stacked, request = candidate("strassen", "strassen", method="stack"), Request(*sizes, dtype=dtype, device="cuda")
+    assert SCHEME.can_run(stacked, request, machine(h200_figures())) == reason
+
+
 def test_recipes():
     for text in ("auto", "strassen", "laderman/strassen?@scheme:stack;max_error=0.001;max_workspace=5"):
         assert str(ProductRecipe.parse(text)) == text

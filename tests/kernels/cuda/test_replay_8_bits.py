@@ -12,7 +12,7 @@ pytest.importorskip("triton")
 from lcma.kernels import Machine, decision_for
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.dense.int8_costs import vendor_stages
+from lcma.kernels.dense.int8 import vendor_stages
 from lcma.kernels.request import Layout, Request
 from lcma.workbench.bench.gpu_fp8 import ROWS as FP8_ROWS
 from lcma.workbench.bench.gpu_fp8 import WEIGHTS

@@ -9,8 +9,7 @@ import lcma
 from lcma.kernels import Candidate, Machine, Request, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.level import cuda_level
-from lcma.kernels.cuda.padded import PaddedProduct
+from lcma.kernels.cuda.level import PaddedProduct, cuda_level
 from lcma.kernels.cuda.shape import LINE, MOST_ADDED, SEGMENT, Shape, block_sizes
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.precision import fields_of

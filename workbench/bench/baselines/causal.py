@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-from typing import Any
+
+import numpy as np
 
 from ....kernels import Request
-from ....kernels.codegen.flatten import flatten
-from ....kernels.cpu.executor import MatrixExecutor
-from ....kernels.cpu.level import Level
-from ....kernels.cpu.threads import thread_count
-from ....kernels.cpu.triangular_products import HalfProduct
-from ....kernels.cuda.level import cuda_level
-from ....kernels.cuda.strips import vendor
-from ....kernels.cuda.triangular_batches import triangular_executor
-from ....kernels.request import Layout
 from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of
 from ....schemes_db.symmetry import Triangle
-from .product import Baseline
-
-Tensor = Any
+from .product import Array, Baseline
 
 STRASSEN = "halving:strassen"
 """Halving, with Strassen's scheme for large squares; a name."""
@@ -37,59 +26,82 @@ CPU_BASE, CPU_SCHEME_ABOVE = 256, 4096
 
 def baseline(request: Request, name: str) -> Baseline:
     """Return halving, by the vendor's products alone or with Strassen's scheme in large squares."""
-    dense = program_of(resolve("strassen")[0]) if name == STRASSEN else None
-    executor = _on_cpu(request, dense) if request.device == "cpu" else _on_gpu(request, dense)
-    return Baseline(request, name, executor.run, executor.workspace)
+    from ....kernels.cuda.triangular import triangular_executor
+
+    dense, triangle = program_of(resolve("strassen")[0]) if name == STRASSEN else None, request.triangle
+    assert triangle is not None  # `family_of` says so
+    turned = triangle.side == "right"  # run as the left factor of the transposed product
+    one = partial(halving, triangle=Triangle("left", not triangle.upper) if turned else triangle, dense=dense)
+
+    def run(a: Array, b: Array, out: Array) -> None:
+        left, right = (np.broadcast_to(x, (*request.batch, *x.shape[-2:])) for x in (a, b))
+        for index in np.ndindex(request.batch):
+            given = left[index], right[index], out[index]
+            one(given[1].T, given[0].T, given[2].T) if turned else one(*given)
+
+    m, k, n = request.shape
+    if request.device == "cpu":  # at most half a result, and the sums of one level in the largest square
+        return Baseline(request, name, run, 2 * request.itemsize * (m * k + k * n + m * n))
+    return Baseline(request, name, triangular_executor(request, one, None, 0).run, 0)
 
 
-def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Program | None = None) -> None:
-    """Compute a triangular product of tensors on a GPU, large squares of a result by two levels of `dense`.
+def halving(a: Array, b: Array, out: Array, triangle: Triangle, dense: Program | None = None) -> None:
+    """Compute a triangular product by halves, in large squares by `dense`: one level, on a GPU two and of results only.
 
     The triangle is that of `a` (side "left") or of `out`.
     """
-    import torch
-
-    size, upper = len(out), triangle.upper
-    if size <= BASE:
-        vendor(a, b, out, triangle)
+    on_cpu, size, of_result = isinstance(out, np.ndarray), len(out), triangle.side == "out"
+    if size <= (CPU_BASE if on_cpu else BASE):
+        _whole(a, b, out, triangle)
         return
     half = size // 2
     top, bottom = slice(None, half), slice(half, None)
-    if triangle.side == "out":
-        halving(a[top], b[:, top], out[top, top], triangle, dense)
-        halving(a[bottom], b[:, bottom], out[bottom, bottom], triangle, dense)
-        rows, cols = (top, bottom) if upper else (bottom, top)
-        out[cols, rows] = 0
-        if dense is not None and half >= SCHEME_ABOVE:
-            cuda_level(flatten(dense, dense)).run(a[None, rows], b[None, :, cols], out[None, rows, cols])
+    far, near = (top, bottom) if triangle.upper else (bottom, top)
+    large = size > CPU_SCHEME_ABOVE if on_cpu else of_result and half >= SCHEME_ABOVE
+    for some in (top, bottom):
+        if of_result:
+            halving(a[some], b[:, some], out[some, some], triangle, dense)
         else:
-            torch.mm(a[rows], b[:, cols], out=out[rows, cols])
-        return
-    halving(a[top, top], b[top], out[top], triangle, dense)
-    halving(a[bottom, bottom], b[bottom], out[bottom], triangle, dense)
-    far, near = (top, bottom) if upper else (bottom, top)
-    out[far].addmm_(a[far, near], b[near])
+            halving(a[some, some], b[some], out[some], triangle, dense)
+    if of_result:
+        out[near, far] = 0
+        _square(a[far], b[:, near], out[far, near], False, dense if large else None)
+    else:
+        _square(a[far, near], b[near], out[far], True, dense if large else None)
 
 
-def _on_cpu(request: Request, dense: Program | None) -> Any:
-    triangle = request.triangle
-    assert triangle is not None  # `family_of` says so
-    first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
-    core = HalfProduct(
-        triangle,
-        request.shape,
-        request.dtype,
-        base=CPU_BASE,
-        dense=None if dense is None else partial(Level, dense),
-        dense_above=CPU_SCHEME_ABOVE,
-        by_columns=(first, second, third),
-    )
-    return MatrixExecutor(request, core, None, thread_count())
+def _whole(a: Array, b: Array, out: Array, triangle: Triangle) -> None:
+    """Compute a triangle that is not halved."""
+    from ....kernels.cpu.executor import MatrixExecutor
+    from ....kernels.cpu.triangular_products import HalfProduct
+    from ....kernels.cuda.strips import vendor
+
+    if isinstance(out, np.ndarray):
+        request = Request.of(a, b, out)
+        MatrixExecutor(request, HalfProduct(triangle, request.shape, request.dtype)).run(a, b, out)
+    else:
+        vendor(a, b, out, triangle)
 
 
-def _on_gpu(request: Request, dense: Program | None) -> Any:
-    triangle = request.triangle
-    assert triangle is not None  # `family_of` says so
-    if triangle.side == "right":  # run as the left factor of the transposed product
-        triangle = replace(triangle, side="left", upper=not triangle.upper)
-    return triangular_executor(request, partial(halving, triangle=triangle, dense=dense), None, 0)
+def _square(a: Array, b: Array, out: Array, adds: bool, dense: Program | None) -> None:
+    """Compute out = a b, or add it to `out`: on a GPU by two levels of `dense`, else by one."""
+    from ....kernels.codegen.flatten import flatten
+    from ....kernels.cpu.executor import MatrixExecutor
+    from ....kernels.cpu.leaf import Leaf
+    from ....kernels.cpu.level import core_of
+    from ....kernels.cpu.threads import thread_count
+    from ....kernels.cpu.workspace import shared_pool
+    from ....kernels.cuda.level import cuda_level
+
+    if isinstance(out, np.ndarray):
+        with shared_pool.take(out.nbytes) as arena:
+            found = arena.array(out.shape, out.dtype) if adds else out
+            request = Request.of(a, b, found)
+            core = Leaf(request.shape, request.dtype) if dense is None else core_of(dense, request)
+            MatrixExecutor(request, core, None, thread_count()).run(a, b, found)
+            if adds:
+                out += found
+    elif dense is not None:
+        cuda_level(flatten(dense, dense)).run(a[None], b[None], out[None])
+    else:
+        out.addmm_(a, b, beta=int(adds))

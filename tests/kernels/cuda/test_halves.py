@@ -1,0 +1,103 @@
+"""Products by float16, without a GPU: of float32 by pairs of it, and in tf32 by one scaled factor each, planned."""
+
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Machine
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.planning.explain import explanation
+from lcma.kernels.planning.planner import decide
+from lcma.kernels.planning.strategy import Candidate
+from lcma.kernels.plans.families import strategies
+from lcma.kernels.precision import fields_of
+from lcma.kernels.request import Request
+
+MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
+SCALED_HALF = strategies("cuda")["dense", "scaled-half"]
+CUBE = (8192,) * 3
+
+
+def decision(dtype, sizes=CUBE, strategy=None, **limits):
+    request = Request(*sizes, **fields_of(dtype), device="cuda", **limits)
+    return decide(request, MACHINE, strategies("cuda"), strategy)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "tf32", "fp32-accurate"])
+def test_only_one_precision_asks_for_each(dtype):
+    for name, own, subject in (("split", "fp32-accurate", "halves are"), ("scaled-half", "tf32", "scaled float16 is")):
+        found = decision(dtype)
+        assert (found.plan.candidate.strategy == name) == (dtype == own)
+        if dtype == own:
+            assert found.baseline.candidate.strategy == "vendor"
+            continue
+        with pytest.raises(PlanError, match=f"{subject} for the precision {own}, not for {dtype}"):
+            decision(dtype, strategy=name)
+    assert decision("fp32-accurate").gain > 2
+    assert decision("float32").plan.candidate.strategy == "scheme"
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "fp32-accurate"])
+def test_without_workspace_the_product_is_the_vendors(dtype):
+    assert decision(dtype, max_workspace=1000).plan.candidate.strategy == "vendor"
+
+
+@pytest.mark.parametrize("sizes", [CUBE, (16384, 4096, 11264), (20480, 7168, 2048)])
+def test_tf32_is_multiplied_by_scaled_float16(sizes):
+    chosen = decision("tf32", sizes)
+    assert str(chosen.plan.candidate) == "scaled-half"
+    assert chosen.gain > 1.08
+    assert "scaled-half" in str(explanation(chosen, strategies("cuda")))
+    assert [stage.name.split()[0] for stage in chosen.plan.stages] == ["Scale", "Scale", "product", "Check"]
+    assert chosen.plan.workspace > 2 * (sizes[0] * sizes[1] + sizes[1] * sizes[2])
+
+
+def test_a_static_b_is_scaled_once():
+    online, static = (decision("tf32", (4096, 8192, 8192), static=static) for static in (None, "B"))
+    assert static.plan.seconds < online.plan.seconds
+    assert "Scale B" not in [stage.name for stage in static.plan.stages]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "reason"),
+    [
+        (CUBE, {"max_workspace": 1000}, "more than the 1000 bytes of workspace"),
+        (CUBE, {"max_error": 4.1}, "its error can reach 4.5, more than the 4.1 allowed"),
+        ((2048, 2048, 2048), {"batch_a": (4,)}, "of one product, not of a batch"),
+        ((0, 8, 8), {}, "the product is empty"),
+    ],
+)
+def test_refusals_give_the_reason(sizes, limits, reason):
+    request = Request(*sizes, device="cuda", precision="tf32", **limits)
+    assert reason in SCALED_HALF.can_run(Candidate("dense", "scaled-half"), request, MACHINE)
+    assert decision("tf32", sizes, **limits).plan.candidate.strategy != "scaled-half"
+
+
+@pytest.mark.parametrize("sizes", [(1024, 1024, 1024), (4096, 4096, 4096), (16384, 512, 16384)])
+def test_short_products_and_short_sums_are_left_to_the_vendor(sizes):
+    assert decision("tf32", sizes).plan.candidate.strategy == "vendor"
+
+
+@pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (8192, 4096, 11264), (16384, 1536, 7168)])
+@pytest.mark.parametrize("static", [None, "B"])
+def test_a_bound_is_at_most_the_price(sizes, static):
+    request = Request(*sizes, device="cuda", precision="tf32", static=static)
+    (proposal,) = SCALED_HALF.propose(request, MACHINE)
+    price = sum(stage.seconds for stage in SCALED_HALF.predict(proposal.candidate, request, MACHINE))
+    assert proposal.bound <= price <= proposal.bound * 1.001
+
+
+@pytest.mark.parametrize(("precision", "dtypes"), [("fp32-accurate", "float32"), ("fp8", "bfloat16, float16, float32")])
+def test_precision_is_checked(precision, dtypes):
+    torch = pytest.importorskip("torch")
+    a = torch.ones(4, 4)
+    assert torch.equal(lcma.matmul(a, a, precision=precision), a @ a)  # a CPU multiplies as without it
+    with pytest.raises(PlanError, match="must be fp32-accurate, fp8 or None, not 'fast'"):
+        lcma.matmul(a, a, precision="fast")
+    with pytest.raises(PlanError, match=f"is for {dtypes}, not for float64"):
+        lcma.matmul(a.double(), a.double(), precision=precision)
+    with pytest.raises(PlanError, match="leave it out for arrays"):
+        lcma.matmul(a.numpy(), a.numpy(), precision=precision)
+    with pytest.raises(PlanError, match=f"precision {precision} is of products of floats on a GPU; leave it out"):
+        Request(8, 8, 8, dtypes.partition(",")[0], precision=precision)
