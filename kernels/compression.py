@@ -271,10 +271,3 @@ def predicted_speed(structure: FactorChain, batch: int, dtype: str, device: str)
     theirs = decision_for(dense, strategy="vendor").plan.seconds
     ours = decision_for(factored_request(structure, batch, dtype, device=device)).seconds
     return None if not theirs or not ours else theirs / ours
-
-
-def parameter_names(structure: FactorChain) -> tuple[str, ...]:
-    """Return the names of the factors in the state of the structure's layer, left-most first."""
-    if isinstance(structure, KroneckerSparse):
-        return tuple(f"factors.{place}" for place in range(len(structure.patterns)))
-    return ("U", "S", "V") if isinstance(structure, Blast) else ("U", "V")

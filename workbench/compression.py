@@ -229,7 +229,6 @@ class Compression:
             LcmaError: the file cannot be written.
         """
         from ..kernels.compressed_files import write_model
-        from ..kernels.compression import parameter_names
 
         tensors: dict[str, tuple[str, Matrix]] = {}
         done = {task.weight.tensor: task.weight for task in self.tasks if task.weight.layer in self._factors}
@@ -239,7 +238,7 @@ class Compression:
                 continue
             layer = done[name].layer
             found = self._factors[layer]
-            for part, factor in zip(parameter_names(found.structure), found.factors, strict=True):
+            for part, factor in zip(found.structure.factor_names, found.factors, strict=True):
                 tensors[f"{layer}.{part}"] = entry.kind, _stored(factor, entry.kind, layer)
         structures = {**self._earlier, **{name: found.structure for name, found in self._factors.items()}}
         with writing(out):

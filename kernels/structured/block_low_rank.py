@@ -88,6 +88,10 @@ class BlockLowRank(FactorChain):
         return tuple(shape_of(axes, self.extents) for axes in self.axes.values())
 
     @property
+    def factor_names(self) -> tuple[str, ...]:
+        return tuple(self.axes)
+
+    @property
     def text(self) -> str:
         return " ".join(map(str, (self.kind, *self.sizes)))
 

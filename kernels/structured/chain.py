@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -59,14 +59,14 @@ class FactorChain:
         return "".join(map(str, self.patterns))
 
     @property
-    def singles(self) -> tuple[KroneckerSparse, ...]:
-        """The structures of the factors alone."""
-        return tuple(KroneckerSparse((pattern,)) for pattern in self.patterns)
-
-    @property
     def factor_shapes(self) -> tuple[Shape, ...]:
         """See `FactoredStructure`: the shapes of the parameters, left-most factor first."""
         return tuple(pattern.parameter_shape for pattern in self.patterns)
+
+    @property
+    def factor_names(self) -> tuple[str, ...]:
+        """The names of the factors in the state of a layer, left-most first."""
+        return tuple(f"factors.{place}" for place in range(len(self.patterns)))
 
     def canonical(self, factors: Sequence[Array]) -> list[Array]:
         """Return the parameters (a, d, b, c) of all factors: views of contiguous ones."""
@@ -154,9 +154,14 @@ class KroneckerSparse(FactorChain):
     """
 
     patterns: tuple[Pattern, ...]
+    singles: tuple[KroneckerSparse, ...] = field(init=False, compare=False)
+    """The structures of the factors alone."""
 
     def __post_init__(self) -> None:
         check_composes(self.patterns)
+        several = len(self.patterns) > 1
+        singles = tuple(KroneckerSparse((pattern,)) for pattern in self.patterns) if several else (self,)
+        object.__setattr__(self, "singles", singles)
 
     def __repr__(self) -> str:
         return line(self.name)

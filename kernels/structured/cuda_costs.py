@@ -23,7 +23,7 @@ from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch
-from .chain import FactorChain
+from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
 from .scalar import fused_places, gather_reason
@@ -299,7 +299,7 @@ def kernel_stages(
         elif strategy == GATHER or gather_reason(some, n, dtype) is None:
             seconds = scalar_seconds(some, n, dtype, GATHER_SHARES, costs)
         else:
-            single = structure.singles[places[0]]
+            single = KroneckerSparse((some[0],))
             stages.append(_gemm_stage(steps_of(single)[0], request, costs, False))
             continue
         parameters = sum(one.nonzeros for one in some)

@@ -32,10 +32,7 @@ from ..compression import (
     predicted_speed,
 )
 from ..learning import paused
-from ..structured.block_low_rank import BlockLowRank
-from ..structured.chain import KroneckerSparse
 from .block_low_rank_layers import layer_of
-from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places
 from .processor import stored_tensor
 
@@ -182,12 +179,7 @@ def _layer(structure: FactorChain, place: LinearPlace) -> Any:
     """Return a structured layer with the bias of a linear one, and factors that are trained if its weight is."""
     module: Any = place.module
     weight = place.parameter
-    layer: Any
-    if isinstance(structure, KroneckerSparse):
-        layer = KSLinear(structure.patterns, device=weight.device, dtype=weight.dtype)
-    else:
-        assert isinstance(structure, BlockLowRank)
-        layer = layer_of(structure, True, weight.device, weight.dtype)
+    layer: Any = layer_of(structure, True, weight.device, weight.dtype)
     layer.bias = module.bias
     for factor in layer.factors:
         factor.requires_grad_(weight.requires_grad)

@@ -56,18 +56,20 @@ def structured_mm(
     return op(x, list(factors), structure.text, last, strategy, precision)
 
 
-def kronecker_chain(
+def multiply_factors(
     x: Tensor,
     factors: Sequence[Tensor],
-    structures: Sequence[KroneckerSparse],
+    structure: FactorChain,
     last: bool,
     strategy: str | None,
     precision: str | None,
 ) -> Tensor:
-    """Compute K1 ... KL x for x (cols, n), parameters (a, d, b, c) and their structures, right-most factor first."""
-    for place in reversed(range(len(factors))):
-        x = structured_mm(x, [factors[place]], structures[place], last and place == 0, strategy, precision)
-    return x
+    """Compute W X as `structured_mm`: a list of patterns factor by factor, whose results autograd stores."""
+    if isinstance(structure, KroneckerSparse):
+        for place in range(len(factors) - 1, 0, -1):
+            x = structured_mm(x, [factors[place]], structure.singles[place], False, strategy, precision)
+        structure, factors = structure.singles[0], factors[:1]
+    return structured_mm(x, factors, structure, last, strategy, precision)
 
 
 def dense_where_faster(

@@ -19,7 +19,7 @@ from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
 from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
 from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients  # noqa: E402
-from lcma.kernels.torch import block_low_rank_layers, structured  # noqa: E402
+from lcma.kernels.torch import factored_layer, structured  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
 from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
@@ -46,9 +46,15 @@ blocked = pytest.mark.parametrize("structure", BLOCKED.values(), ids=BLOCKED)
 
 def made(structure, bias=True, dtype=None, **options):
     """The layer of a structure."""
-    if isinstance(structure, KroneckerSparse):
+    if options:
         return lcma.KSLinear(structure.patterns, bias, dtype=dtype, **options)
     return layer_of(structure, bias, dtype=dtype)
+
+
+def compiled_graph(layer):
+    """The layer as one graph; torch compiles the code of one forward, which all layers share, only so many times."""
+    torch.compiler.reset()
+    return torch.compile(layer, backend="aot_eager", fullgraph=True)
 
 
 def product(x, factors, structure, last=True):
@@ -150,7 +156,7 @@ def test_the_result_has_the_strides_that_a_graph_expects():
 @every
 def test_a_compiled_layer_is_one_graph_and_trains_as_the_plain_one(structure):
     layer = made(structure, dtype=torch.float64)
-    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    compiled = compiled_graph(layer)
     x = torch.randn(5, structure.cols, dtype=torch.float64, requires_grad=True)
     leaves = [x, *layer.parameters()]
     torch.testing.assert_close(compiled(x), layer(x))
@@ -190,7 +196,7 @@ def test_a_precision_is_of_float32_on_a_gpu(precision):
     layer, plain = lcma.KSLinear(UP, precision=precision), lcma.KSLinear(UP)
     plain.load_state_dict(layer.state_dict())
     x = torch.randn(9, 6, requires_grad=True)
-    for run in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+    for run in (layer, compiled_graph(layer)):
         torch.testing.assert_close(run(x), plain(x), rtol=0, atol=0)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(layer(x), plain(x))
@@ -291,7 +297,7 @@ def test_what_does_not_fit_is_refused():
     layer = lcma.KSLinear(UP)
     with pytest.raises(PlanError, match="layout bsf have shape"):
         layer(torch.randn(2, 5))
-    with pytest.raises(PlanError, match='make the layer with layout="bsl"'):
+    with pytest.raises(PlanError, match='make a KSLinear with layout="bsl"'):
         layer(torch.randn(6, 5))
     with pytest.raises(PlanError, match=r"convert one with \.to"):
         layer(torch.randn(2, 6, dtype=torch.float64))
@@ -407,10 +413,12 @@ def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(fo
     torch.testing.assert_close(after(monarch(x)), wanted)
 
 
-@blocked
-def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, monkeypatch):
-
-    layer = layer_of(structure, dtype=torch.float64).eval()
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@every
+def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, layout, monkeypatch):
+    if layout == "bsl" and not isinstance(structure, KroneckerSparse):
+        return
+    layer = made(structure, dtype=torch.float64, **({"layout": layout} if layout == "bsl" else {})).eval()
     layer.strategy = "strided"
     assert not layer.pack(5, 1 << 30)
     layer.strategy = "dense"  # in place of the planner's choice, which depends on this machine
@@ -418,25 +426,30 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
     assert not layer.pack(5, extra - 1)
     assert layer.pack(5, extra)
     assert layer.packed_bytes == extra
-    x = torch.randn(5, structure.cols, dtype=torch.float64)
-    factored, products = block_low_rank_layers.structured_mm, []
+    rows = torch.randn(5, structure.cols, dtype=torch.float64)
+    x = rows if layout == "bsf" else rows.T.contiguous()
+    factored, products = factored_layer.multiply_factors, []
 
     def counted(*arguments):
         products.append(arguments)
         return factored(*arguments)
 
-    monkeypatch.setattr(block_low_rank_layers, "structured_mm", counted)
-    wanted = torch.nn.functional.linear(x, dense(structure, layer.factors), layer.bias).detach()
+    def unbiased():
+        y = layer(x) if layout == "bsf" else layer(x).T
+        return y - layer.bias
+
+    monkeypatch.setattr(factored_layer, "multiply_factors", counted)
+    wanted = (rows @ dense(structure, layer.weights()).T).detach()
     with torch.no_grad():
-        torch.testing.assert_close(layer(x), wanted)
+        torch.testing.assert_close(unbiased(), wanted)
         assert not products
-        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
-        torch.testing.assert_close(compiled(x), wanted)
+        compiled = compiled_graph(layer)
+        torch.testing.assert_close(compiled(x), layer(x))
         with pytest.raises(PlanError, match="convert one with"):
             layer(x.float())
         assert layer.packed_bytes
-        layer.factors[0].mul_(2)
-        torch.testing.assert_close(layer(x) - layer.bias, 2 * (wanted - layer.bias))
+        layer.weights()[0].mul_(2)
+        torch.testing.assert_close(unbiased(), 2 * wanted)
         assert not layer.packed_bytes
     for drop in (
         lambda: layer(x),
@@ -449,24 +462,9 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
         assert not layer.packed_bytes
     assert layer.pack(5, extra)
     assert not copy.deepcopy(layer).packed_bytes
-
-
-@pytest.mark.parametrize("layout", ["bsf", "bsl"])
-def test_a_packed_layer_uses_the_dense_weight_until_its_factors_change(layout, monkeypatch):
-    layer = lcma.KSLinear([(1, 6, 4, 2), (2, 4, 3, 1)], layout=layout, dtype=torch.float64, strategy="dense").eval()
-    x = torch.randn(*((5, 6) if layout == "bsf" else (6, 5)), dtype=torch.float64)
-    wanted = layer(x).detach()
-    assert layer.pack(5, 1 << 20)
-    monkeypatch.setattr(lcma.KSLinear, "columns", lambda *_, **__: pytest.fail("the factors are multiplied"))
-    with torch.no_grad():
-        torch.testing.assert_close(layer(x), wanted)
-    monkeypatch.undo()
-    with torch.no_grad():
-        layer.factors[0].mul_(2)
-    assert not torch.allclose(layer(x), wanted)
-    assert not layer.packed_bytes
+    layer.precision = "tf32"
     with pytest.raises(PlanError, match="without precision="):
-        lcma.KSLinear((1, 6, 4, 2), precision="tf32").pack(5, 1 << 20)
+        layer.pack(5, extra)
 
 
 @blocked
@@ -488,7 +486,7 @@ def test_bfloat16_layers_exchange_the_papers_layouts(structure):
 
 def test_operands_that_do_not_fit_are_refused():
     layer = lcma.LowRankLinear(12, 8, 3)
-    with pytest.raises(PlanError, match=r"inputs have shape \(..., 12\)"):
+    with pytest.raises(PlanError, match=r"inputs of layout bsf have shape \(..., 12\)"):
         layer(torch.randn(2, 11))
     with pytest.raises(PlanError, match=r"convert one with \.to"):
         layer(torch.randn(2, 12, dtype=torch.float64))
