@@ -135,6 +135,11 @@ class FactorChain:
         result: Matrix = product[self.block_order] if self.is_blocked else product
         return result
 
+    def transpose(self, factors: Sequence[Array]) -> tuple[FactorChain, list[Array], npt.NDArray[np.int64] | None]:
+        """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity)."""
+        turned = tuple(pattern.transposed for pattern in reversed(self.patterns))
+        return KroneckerSparse(turned), [one.swapaxes(2, 3) for one in reversed(self.canonical(factors))], None
+
     def as_table(self, title: str) -> str:
         """The factors as a table in HTML, left-most first: pattern, blocks and number of parameters."""
         rows = ((one, one.label, f"{one.nonzeros:,}") for one in self.patterns)
@@ -182,8 +187,3 @@ class KroneckerSparse(FactorChain):
     @cached_property
     def cols(self) -> int:
         return self.patterns[-1].cols
-
-    @property
-    def transposed(self) -> KroneckerSparse:
-        """The structure of the transposed product."""
-        return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))

@@ -121,8 +121,9 @@ class FactoredMatrix:
     @property
     def adjoint(self) -> FactoredMatrix:
         """Return W^H, with copies of the factors of `kronecker`, conjugated and transposed, in reverse order."""
-        factors = [np.ascontiguousarray(one.conj().swapaxes(2, 3)) for one in reversed(self.kronecker.factors)]
-        return FactoredMatrix(KroneckerSparse(self.patterns).transposed, tuple(factors), self.dtype)
+        chain = self.kronecker
+        structure, factors, _ = chain.structure.transpose([one.conj() for one in chain.factors])
+        return FactoredMatrix(structure, tuple(map(np.ascontiguousarray, factors)), self.dtype)
 
     @property
     def nbytes(self) -> int:
