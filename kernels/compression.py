@@ -20,10 +20,10 @@ from .factored import factored_request, product_dtype
 from .plans.decisions import decision_for
 from .request import Request
 from .structured.approximation import factorize
-from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, monarch_of
+from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .structured.chain import FactorChain, KroneckerSparse
 from .structured.constructions import suggested_pairs
-from .structured.decomposition import STEPS, decompose, least_error
+from .structured.decomposition import STEPS, decompose, is_pair, least_error
 from .structured.pattern import chain_reason, parse_patterns
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
@@ -205,54 +205,30 @@ def compress_weight(
     such pairs only the one of the least error is factorized. `tolerance` is that of BLAST's descent, see `decompose`.
 
     Raises:
-        PlanError: the weight has another size, or contains NaN or infinity.
+        PlanError: the weight has another size, or contains NaN or infinity, or no structure is given.
     """
-    if not isinstance(weight, np.ndarray) and (pair := _nearest_pair(weight, structures, on_event)):
-        return pair
-    found: CompressedWeight | None = None
-    for place, structure in enumerate(structures, 1):
-        on_event(structure.name if len(structures) == 1 else f"{place} of {len(structures)}: {structure.name}")
-        if isinstance(structure, KroneckerSparse):
-            plain = weight if isinstance(weight, np.ndarray) else weight.cpu().numpy()
-            nearest = factorize(plain, structure.patterns)
-            one = CompressedWeight(structure, nearest.matrix.factors, nearest.error)
-        else:
-            assert isinstance(structure, BlockLowRank)
-            by_step = decompose(
-                weight,
-                structure,
-                steps,
-                on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}"),
-                tolerance=tolerance,
-            )
-            one = CompressedWeight(structure, by_step.factors, by_step.error)
-        found = one if found is None or one.error < found.error else found
-    if found is None:
+    if not structures:
         raise PlanError("no structure was given")
-    return found
+    if len(structures) > 1 and all(map(is_pair, structures)):
+        errors = []
+        for place, one in enumerate(structures, 1):
+            on_event(f"error of {place} of {len(structures)}: {one.name}")
+            errors.append(least_error(weight, one))
+        structures = (structures[int(np.argmin(errors))],)
 
+    def tell(step: int, error: float) -> None:
+        on_event(f"step {step}, error {error:.2e}")
 
-def _nearest_pair(weight: Any, structures: tuple[FactorChain, ...], on_event: OnEvent) -> CompressedWeight | None:
-    """Return the most accurate of pairs of Kronecker-sparse factors for a tensor; None if another structure is given.
-
-    As Monarch matrices, which they are: their least errors first, then the factors of the best.
-    """
-    monarchs = [monarch_of(one.patterns) if isinstance(one, KroneckerSparse) else None for one in structures]
-    errors = []
-    for place, (structure, monarch) in enumerate(zip(structures, monarchs, strict=True), 1):
-        if monarch is None:
-            return None
-        on_event(f"error of {place} of {len(structures)}: {structure.name}")
-        errors.append(least_error(weight, monarch))
-    best = int(np.argmin(errors))
-    pair, chosen = structures[best], monarchs[best]
-    assert isinstance(pair, KroneckerSparse)
-    assert chosen is not None
-    on_event(pair.name)
-    found = decompose(weight, chosen)
-    shapes = [pattern.parameter_shape for pattern in pair.patterns]
-    factors = tuple(one.reshape(shape) for one, shape in zip(found.factors, shapes, strict=True))
-    return CompressedWeight(pair, factors, found.error)
+    found = []
+    for place, one in enumerate(structures, 1):
+        on_event(one.name if len(structures) == 1 else f"{place} of {len(structures)}: {one.name}")
+        if isinstance(one, Blast) or is_pair(one):
+            by_step = decompose(weight, one, steps, on_step=tell, tolerance=tolerance)
+            found.append(CompressedWeight(one, by_step.factors, by_step.error))
+        else:
+            nearest = factorize(weight if isinstance(weight, np.ndarray) else weight.cpu().numpy(), one.patterns)
+            found.append(CompressedWeight(one, nearest.matrix.factors, nearest.error))
+    return min(found, key=lambda one: one.error)
 
 
 def output_error(weight: Matrix, structure: FactorChain, factors: tuple[Matrix, ...], inputs: Matrix) -> float:

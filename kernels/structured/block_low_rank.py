@@ -227,14 +227,3 @@ def block_low_rank_of(patterns: Sequence[Pattern]) -> BlockLowRank | None:
     except PlanError:  # the rank exceeds its bound, or blocks do not divide a side
         return None
     return found if found.patterns == tuple(patterns) else None
-
-
-def monarch_of(patterns: Sequence[Pattern]) -> Monarch | None:
-    """Return the interleaved Monarch structure (1, q, b1 r, b2)(b1, b2 r, p, 1) with these patterns; None if none has.
-
-    Its factors are theirs, reshaped. A low-rank chain is a Monarch matrix of one block.
-    """
-    found = block_low_rank_of(patterns)
-    if isinstance(found, LowRank):
-        return Monarch(found.rows, found.cols, 1, 1, found.rank, interleaved=True)
-    return found if isinstance(found, Monarch) else None
