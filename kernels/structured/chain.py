@@ -135,10 +135,14 @@ class FactorChain:
         result: Matrix = product[self.block_order] if self.is_blocked else product
         return result
 
+    @property
+    def transposed(self) -> KroneckerSparse:
+        """The structure of the transposed product."""
+        return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))
+
     def transpose(self, factors: Sequence[Array]) -> tuple[FactorChain, list[Array], npt.NDArray[np.int64] | None]:
         """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity)."""
-        turned = tuple(pattern.transposed for pattern in reversed(self.patterns))
-        return KroneckerSparse(turned), [one.swapaxes(2, 3) for one in reversed(self.canonical(factors))], None
+        return self.transposed, [one.swapaxes(2, 3) for one in reversed(self.canonical(factors))], None
 
     def as_table(self, title: str) -> str:
         """The factors as a table in HTML, left-most first: pattern, blocks and number of parameters."""
