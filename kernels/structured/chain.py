@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import PlanError
 from ...schemes_db.display import line, table
 from .blocks import Array, Matrix, apply_factors
 from .naive import dense_factor, support
@@ -71,6 +72,20 @@ class FactorChain:
     def canonical(self, factors: Sequence[Array]) -> list[Array]:
         """Return the parameters (a, d, b, c) of all factors: views of contiguous ones."""
         return [one.reshape(pattern.parameter_shape) for one, pattern in zip(factors, self.patterns, strict=True)]
+
+    def check_factors(self, factors: Sequence[Array]) -> None:
+        """Raise PlanError unless factors have the number and the shapes of the structure's."""
+        shapes = self.factor_shapes
+        if not isinstance(factors, list | tuple) or len(factors) != len(shapes):
+            raise PlanError(
+                f"{self.name} needs a list of {len(shapes)} factors, left-most first, and has {len(factors)}"
+            )
+        for place, (weights, shape) in enumerate(zip(factors, shapes, strict=True), 1):
+            if weights.shape != shape:
+                raise PlanError(
+                    f"factor {place} has shape {tuple(weights.shape)}, but {self.name} needs {shape}; reshape it, "
+                    "or convert it with from_layout of lcma.kronecker or lcma.block_low_rank"
+                )
 
     @property
     def parameters(self) -> int:

@@ -491,5 +491,5 @@ def test_operands_that_do_not_fit_are_refused():
         layer(torch.randn(2, 12, dtype=torch.float64))
     with pytest.raises(PlanError, match="factor 1 has shape"):
         product(torch.randn(2, 12), layer.factors[::-1], layer.structure)
-    with pytest.raises(PlanError, match="has 2 factors, not 1"):
+    with pytest.raises(PlanError, match="needs a list of 2 factors, left-most first, not 1"):
         product(torch.randn(2, 12), layer.factors[:1], layer.structure)
