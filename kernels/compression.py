@@ -23,7 +23,7 @@ from .structured.approximation import factorize
 from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .structured.chain import FactorChain, KroneckerSparse
 from .structured.constructions import suggested_pairs
-from .structured.decomposition import STEPS, decompose, is_pair, least_error
+from .structured.decomposition import STEPS, Decomposition, decompose, is_pair, least_error
 from .structured.pattern import chain_reason, parse_patterns
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
@@ -158,15 +158,6 @@ def config_for(name: str, configs: Configs) -> CompressConfig | None:
 
 
 @dataclass(frozen=True)
-class CompressedWeight:
-    """Factors that approximate a weight, left-most first, and their relative error before rounding to its dtype."""
-
-    structure: FactorChain
-    factors: tuple[Any, ...]
-    error: float
-
-
-@dataclass(frozen=True)
 class LayerReport:
     """The result of a linear layer: bytes of its weight, relative errors, speeds, or the reason why it remained dense.
 
@@ -198,7 +189,7 @@ def compress_weight(
     steps: int = STEPS,
     on_event: OnEvent = lambda _: None,
     tolerance: float = 0.0,
-) -> CompressedWeight:
+) -> Decomposition:
     """Compute the most accurate factors of these structures for a weight (rows, cols), a numpy array or torch tensor.
 
     Those of a tensor are computed on its device, but for Kronecker-sparse lists that are no pair as Monarch's. Of many
@@ -223,11 +214,10 @@ def compress_weight(
     for place, one in enumerate(structures, 1):
         on_event(one.name if len(structures) == 1 else f"{place} of {len(structures)}: {one.name}")
         if isinstance(one, Blast) or is_pair(one):
-            by_step = decompose(weight, one, steps, on_step=tell, tolerance=tolerance)
-            found.append(CompressedWeight(one, by_step.factors, by_step.error))
+            found.append(decompose(weight, one, steps, on_step=tell, tolerance=tolerance))
         else:
             nearest = factorize(weight if isinstance(weight, np.ndarray) else weight.cpu().numpy(), one.patterns)
-            found.append(CompressedWeight(one, nearest.matrix.factors, nearest.error))
+            found.append(Decomposition(one, nearest.matrix.factors, nearest.error))
     return min(found, key=lambda one: one.error)
 
 

@@ -39,7 +39,7 @@ OnStep = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Factors (left-most first) approximating a weight, and their relative error in the Frobenius norm."""
+    """Factors that approximate a weight, left-most first, and their relative error in the Frobenius norm."""
 
     structure: FactorChain
     factors: tuple[Array, ...]

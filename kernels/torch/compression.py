@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from .. import safetensors
 from ..compressed_files import FinishedLayers, structures_in
 from ..compression import (
     CompressConfig,
-    CompressedWeight,
     Configs,
     FactorChain,
     LayerReport,
@@ -152,7 +151,7 @@ def _compressed(
             task.config.tolerance,
         )
         if store is not None:
-            store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))
+            store.store(key, replace(found, factors=tuple(map(_array, found.factors))))
     structure = found.structure
     layer = _layer(structure, place)
     with torch.no_grad():
