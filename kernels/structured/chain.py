@@ -77,9 +77,7 @@ class FactorChain:
         """Raise PlanError unless factors have the number and the shapes of the structure's."""
         shapes = self.factor_shapes
         if not isinstance(factors, list | tuple) or len(factors) != len(shapes):
-            raise PlanError(
-                f"{self.name} needs a list of {len(shapes)} factors, left-most first, and has {len(factors)}"
-            )
+            raise PlanError(f"{self.name} needs a list of {len(shapes)} factors, left-most first, not {len(factors)}")
         for place, (weights, shape) in enumerate(zip(factors, shapes, strict=True), 1):
             if weights.shape != shape:
                 raise PlanError(
