@@ -21,13 +21,7 @@ from .processor import stored_array, stored_tensor
 
 
 class BlockLowRankLinear(FactoredLinear):
-    """A linear layer with a block low-rank weight; subclasses choose the kind. Parameters are U, V and, for BLAST, S.
-
-    `blocks` is b1 = b2, or (b1, b2).
-
-    Raises:
-        PlanError: blocks do not divide a side, or the rank exceeds that of the weight, or of a Monarch block.
-    """
+    """A linear layer with a block low-rank weight; subclasses choose the kind. Parameters are U, V and BLAST's S."""
 
     structure: BlockLowRank
     kind: ClassVar[type[Any]]
@@ -50,11 +44,12 @@ class BlockLowRankLinear(FactoredLinear):
         need(INTEGER, in_features=in_features, out_features=out_features, rank=rank)
         super().__init__(self.kind(out_features, in_features, *both, rank, **more), bias, device, dtype)
 
-    @property
-    def factors(self) -> list[Tensor]:
-        """The factors, left-most first."""
+    def weights(self) -> list[Tensor]:
+        """See `FactoredLinear`."""
         own: dict[str, Any] = self._parameters  # in a tenth of the time of getattr, which finds parametrized ones
         return [own[name] if name in own else getattr(self, name) for name in self.structure.axes]
+
+    factors = property(weights)
 
     @classmethod
     def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
@@ -108,7 +103,11 @@ class LowRankLinear(BlockLowRankLinear):
 class MonarchLinear(BlockLowRankLinear):
     """A linear layer with blocks of rank `rank`: parameters U (b2, q, b1, rank) and V (b1, rank, b2, p).
 
-    Outputs are (b2, q), without a permutation; with `interleaved` (q, b2), as in the papers' code.
+    `blocks` is b1 = b2, or (b1, b2). Outputs are (b2, q), without a permutation; with `interleaved` (q, b2), as
+    in the papers' code.
+
+    Raises:
+        PlanError: blocks do not divide a side, or the rank exceeds that of a block.
     """
 
     kind = Monarch
@@ -131,7 +130,10 @@ class MonarchLinear(BlockLowRankLinear):
 class BlastLinear(BlockLowRankLinear):
     """A linear layer with blocks U[k] diag(S[:, k, l]) V[l].
 
-    Parameters are U (b2, q, rank), S (rank, b2, b1) and V (b1, rank, p).
+    Parameters are U (b2, q, rank), S (rank, b2, b1) and V (b1, rank, p). `blocks` is b1 = b2, or (b1, b2).
+
+    Raises:
+        PlanError: blocks do not divide a side, or the rank exceeds a side.
     """
 
     kind = Blast

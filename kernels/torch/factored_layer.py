@@ -67,8 +67,7 @@ class FactoredLinear(PackedModule):
 
     def weights(self) -> list[Tensor]:
         """Return the factors, left-most first."""
-        found: list[Tensor] = self.factors
-        return found
+        raise NotImplementedError
 
     def reset_parameters(self) -> None:
         """Draw new factors and a new bias."""
