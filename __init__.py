@@ -5,10 +5,9 @@ Names are loaded when they are first used: `import lcma` costs next to nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .lazy import names_on_first_use
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -79,60 +78,8 @@ if TYPE_CHECKING:
     from .verify import recheck_file as recheck_file
     from .verify import verify_file as verify_file
 
-_MODULES = {
-    ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("BitMatrix", "Prepared", "block_low_rank", "finite", "kronecker", "matmul", "plan", "prepare"),
-    ".kernels.masked": ("masked_matmul",),
-    ".kernels.triangular": ("causal_pv", "causal_qk", "syrk", "trmm"),
-    ".kernels.compression": ("CompressConfig",),
-    ".kernels.einsum": ("einsum",),
-    ".kernels.learning": ("learn",),
-    ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
-    ".kernels.torch.attention": ("causal_attention",),
-    ".kernels.torch.precompile": ("compile_products",),
-    ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear", "fold_into"),
-    ".kernels.torch.compression": ("compress_", "load_compressed_"),
-    ".kernels.torch.kronecker_layers": ("KSFeedForward", "KSLinear"),
-    ".kernels.torch.layers": ("FastLinear",),
-    ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
-    ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),
-    ".schemes_db.catalog": ("Catalog",),
-    ".schemes_db.evaluate": ("evaluate",),
-    ".schemes_db.formats": ("read_file", "write_file"),
-    ".schemes_db.resolve": ("resolve",),
-    ".schemes_db.straightline": ("program_of",),
-    ".search": ("find", "lift"),
-    ".verify": (
-        "certify",
-        "check",
-        "check_program",
-        "check_traced",
-        "load",
-        "recheck",
-        "recheck_file",
-        "verify_file",
-    ),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
-_TORCH = ".kernels.torch"
-_MISSING = set() if find_spec("torch") else {name for name, home in _HOMES.items() if home.startswith(_TORCH)}
-
-__all__ = sorted({"__version__", *_HOMES} - _MISSING)  # what `from lcma import *` can import
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lcma' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(_HOMES[name], __name__), name)
-    except ModuleNotFoundError as error:
-        if name not in _MISSING:
-            raise
-        raise ModuleNotFoundError(f"lcma.{name} needs torch; pip install 'lcma[torch]'", name=error.name) from None
-    globals()[name] = value
-    return value
+__getattr__, _ = names_on_first_use(__name__, optional=(".kernels.torch", "torch"))
 
 
 def __dir__() -> list[str]:
-    return [*__all__]
+    return [*__getattr__("__all__")]

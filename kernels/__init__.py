@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from . import block_low_rank as block_low_rank
@@ -39,49 +40,4 @@ if TYPE_CHECKING:
     from .structure import Structure as Structure
     from .structure import Triangular as Triangular
 
-_MODULES = {
-    "BitMatrix": "products.exact",
-    "BlockMask": "structure",
-    "Candidate": "planning.strategy",
-    "Decision": "planning.planner",
-    "Dense": "structure",
-    "Executor": "planning.strategy",
-    "Layout": "request",
-    "Machine": "planning.machine",
-    "Plan": "planning.strategy",
-    "Pool": "cpu.workspace",
-    "Prepared": "products.prepared",
-    "Profile": "planning.profile",
-    "Proposal": "planning.strategy",
-    "Request": "request",
-    "Stage": "planning.strategy",
-    "Strategy": "planning.strategy",
-    "Structure": "structure",
-    "Triangular": "structure",
-    "decision_for": "plans.decisions",
-    "executor_for": "plans.decisions",
-    "finite": "api",
-    "machine_for": "plans.families",
-    "matmul": "api",
-    "plan": "api",
-    "plan_for": "plans.decisions",
-    "prepare": "api",
-    "register_strategy": "planning.strategy",
-    "strategies": "plans.families",
-    "tune": "plans.tuning",
-    "unregister_strategy": "planning.strategy",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("block_low_rank", "kronecker"):
-        return import_module(f".{name}", __name__)
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = names_on_first_use(__name__)

@@ -5,7 +5,6 @@ Plans for a GPU are made without torch, and its import takes a second.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
 else:
 
     class _Torch:
-        """The name `torch` in the modules of this package, until one of them uses it: then all of them have torch."""
+        """Stands for the module `torch`, whose namespace it shares from its first use on."""
 
         def __getattr__(self, name):
             torch = import_module("torch")
-            for one, module in [*sys.modules.items()]:
-                if one.startswith("lcma.") and vars(module).get("torch") is self:
-                    module.torch = torch
+            self.__dict__ = torch.__dict__
             return getattr(torch, name)
 
     torch = _Torch()

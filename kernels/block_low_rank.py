@@ -5,8 +5,9 @@ Names are imported on first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from .products.factored import matmul as matmul
@@ -22,24 +23,4 @@ if TYPE_CHECKING:
     from .structured.published_layouts import from_layout as from_layout
     from .structured.published_layouts import to_layout as to_layout
 
-_MODULES = {
-    "structured.decomposition": ("decompose",),
-    "structured.published_layouts": ("from_layout", "to_layout"),
-    "structured.matrix": ("FactoredMatrix", "from_kronecker", "load", "save", "to_kronecker"),
-    "products.factored": ("matmul",),
-    "structured.block_low_rank": ("Blast", "LowRank", "Monarch"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __package__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = names_on_first_use(__name__)

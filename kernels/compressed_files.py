@@ -17,9 +17,9 @@ from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
 from .arrays import Matrix
-from .compression import CompressedWeight
 from .structured.block_low_rank import parse_structure
 from .structured.chain import FactorChain
+from .structured.decomposition import Decomposition
 
 STRUCTURES = "lcma_structures"
 
@@ -80,18 +80,18 @@ class FinishedLayers:
         digest.update(np.ascontiguousarray(weight).tobytes())
         return digest.hexdigest()[:32]
 
-    def load(self, key: str) -> CompressedWeight | None:
+    def load(self, key: str) -> Decomposition | None:
         """Return the layer stored under a key; None if there is none, or the file is damaged."""
         path = self._file(key)
         try:
             facts, entries = safetensors.metadata(path), safetensors.entries(path)
             structure = parse_structure(facts["structure"])
             factors = tuple(np.array(safetensors.read(path, entry)) for entry in entries.values())
-            return CompressedWeight(structure, factors, float(facts["error"]))
+            return Decomposition(structure, factors, float(facts["error"]))
         except (OSError, SchemeFormatError, PlanError, KeyError, ValueError):
             return None
 
-    def store(self, key: str, found: CompressedWeight) -> None:
+    def store(self, key: str, found: Decomposition) -> None:
         """Store the factors of a layer (float32 or float64 arrays).
 
         Raises:

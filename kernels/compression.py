@@ -20,10 +20,10 @@ from .factored import factored_request, product_dtype
 from .plans.decisions import decision_for
 from .request import Request
 from .structured.approximation import factorize
-from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, monarch_of
+from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .structured.chain import FactorChain, KroneckerSparse
 from .structured.constructions import suggested_pairs
-from .structured.decomposition import STEPS, decompose, least_error
+from .structured.decomposition import STEPS, Decomposition, decompose, is_pair, least_error
 from .structured.pattern import chain_reason, parse_patterns
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
@@ -158,15 +158,6 @@ def config_for(name: str, configs: Configs) -> CompressConfig | None:
 
 
 @dataclass(frozen=True)
-class CompressedWeight:
-    """Factors that approximate a weight, left-most first, and their relative error before rounding to its dtype."""
-
-    structure: FactorChain
-    factors: tuple[Any, ...]
-    error: float
-
-
-@dataclass(frozen=True)
 class LayerReport:
     """The result of a linear layer: bytes of its weight, relative errors, speeds, or the reason why it remained dense.
 
@@ -198,61 +189,36 @@ def compress_weight(
     steps: int = STEPS,
     on_event: OnEvent = lambda _: None,
     tolerance: float = 0.0,
-) -> CompressedWeight:
+) -> Decomposition:
     """Compute the most accurate factors of these structures for a weight (rows, cols), a numpy array or torch tensor.
 
     Those of a tensor are computed on its device, but for Kronecker-sparse lists that are no pair as Monarch's. Of many
     such pairs only the one of the least error is factorized. `tolerance` is that of BLAST's descent, see `decompose`.
 
     Raises:
-        PlanError: the weight has another size, or contains NaN or infinity.
+        PlanError: the weight has another size, or contains NaN or infinity, or no structure is given.
     """
-    if not isinstance(weight, np.ndarray) and (pair := _nearest_pair(weight, structures, on_event)):
-        return pair
-    found: CompressedWeight | None = None
-    for place, structure in enumerate(structures, 1):
-        on_event(structure.name if len(structures) == 1 else f"{place} of {len(structures)}: {structure.name}")
-        if isinstance(structure, KroneckerSparse):
-            plain = weight if isinstance(weight, np.ndarray) else weight.cpu().numpy()
-            nearest = factorize(plain, structure.patterns)
-            one = CompressedWeight(structure, nearest.matrix.factors, nearest.error)
-        else:
-            assert isinstance(structure, BlockLowRank)
-            by_step = decompose(
-                weight,
-                structure,
-                steps,
-                on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}"),
-                tolerance=tolerance,
-            )
-            one = CompressedWeight(structure, by_step.factors, by_step.error)
-        found = one if found is None or one.error < found.error else found
-    if found is None:
+    if not structures:
         raise PlanError("no structure was given")
-    return found
+    if len(structures) > 1 and all(map(is_pair, structures)):
+        errors = []
+        for place, one in enumerate(structures, 1):
+            on_event(f"error of {place} of {len(structures)}: {one.name}")
+            errors.append(least_error(weight, one))
+        structures = (structures[int(np.argmin(errors))],)
 
+    def tell(step: int, error: float) -> None:
+        on_event(f"step {step}, error {error:.2e}")
 
-def _nearest_pair(weight: Any, structures: tuple[FactorChain, ...], on_event: OnEvent) -> CompressedWeight | None:
-    """Return the most accurate of pairs of Kronecker-sparse factors for a tensor; None if another structure is given.
-
-    As Monarch matrices, which they are: their least errors first, then the factors of the best.
-    """
-    monarchs = [monarch_of(one.patterns) if isinstance(one, KroneckerSparse) else None for one in structures]
-    errors = []
-    for place, (structure, monarch) in enumerate(zip(structures, monarchs, strict=True), 1):
-        if monarch is None:
-            return None
-        on_event(f"error of {place} of {len(structures)}: {structure.name}")
-        errors.append(least_error(weight, monarch))
-    best = int(np.argmin(errors))
-    pair, chosen = structures[best], monarchs[best]
-    assert isinstance(pair, KroneckerSparse)
-    assert chosen is not None
-    on_event(pair.name)
-    found = decompose(weight, chosen)
-    shapes = [pattern.parameter_shape for pattern in pair.patterns]
-    factors = tuple(one.reshape(shape) for one, shape in zip(found.factors, shapes, strict=True))
-    return CompressedWeight(pair, factors, found.error)
+    found = []
+    for place, one in enumerate(structures, 1):
+        on_event(one.name if len(structures) == 1 else f"{place} of {len(structures)}: {one.name}")
+        if isinstance(one, Blast) or is_pair(one):
+            found.append(decompose(weight, one, steps, on_step=tell, tolerance=tolerance))
+        else:
+            nearest = factorize(weight if isinstance(weight, np.ndarray) else weight.cpu().numpy(), one.patterns)
+            found.append(Decomposition(one, nearest.matrix.factors, nearest.error))
+    return min(found, key=lambda one: one.error)
 
 
 def output_error(weight: Matrix, structure: FactorChain, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
@@ -271,10 +237,3 @@ def predicted_speed(structure: FactorChain, batch: int, dtype: str, device: str)
     theirs = decision_for(dense, strategy="vendor").plan.seconds
     ours = decision_for(factored_request(structure, batch, dtype, device=device)).seconds
     return None if not theirs or not ours else theirs / ours
-
-
-def parameter_names(structure: FactorChain) -> tuple[str, ...]:
-    """Return the names of the factors in the state of the structure's layer, left-most first."""
-    if isinstance(structure, KroneckerSparse):
-        return tuple(f"factors.{place}" for place in range(len(structure.patterns)))
-    return ("U", "S", "V") if isinstance(structure, Blast) else ("U", "V")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from .products.factored import matmul as matmul
@@ -25,36 +26,4 @@ if TYPE_CHECKING:
     from .structured.matrix import save as save
     from .structured.pattern import Pattern as Pattern
 
-_MODULES = {
-    "structured.approximation": ("factorize",),
-    "structured.constructions": (
-        "block_butterfly",
-        "deformable_butterfly",
-        "dense",
-        "kaleidoscope",
-        "low_rank",
-        "monarch",
-        "square_dyadic",
-    ),
-    "products.fourier": ("dft",),
-    "structured.layouts": ("from_layout", "to_layout"),
-    "structured.matrix": ("FactoredMatrix", "load", "save"),
-    "structured.pattern": ("Pattern",),
-    "products.factored": ("matmul",),
-    "products.scipy_operator": ("linear_operator",),
-    "structured.chain": ("KroneckerSparse",),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __package__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = names_on_first_use(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from .certificate import Certificate as Certificate
@@ -21,30 +22,4 @@ if TYPE_CHECKING:
     from .target import Target as Target
     from .target import parse_target as parse_target
 
-_MODULES = {
-    "Certificate": "certificate",
-    "Kind": "grids",
-    "ProductKind": "program",
-    "Program": "program",
-    "Proof": "certificate",
-    "Provenance": "provenance",
-    "Q": "ring",
-    "Ring": "ring",
-    "Scheme": "scheme",
-    "Target": "target",
-    "Z": "ring",
-    "Z2": "ring",
-    "parse_ring": "ring",
-    "parse_target": "target",
-}
-
-__all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: the first product of a process needs no schemes."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = names_on_first_use(__name__)

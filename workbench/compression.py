@@ -20,7 +20,7 @@ from .products import Device
 
 if TYPE_CHECKING:
     from ..kernels.compressed_files import FinishedLayers
-    from ..kernels.compression import CompressConfig, CompressedWeight, FactorChain, LayerReport
+    from ..kernels.compression import CompressConfig, Decomposition, FactorChain, LayerReport
 
 Matrix = npt.NDArray[Any]
 
@@ -186,7 +186,7 @@ class Compression:
         self.path, self.tasks, self.device, self.store = path, tasks, device, store
         self.keys: list[str] = []
         self.resumed = 0
-        self._factors: dict[str, CompressedWeight] = {}
+        self._factors: dict[str, Decomposition] = {}
         self._speeds: dict[tuple[Any, ...], tuple[float | None, float | None]] = {}
 
     def run(
@@ -229,7 +229,6 @@ class Compression:
             LcmaError: the file cannot be written.
         """
         from ..kernels.compressed_files import write_model
-        from ..kernels.compression import parameter_names
 
         tensors: dict[str, tuple[str, Matrix]] = {}
         done = {task.weight.tensor: task.weight for task in self.tasks if task.weight.layer in self._factors}
@@ -239,15 +238,15 @@ class Compression:
                 continue
             layer = done[name].layer
             found = self._factors[layer]
-            for part, factor in zip(parameter_names(found.structure), found.factors, strict=True):
+            for part, factor in zip(found.structure.factor_names, found.factors, strict=True):
                 tensors[f"{layer}.{part}"] = entry.kind, _stored(factor, entry.kind, layer)
         structures = {**self._earlier, **{name: found.structure for name, found in self._factors.items()}}
         with writing(out):
             write_model(out, tensors, structures, self._metadata)
         self.store.remove(self.keys)
 
-    def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> CompressedWeight:
-        from ..kernels.compression import CompressedWeight, compress_weight
+    def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> Decomposition:
+        from ..kernels.compression import compress_weight
 
         layer = task.weight.layer
         self.keys.append(key := self.store.key(layer, f"{task.config!r} {self.device.kind}", matrix))
@@ -264,13 +263,13 @@ class Compression:
         )
         arrays = tuple(np.asarray(x if isinstance(x, np.ndarray) else x.cpu().numpy()) for x in found.factors)
         wide = tuple(x if x.dtype == np.float64 else x.astype(np.float32) for x in arrays)
-        found = CompressedWeight(found.structure, wide, found.error)
+        found = replace(found, factors=wide)
         with writing(self.store.folder):
             self.store.store(key, found)
         return found
 
     def _with_outputs(
-        self, report: LayerReport, matrix: Matrix, inputs: Matrix | None, found: CompressedWeight, kind: str
+        self, report: LayerReport, matrix: Matrix, inputs: Matrix | None, found: Decomposition, kind: str
     ) -> LayerReport:
         from ..kernels.compression import output_error
 

@@ -15,12 +15,7 @@ from ...schemes_db.display import line
 from ...schemes_db.operands import array_of
 from ..arrays import Matrix
 from ..codegen.certified import SchemeLike
-from ..cpu.blas import library_for
-from ..cpu.executor import MatrixExecutor
-from ..cpu.level import core_of
-from ..cpu.partition import CpuMethod
 from ..cpu.threads import thread_count
-from ..cpu.workspace import Pool, shared_pool
 from ..dense.chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
 from ..planning.planner import baseline_plan
 from ..plans.decisions import AUTO, plan_for
@@ -63,9 +58,8 @@ class Prepared:
         program = self.plan.candidate.program
         if program is not None and not program.target.is_general:
             raise PlanError(f"the scheme is for {program.target}; a prepared operand is multiplied by general matrices")
-        self._pool: Pool = shared_pool
         self._lock = threading.Lock()
-        self._executors: dict[tuple[int, bool, int], MatrixExecutor] = {}
+        self._executors: dict[tuple[int, bool, int], Any] = {}
         self._gains: dict[int, bool] = {}
         self._operand: PreparedOperand | None = None
         if self.plan.candidate.method in (BATCHED, TASKS) and 0 not in request.shape:
@@ -80,7 +74,7 @@ class Prepared:
         """Bytes of the stored sums."""
         return 0 if self._operand is None else self._operand.nbytes
 
-    def _executor(self, rows: int, by_columns: bool) -> MatrixExecutor:
+    def _executor(self, rows: int, by_columns: bool) -> Any:
         """Return the executor for a number of rows of A; the last few are cached."""
         key = rows, by_columns, thread_count()
         with self._lock:
@@ -88,27 +82,22 @@ class Prepared:
                 first = Layout.COLUMNS if by_columns else Layout.ROWS
                 layouts = (first, self.plan.request.layouts[1], Layout.ROWS)
                 request = replace(self.plan.request, m=rows, layouts=layouts)
-                blas = library_for(self.plan.request, self.plan.machine.profile)
-                level = core_of(
-                    self.plan.candidate.own_program, request, CpuMethod(self.plan.candidate.method == TASKS, 0, blas)
-                )
-                level.compile()
+                machine = replace(self.plan.machine, threads=thread_count())
                 if len(self._executors) >= KEPT_LEVELS:
                     self._executors.clear()
-                self._executors[key] = MatrixExecutor(request, level, self._pool, thread_count())
+                self._executors[key] = replace(self.plan, request=request, machine=machine).build()
             return self._executors[key]
 
     def _pays(self, rows: int) -> bool:
         """Return whether the scheme is predicted to beat the library for so many rows, or the times are unknown."""
         if rows not in self._gains:
             request = replace(self.plan.request, m=rows)
-            machine, strategies_of = self.plan.machine, strategies("cpu")
-            stages = tuple(self.plan.strategy.predict(self.plan.candidate, request, machine))
-            plan = replace(self.plan, request=request, stages=stages)
-            baseline = baseline_plan(request, machine, strategies_of)
+            stages = tuple(self.plan.strategy.predict(self.plan.candidate, request, self.plan.machine))
+            ours = replace(self.plan, request=request, stages=stages).seconds
+            theirs = baseline_plan(request, self.plan.machine, strategies("cpu")).seconds
             if len(self._gains) >= KEPT_LEVELS:
                 self._gains.clear()
-            self._gains[rows] = plan.seconds is None or baseline.seconds is None or plan.seconds < baseline.seconds
+            self._gains[rows] = ours is None or theirs is None or ours < theirs
         return self._gains[rows]
 
     def multiply(self, a: Matrix, out: Matrix | None = None) -> Matrix:

@@ -22,17 +22,13 @@ import numpy.typing as npt
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
-from ..ranges import ranges
-from .blocks import Array, Matrix, apply_factors, apply_transposed, contiguous, permuted
+from .blocks import Array, Matrix, apply_factors, apply_transposed
 from .chain import KroneckerSparse
 from .matrix import FactoredMatrix
 from .naive import dense_factor, factor_parameters
 from .outer import outer_blocks
-from .pattern import Pattern, chain_pattern, chain_rank, chain_reason, check_composes
-
-SVDS_AT_ONCE = 256
-"""Number of blocks whose SVDs are computed by one call."""
+from .pattern import Pattern, chain_pattern, chain_reason, check_composes
+from .truncation import dropped_squares, factors_of_blocks, rank_blocks, truncated
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ def hierarchical(
         raise PlanError(f'{reason}; factorize such a list by="alternating" or by="gradient"')
     check_size(dense, patterns)
     whole = chain_pattern(patterns)
-    rest = factor_parameters(workable(dense), whole)
+    within = rest = factor_parameters(workable(dense), whole)
     squares = float(np.linalg.norm(dense)) ** 2
     outside = 0.0 if whole.density == 1 else float(np.linalg.norm(dense - dense_factor(rest, whole))) ** 2
     errors, factors = [], []
@@ -79,7 +75,9 @@ def hierarchical(
         lost += dropped
     norm = math.sqrt(squares) or 1.0
     parts = [outside + lost for lost in errors[:1]]  # the first split is of the matrix itself
-    parts += [outside + _least_error(dense, patterns, place) for place in range(2, len(patterns))]
+    for place in range(2, len(patterns)):
+        first, second = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
+        parts.append(outside + dropped_squares(*rank_blocks(within, first, second)))
     bound = math.sqrt(outside + sum(part - outside for part in parts)) / norm
     least = math.sqrt(max(parts, default=outside)) / norm
     found = FactoredMatrix.of(patterns, [*factors, rest])
@@ -87,65 +85,12 @@ def hierarchical(
 
 
 def two_factors(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matrix, float]:
-    """Compute the best two factors of a matrix with the pattern of their product; return them and the squared error.
+    """Return the best two factors of a matrix with the pattern of their product, and the squared error.
 
-    weights (a1, d2, b1 d1 / d2, a2 c2 / a1). The blocks of the product, one for each block row of the right factor and
-    each diagonal place of the left one, are b1 x c2 and of rank r: their truncated SVDs are the factors.
+    The left one has orthonormal columns within every block.
     """
-    blocks, rank = rank_blocks(weights, left, right)
-    kept = min(rank, left.b, right.c)
-    u = np.zeros((len(blocks), left.b, rank), weights.dtype)
-    v = np.zeros((len(blocks), rank, right.c), weights.dtype)
-
-    def one(some: slice) -> float:
-        first, values, second = np.linalg.svd(blocks[some], full_matrices=False)
-        u[some, :, :kept] = first[:, :, :kept]
-        v[some, :kept] = values[:, :kept, None] * second[:, :kept]
-        return float((values[:, kept:].astype(np.float64) ** 2).sum())
-
-    dropped = _sum_over_pieces(one, len(blocks))
+    u, v, dropped = truncated(*rank_blocks(weights, left, right), shared=False)
     return *factors_of_blocks(u, v, left, right), dropped
-
-
-def rank_blocks(weights: Array, left: Pattern, right: Pattern) -> tuple[Array, int]:
-    """Return the blocks (count, b1, c2) of a matrix of a product's pattern, and their rank in a product."""
-    rank = chain_rank(left, right)
-    assert rank is not None  # the list was checked before
-    shape = left.a, right.d, left.b, left.d // right.d, right.a // left.a, right.c
-    return permuted(weights.reshape(shape), (0, 4, 3, 1, 2, 5)).reshape(-1, left.b, right.c), rank
-
-
-def factors_of_blocks(u: Array, v: Array, left: Pattern, right: Pattern) -> tuple[Array, Array]:
-    """Return the parameters (a, d, b, c) of two factors whose product has the `rank_blocks` u v."""
-    outer = left.a, right.a // left.a, left.d // right.d, right.d
-    first = permuted(u.reshape(*outer, *u.shape[1:]), (0, 2, 3, 4, 1, 5)).reshape(left.parameter_shape)
-    second = permuted(v.reshape(*outer, *v.shape[1:]), (0, 1, 3, 4, 2, 5)).reshape(right.parameter_shape)
-    return contiguous(first), contiguous(second)
-
-
-def _least_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
-    """Return the least squared error of two factors of the patterns of the first `place` and of the remaining ones."""
-    left, right = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
-    blocks, rank = rank_blocks(factor_parameters(workable(dense), chain_pattern(patterns)), left, right)
-
-    def one(some: slice) -> float:
-        values = np.linalg.svd(blocks[some], compute_uv=False)
-        return float((values[:, rank:].astype(np.float64) ** 2).sum())
-
-    return _sum_over_pieces(one, len(blocks))
-
-
-def _sum_over_pieces(one: Callable[[slice], float], blocks: int) -> float:
-    """Return the sum, in a fixed order, of `one` over slices of the blocks, each computed by one thread."""
-    pieces = list(ranges(blocks, -(-blocks // SVDS_AT_ONCE)))
-    found = [0.0] * len(pieces)
-
-    def task(place: int, _: int) -> None:
-        found[place] = one(slice(*pieces[place]))
-
-    with single_threaded_blas():
-        parallel_tasks(task, len(pieces), thread_count())
-    return sum(found)
 
 
 def check_size(dense: Matrix, patterns: Sequence[Pattern]) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...arguments import need, shown
 from ...errors import PlanError
-from .blocks import Array, permuted
+from .blocks import Array
 from .chain import FactorChain, KroneckerSparse, Shape
 from .layouts import shape_of
 from .pattern import MAX_SIDE, Pattern, parse_patterns
@@ -88,6 +88,10 @@ class BlockLowRank(FactorChain):
         return tuple(shape_of(axes, self.extents) for axes in self.axes.values())
 
     @property
+    def factor_names(self) -> tuple[str, ...]:
+        return tuple(self.axes)
+
+    @property
     def text(self) -> str:
         return " ".join(map(str, (self.kind, *self.sizes)))
 
@@ -95,26 +99,17 @@ class BlockLowRank(FactorChain):
     def name(self) -> str:
         return f"{self.kind} {self.rows}x{self.cols}, b {self.b1}x{self.b2}, r {self.rank}"
 
-    def transposed(self, factors: Sequence[Array]) -> tuple[BlockLowRank, list[Array], npt.NDArray[np.int64] | None]:
-        """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity).
+    def transpose(self, factors: Sequence[Array]) -> tuple[FactorChain, list[Array], npt.NDArray[np.int64] | None]:
+        """See `FactorChain.transpose`: of the same kind.
 
         Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: in the order `block_order`
         they are those of a Monarch matrix whose outputs are not interleaved.
         """
         blocks = () if isinstance(self, LowRank) else (self.b2, self.b1)
-        other: BlockLowRank = KINDS[self.kind](self.cols, self.rows, *blocks, self.rank)
-        views = [permuted(one, order) for one, order in zip(reversed(factors), _exchanged(self.kind), strict=True)]
+        other: FactorChain = KINDS[self.kind](self.cols, self.rows, *blocks, self.rank)
+        exchanged = (1, 3) if isinstance(self, Monarch) else (-2, -1)
+        views = [one.swapaxes(*exchanged) for one in reversed(factors)]
         return other, views, self.block_order if isinstance(self, Monarch) and self.interleaved else None
-
-
-@lru_cache
-def _exchanged(kind: str) -> list[list[int]]:
-    """Return the permutation of every factor of W to one of W^T, whose axes k and l, q and p are exchanged."""
-    axes, exchange = [*KINDS[kind].axes.values()], str.maketrans("kqlp", "lpkq")
-    return [
-        [given.split().index(axis.translate(exchange)) for axis in wanted.split()]
-        for wanted, given in zip(axes, reversed(axes), strict=True)
-    ]
 
 
 @dataclass(frozen=True)
@@ -232,14 +227,3 @@ def block_low_rank_of(patterns: Sequence[Pattern]) -> BlockLowRank | None:
     except PlanError:  # the rank exceeds its bound, or blocks do not divide a side
         return None
     return found if found.patterns == tuple(patterns) else None
-
-
-def monarch_of(patterns: Sequence[Pattern]) -> Monarch | None:
-    """Return the interleaved Monarch structure (1, q, b1 r, b2)(b1, b2 r, p, 1) with these patterns; None if none has.
-
-    Its factors are theirs, reshaped. A low-rank chain is a Monarch matrix of one block.
-    """
-    found = block_low_rank_of(patterns)
-    if isinstance(found, LowRank):
-        return Monarch(found.rows, found.cols, 1, 1, found.rank, interleaved=True)
-    return found if isinstance(found, Monarch) else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import PlanError
 from ...schemes_db.display import line, table
 from .blocks import Array, Matrix, apply_factors
 from .naive import dense_factor, support
@@ -59,18 +60,30 @@ class FactorChain:
         return "".join(map(str, self.patterns))
 
     @property
-    def singles(self) -> tuple[KroneckerSparse, ...]:
-        """The structures of the factors alone."""
-        return tuple(KroneckerSparse((pattern,)) for pattern in self.patterns)
-
-    @property
     def factor_shapes(self) -> tuple[Shape, ...]:
         """See `FactoredStructure`: the shapes of the parameters, left-most factor first."""
         return tuple(pattern.parameter_shape for pattern in self.patterns)
 
+    @property
+    def factor_names(self) -> tuple[str, ...]:
+        """The names of the factors in the state of a layer, left-most first."""
+        return tuple(f"factors.{place}" for place in range(len(self.patterns)))
+
     def canonical(self, factors: Sequence[Array]) -> list[Array]:
         """Return the parameters (a, d, b, c) of all factors: views of contiguous ones."""
         return [one.reshape(pattern.parameter_shape) for one, pattern in zip(factors, self.patterns, strict=True)]
+
+    def check_factors(self, factors: Sequence[Array]) -> None:
+        """Raise PlanError unless factors have the number and the shapes of the structure's."""
+        shapes = self.factor_shapes
+        if not isinstance(factors, list | tuple) or len(factors) != len(shapes):
+            raise PlanError(f"{self.name} needs a list of {len(shapes)} factors, left-most first, not {len(factors)}")
+        for place, (weights, shape) in enumerate(zip(factors, shapes, strict=True), 1):
+            if weights.shape != shape:
+                raise PlanError(
+                    f"factor {place} has shape {tuple(weights.shape)}, but {self.name} needs {shape}; reshape it, "
+                    "or convert it with from_layout of lcma.kronecker or lcma.block_low_rank"
+                )
 
     @property
     def parameters(self) -> int:
@@ -135,6 +148,15 @@ class FactorChain:
         result: Matrix = product[self.block_order] if self.is_blocked else product
         return result
 
+    @property
+    def transposed(self) -> KroneckerSparse:
+        """The structure of the transposed product."""
+        return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))
+
+    def transpose(self, factors: Sequence[Array]) -> tuple[FactorChain, list[Array], npt.NDArray[np.int64] | None]:
+        """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity)."""
+        return self.transposed, [one.swapaxes(2, 3) for one in reversed(self.canonical(factors))], None
+
     def as_table(self, title: str) -> str:
         """The factors as a table in HTML, left-most first: pattern, blocks and number of parameters."""
         rows = ((one, one.label, f"{one.nonzeros:,}") for one in self.patterns)
@@ -154,9 +176,14 @@ class KroneckerSparse(FactorChain):
     """
 
     patterns: tuple[Pattern, ...]
+    singles: tuple[KroneckerSparse, ...] = field(init=False, compare=False)
+    """The structures of the factors alone."""
 
     def __post_init__(self) -> None:
         check_composes(self.patterns)
+        several = len(self.patterns) > 1
+        singles = tuple(KroneckerSparse((pattern,)) for pattern in self.patterns) if several else (self,)
+        object.__setattr__(self, "singles", singles)
 
     def __repr__(self) -> str:
         return line(self.name)
@@ -177,8 +204,3 @@ class KroneckerSparse(FactorChain):
     @cached_property
     def cols(self) -> int:
         return self.patterns[-1].cols
-
-    @property
-    def transposed(self) -> KroneckerSparse:
-        """The structure of the transposed product."""
-        return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))

@@ -12,7 +12,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch, block_low_rank_of
-from .chain import FactorChain, KroneckerSparse
+from .chain import FactorChain
 from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
@@ -21,7 +21,16 @@ from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason
 from .strategy import DECODE, FUSED, GATHER, NATURAL_ONLY, STRIDED, TILED, TRANSPOSED, StructuredStrategy, chain_in
-from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
+from .tiles import (
+    TILES,
+    FactorProduct,
+    factor_by_factor,
+    multiply_tiled,
+    tile_choices,
+    tile_of,
+    tiled_reason,
+    triton_reason,
+)
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 from .views import buffer_rows, padded, view_chain
 
@@ -134,14 +143,12 @@ class CudaStructured(StructuredStrategy):
         if self.name == TILED and isinstance(structure, Monarch | Blast):
             return partial(multiply_handed_over, structure)
         patterns = structure.patterns
-        if self.name == BY_HALVES:
-            return partial(factor_by_factor, multiply_split, patterns)
-        if self.name in (FUSED, TILED, GATHER):
-            multiply = multiply_gathered if self.name == GATHER else partial(_tiled, dtype, _choice(candidate))
-            product: Product = partial(factor_by_factor, multiply, patterns)
-            if self.name == FUSED:
-                product = FusedChain(patterns, dtype).run
-            return product if isinstance(structure, KroneckerSparse) else partial(_canonical, structure, product)
+        if self.name == FUSED:
+            return FusedChain(patterns, dtype).run
+        tiled = partial(_tiled, dtype, _choice(candidate))
+        by_name: dict[str, FactorProduct] = {TILED: tiled, GATHER: multiply_gathered, BY_HALVES: multiply_split}
+        if self.name in by_name:
+            return partial(factor_by_factor, by_name[self.name], patterns)
         chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
         return view_chain(chain, *(layout is Layout.COLUMNS and request.n > 1 for layout in request.layouts[1:])).run
 
@@ -169,10 +176,6 @@ def _decode_stages(candidate: Candidate, structure: FactorChain, request: Reques
         seconds = START + READ[n] * structure.parameters * request.itemsize / (READ_RATE * bandwidth)
     moved = (structure.parameters + (structure.rows + structure.cols) * n) * request.itemsize
     return [Stage("one launch", float(structure.flops(n)), moved, seconds)]
-
-
-def _canonical(structure: FactorChain, product: Product, factors: Any, x: Any, out: Any) -> None:
-    product(structure.canonical(factors), x, out)
 
 
 def _tiled(dtype: str, tile: int, weights: Any, pattern: Any, x: Any, out: Any) -> None:

@@ -23,7 +23,7 @@ from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, Monarch
-from .chain import FactorChain
+from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
 from .scalar import fused_places, gather_reason
@@ -299,14 +299,21 @@ def kernel_stages(
         elif strategy == GATHER or gather_reason(some, n, dtype) is None:
             seconds = scalar_seconds(some, n, dtype, GATHER_SHARES, costs)
         else:
-            single = structure.singles[places[0]]
+            single = KroneckerSparse((some[0],))
             stages.append(_gemm_stage(steps_of(single)[0], request, costs, False))
             continue
-        parameters = sum(one.nonzeros for one in some)
-        moved = ((some[0].rows + some[-1].cols) * n + parameters) * request.itemsize
-        flops = 2.0 * dtype_of(dtype).parts ** 2 * parameters * n
-        stages.append(Stage(" * ".join(one.label for one in some), flops, moved, seconds_or_none(seconds)))
+        stages.append(factor_stage(some, n, request, seconds))
     return with_launches(stages, strategy, len(patterns), len(patterns))
+
+
+def factor_stage(
+    patterns: Sequence[Pattern], n: int, request: Request, seconds: float, product: tuple[int, int, int] | None = None
+) -> Stage:
+    """Return the stage of one factor or two neighbours for n columns; NaN seconds are unknown."""
+    parameters = sum(one.nonzeros for one in patterns)
+    moved = ((patterns[0].rows + patterns[-1].cols) * n + parameters) * request.itemsize
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * n
+    return Stage(" * ".join(one.label for one in patterns), flops, moved, seconds_or_none(seconds), product)
 
 
 def transposed_stages(product: TransposedProduct, request: Request, machine: Machine) -> list[Stage]:
@@ -358,12 +365,11 @@ def with_launches(stages: list[Stage], strategy: str, factors: int, launches: in
 def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widened: bool, n: int | None = None) -> Stage:
     """Return the stage of the batched GEMMs of one factor for n columns."""
     one, n, calls = step.pattern, request.n if n is None else n, step.calls
-    moved = one.moved_elements(n) * request.itemsize
-    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * one.nonzeros * n
     seconds = calls * block_seconds(request.arithmetic, one.b, one.c, n, one.blocks // calls, costs)
     if widened:
-        seconds = max(seconds / WIDENED_GAINS.get(request.arithmetic, 1.0), float(costs.combine(moved)))
-    return Stage(one.label, flops, moved, seconds_or_none(seconds), (one.b, one.c, n))
+        moving = float(costs.combine(one.moved_elements(n) * request.itemsize))
+        seconds = max(seconds / WIDENED_GAINS.get(request.arithmetic, 1.0), moving)
+    return factor_stage((one,), n, request, seconds, (one.b, one.c, n))
 
 
 def block_stages(strategy: str, structure: BlockLowRank, request: Request, machine: Machine) -> list[Stage]:
@@ -380,10 +386,8 @@ def block_stages(strategy: str, structure: BlockLowRank, request: Request, machi
         priced = n >= MANY if isinstance(structure, Blast) else n <= HANDOVER_COLUMNS and isinstance(structure, Monarch)
     stages = []
     for one in factors:
-        seconds = seconds_or_none(_block_seconds(strategy, one, factors, structure, request, costs)) if priced else None
-        parts = dtype_of(request.dtype).parts ** 2
-        moved = one.moved_elements(n) * item
-        stages.append(Stage(one.label, 2.0 * parts * one.nonzeros * n, moved, seconds, (one.b, one.c, n)))
+        seconds = _block_seconds(strategy, one, factors, structure, request, costs) if priced else math.nan
+        stages.append(factor_stage((one,), n, request, seconds, (one.b, one.c, n)))
     size = factors[0].nonzeros * item
     if strategy == TILED and isinstance(structure, Monarch) and size > request.max_extra_bytes:
         relaying = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.arithmetic, costs) else None

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...arguments import INTEGER, NUMBER, need, shown
 from ...errors import ArgumentError, PlanError
 from ...schemes_db.masks import refuse_masks
-from .approximation import factors_of_blocks, rank_blocks
-from .block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from .block_low_rank import Blast
 from .blocks import Array, contiguous
+from .chain import FactorChain
 from .naive import zeros
+from .pattern import chain_pattern, chain_reason
+from .truncation import dropped_squares, factors_of_blocks, linalg_of, rank_blocks, truncated
 
 STEPS = 300
 """Default number of descent steps for BLAST, as in the paper."""
@@ -38,30 +39,30 @@ OnStep = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Factors (left-most first) approximating a weight, and their relative error in the Frobenius norm."""
+    """Factors that approximate a weight, left-most first, and their relative error in the Frobenius norm."""
 
-    structure: BlockLowRank
+    structure: FactorChain
     factors: tuple[Array, ...]
     error: float
 
 
 def decompose(
     weight: Array,
-    structure: BlockLowRank,
+    structure: FactorChain,
     steps: int = STEPS,
     seed: int = 0,
     on_step: OnStep = lambda *_: None,
     tolerance: float = 0.0,
 ) -> Decomposition:
-    """Approximate a weight (rows, cols) by factors of a structure: optimally for low-rank and Monarch matrices.
+    """Approximate a weight (rows, cols) by factors: optimally for low-rank and Monarch matrices and their like.
 
     BLAST's descent ends after `steps` steps, or once WINDOW steps lower the error by less than the part `tolerance`
     of it.
 
     Raises:
-        PlanError: the weight has another size, or contains NaN or infinity.
+        PlanError: the weight has another size, or contains NaN or infinity, or the structure is another list.
     """
-    need(BlockLowRank, structure=structure)
+    need(FactorChain, structure=structure)
     need(INTEGER, least=0, steps=steps, seed=seed)
     need(NUMBER, least=0, tolerance=tolerance)
     if not hasattr(weight, "shape") or not hasattr(weight, "dtype"):
@@ -76,75 +77,36 @@ def decompose(
         raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
     if isinstance(structure, Blast):
         return _descend(wide, structure, steps, seed, on_step, tolerance)
+    if not is_pair(structure):
+        raise PlanError(f"{structure.name} is no pair of factors as Monarch's; lcma.kronecker.factorize takes any list")
     return _truncated(wide, structure)
 
 
-def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:
-    """U (..., m, r) and V (..., r, n), singular values shared by both."""
-    if not isinstance(matrix, np.ndarray) and matrix.is_cuda:
-        return truncated_by_gram(matrix, rank)
-    u, s, v = _linalg(matrix).svd(matrix, full_matrices=False)
-    root = s[..., :rank] ** 0.5
-    return u[..., :rank] * root[..., None, :], root[..., :, None] * v[..., :rank, :]
+def least_error(weight: Array, structure: FactorChain) -> float:
+    """Return the least relative error of a weight by the factors of an `is_pair`, without the factors."""
+    return _relative(dropped_squares(*_blocks(weight, structure)), weight)
 
 
-def least_error(weight: Array, structure: LowRank | Monarch) -> float:
-    """Return the least relative error of a weight by factors of a structure, without the factors.
-
-    For tensors on a GPU from eigenvalues of Gram matrices in float64.
-    """
-    blocks, _ = _blocks(weight, structure)
-    squares = float((weight * weight).sum())
-    if isinstance(blocks, np.ndarray):
-        lost = float((np.linalg.svd(blocks, compute_uv=False)[..., structure.rank :] ** 2).sum())
-    elif not blocks.is_cuda:
-        lost = float((_linalg(blocks).svdvals(blocks)[..., structure.rank :] ** 2).sum())
-    else:
-        lost = float(gram_values(blocks)[..., : -structure.rank or None].sum())
-    return (max(lost, 0.0) / squares) ** 0.5 if squares else 0.0
+def is_pair(structure: FactorChain) -> bool:
+    """Return whether a matrix is a product of two chainable factors that is dense, as low-rank and Monarch matrices."""
+    two = len(structure.patterns) == 2 and chain_reason(structure.patterns) is None
+    return two and chain_pattern(structure.patterns).density == 1
 
 
-def gram_values(matrix: Array) -> Array:
-    """Return the squared singular values (..., k), ascending, of tensors (..., m, n) from Gram matrices in float64."""
-    import torch
-
-    wide = (matrix.mT if matrix.shape[-2] < matrix.shape[-1] else matrix).double()
-    found: Array = torch.linalg.eigvalsh(wide.mT @ wide).clamp_min(0.0)
-    return found
-
-
-def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array]:
-    """U (..., m, r) and V (..., r, n) of the truncated SVD of a tensor (..., m, n), by eigenvectors of a Gram matrix.
-
-    On a GPU many times as fast as an SVD. The Gram matrix of the smaller side is computed in float64, so that the
-    error of U V is the least one to about 1e-8 of the largest singular value; U is a product by the matrix itself.
-    """
-    import torch
-
-    if matrix.shape[-2] < matrix.shape[-1]:
-        left, right = truncated_by_gram(matrix.mT, rank)
-        return contiguous(right.mT), contiguous(left.mT)
-    wide = matrix.double()
-    values, vectors = torch.linalg.eigh(wide.mT @ wide)  # ascending
-    root = values[..., -rank:].clamp_min(0.0) ** 0.25  # of singular values
-    right = vectors[..., -rank:]
-    scale = torch.where(root > 0, 1 / root, 0.0)
-    left = (wide @ right) * scale[..., None, :]
-    return left.to(matrix.dtype), contiguous((root[..., None, :] * right).mT).to(matrix.dtype)
-
-
-def _truncated(weight: Array, structure: BlockLowRank) -> Decomposition:
+def _truncated(weight: Array, structure: FactorChain) -> Decomposition:
     """Compute the truncated SVDs of all blocks at once."""
-    blocks, rank = _blocks(weight, structure)
-    u, v = _low_rank(blocks, rank)
-    rest = blocks - u @ v
-    norm, error = (float((one * one).sum()) ** 0.5 for one in (blocks, rest))
+    u, v, dropped = truncated(*_blocks(weight, structure), shared=True)
     factors = zip(factors_of_blocks(u, v, *structure.patterns), structure.factor_shapes, strict=True)
     shaped = tuple(one.reshape(shape) for one, shape in factors)
-    return Decomposition(structure, shaped, error / norm if norm else error)
+    return Decomposition(structure, shaped, _relative(dropped, weight))
 
 
-def _blocks(weight: Array, structure: BlockLowRank) -> tuple[Array, int]:
+def _relative(lost: float, weight: Array) -> float:
+    squares = float((weight * weight).sum())
+    return (lost / squares) ** 0.5 if squares else 0.0
+
+
+def _blocks(weight: Array, structure: FactorChain) -> tuple[Array, int]:
     """Return the blocks (count, q, p) of a weight (rows, cols) that have the rank of the structure, and this rank."""
     if structure.is_blocked:
         _, b, _, d = structure.patterns[0].sizes
@@ -266,21 +228,12 @@ def _stepped(x: Array, gram: Array, target: Array, damping: float) -> Array:
     return x - solved
 
 
-def _linalg(like: Array) -> Any:
-    """Return the linear algebra of numpy, or of torch for tensors."""
-    if isinstance(like, np.ndarray):
-        return np.linalg
-    import torch
-
-    return torch.linalg
-
-
 def _solve_positive(matrix: Array, right: Array) -> Array:
     """The solution for positive definite matrices; of tensors by their Cholesky factors where rounding leaves them so.
 
     On an H200 256 systems of 800 unknowns took 8 ms by Cholesky and 27 ms by `solve`.
     """
-    linalg = _linalg(matrix)
+    linalg = linalg_of(matrix)
     if isinstance(matrix, np.ndarray):
         return linalg.solve(matrix, right)
     lower, failed = linalg.cholesky_ex(matrix)

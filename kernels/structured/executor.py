@@ -90,14 +90,8 @@ class StructuredExecutor:
         return found.T if self._transposed else found
 
     def _check_factors(self, factors: Factors) -> None:
-        shapes = self.structure.factor_shapes
-        if not isinstance(factors, list | tuple) or len(factors) != len(shapes):
-            raise PlanError(f"{self.structure.name} needs a list of {len(shapes)} factors, left-most first")
-        for place, (weights, shape) in enumerate(zip(factors, shapes, strict=True), 1):
-            if tuple(weights.shape) != shape:
-                raise PlanError(
-                    f"factor {place} has shape {list(weights.shape)}; {self.structure.name} needs {list(shape)}"
-                )
+        self.structure.check_factors(factors)
+        for place, weights in enumerate(factors, 1):
             if not isinstance(weights, np.ndarray) and not weights.is_contiguous():
                 raise PlanError(f"factor {place} is not contiguous; pass weights.contiguous()")
 

@@ -54,18 +54,11 @@ class FactoredMatrix:
         refuse_masks(factors=self.factors)
         for factor in self.factors:
             need(np.ndarray, factor=factor)
-        shapes = self.structure.factor_shapes
-        if len(self.factors) != len(shapes):
-            raise PlanError(f"{self.structure.name} has {len(shapes)} factors, not {len(self.factors)}")
+        self.structure.check_factors(self.factors)
         if self.dtype not in DTYPES:
             raise PlanError(f"factors of {self.dtype} are not supported; convert them to one of {', '.join(DTYPES)}")
         storage = np.dtype(np.uint16 if self.dtype == "bfloat16" else self.dtype)
-        for place, (weights, shape) in enumerate(zip(self.factors, shapes, strict=True), 1):
-            if weights.shape != shape:
-                raise PlanError(
-                    f"factor {place} has shape {weights.shape}, but {self.structure.name} needs {shape}; reshape it, "
-                    "or convert it with from_layout of lcma.kronecker or lcma.block_low_rank"
-                )
+        for place, weights in enumerate(self.factors, 1):
             if weights.dtype != storage:
                 raise PlanError(f"factor {place} is {weights.dtype}, not {self.dtype}; convert all to one dtype")
 
@@ -121,8 +114,9 @@ class FactoredMatrix:
     @property
     def adjoint(self) -> FactoredMatrix:
         """Return W^H, with copies of the factors of `kronecker`, conjugated and transposed, in reverse order."""
-        factors = [np.ascontiguousarray(one.conj().swapaxes(2, 3)) for one in reversed(self.kronecker.factors)]
-        return FactoredMatrix(KroneckerSparse(self.patterns).transposed, tuple(factors), self.dtype)
+        chain = self.kronecker
+        structure, factors, _ = chain.structure.transpose([one.conj() for one in chain.factors])
+        return FactoredMatrix(structure, tuple(map(np.ascontiguousarray, factors)), self.dtype)
 
     @property
     def nbytes(self) -> int:

@@ -119,7 +119,7 @@ INPUT_PRECISIONS = {TF32: "tf32", ACCURATE: "tf32x3"}
 """Triton's `input_precision` by arithmetic."""
 
 FactorProduct = Callable[[Any, Pattern, Tensor, Tensor], None]
-"""multiply(weights, pattern, x, out): out (rows, n) = K x for x (cols, n)."""
+"""multiply(weights, pattern, x, out): out (rows, n) = K x for x (cols, n) and contiguous parameters of any shape."""
 
 
 def is_readable(matrix: Tensor, d: int) -> bool:

@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
+from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.matrix import FactoredMatrix
 from ..structured.published_layouts import SCALES, from_layout, to_layout
-from .bilinear import is_sharded
 from .factored_layer import FactoredLinear
+from .kronecker_layers import KSLinear
 from .modules import is_conv1d
 from .processor import stored_array, stored_tensor
-from .structured import structured_mm
 
 
 class BlockLowRankLinear(FactoredLinear):
-    """A linear layer with a block low-rank weight; subclasses choose the structure and the names of the factors."""
+    """A linear layer with a block low-rank weight; subclasses choose the kind. Parameters are U, V and BLAST's S."""
 
-    names: ClassVar[tuple[str, ...]] = ("U", "V")
     structure: BlockLowRank
+    kind: ClassVar[type[Any]]
 
     def __init__(
-        self, structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None, *, strategy: Any = None
+        self,
+        in_features: int,
+        out_features: int,
+        blocks: int | tuple[int, ...],
+        rank: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        **more: bool,
     ) -> None:
-        super().__init__()
-        for name, shape in zip(self.names, structure.factor_shapes, strict=True):
-            self.register_parameter(name, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
-        self._begin(structure, bias, strategy, device, dtype)
-        self.reset_parameters()
+        need(INTEGER | tuple, blocks=blocks)
+        both = blocks if isinstance(blocks, tuple) else (blocks, blocks)
+        if len(both) != (0 if self.kind is LowRank else 2):
+            raise PlanError(f"blocks must be one number, or (b1, b2), not {blocks}")
+        need(INTEGER, in_features=in_features, out_features=out_features, rank=rank)
+        super().__init__(self.kind(out_features, in_features, *both, rank, **more), bias, device, dtype)
 
-    @property
-    def factors(self) -> list[Tensor]:
-        """The factors, left-most first."""
+    def weights(self) -> list[Tensor]:
+        """See `FactoredLinear`."""
         own: dict[str, Any] = self._parameters  # in a tenth of the time of getattr, which finds parametrized ones
-        return [own[name] if name in own else getattr(self, name) for name in self.names]
+        return [own[name] if name in own else getattr(self, name) for name in self.structure.axes]
+
+    factors = property(weights)
 
     @classmethod
     def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
@@ -53,7 +62,7 @@ class BlockLowRankLinear(FactoredLinear):
             raise PlanError(f"{matrix!r} is the matrix of a KSLinear; use KSLinear.from_matrix")
         layer = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
         layer._take(matrix, bias)
-        return layer
+        return cast(BlockLowRankLinear, layer)
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -72,26 +81,6 @@ class BlockLowRankLinear(FactoredLinear):
         """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""
         return {name: stored_tensor(w) for name, w in to_layout(self.matrix(), scales).items()}
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map x (..., in_features) to (..., out_features).
-
-        Raises:
-            PlanError: x has another number of features, another dtype, or placements without a sharding rule.
-        """
-        if x.dim() < 1 or x.shape[-1] != self.in_features:
-            raise PlanError(f"inputs have shape (..., {self.in_features}), not {tuple(x.shape)}")
-        if is_sharded(x):
-            from .sharded_layers import block_low_rank_linear
-
-            return block_low_rank_linear(x, self.factors, self.bias, self.structure.text, self.strategy)
-        bias = self.bias
-        if self._packed is not None and (weight := self._dense_weight(x)) is not None:
-            return functional.linear(x, weight, bias)
-        rows = x if x.dim() == 2 else x.reshape(-1, self.in_features)
-        y = structured_mm(rows.T, self.factors, self.structure, True, self.strategy).T
-        y = y if bias is None else y + bias.to(y.dtype)
-        return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
-
     def extra_repr(self) -> str:
         return f"{self.structure.name}, bias={self.bias is not None}"
 
@@ -103,10 +92,12 @@ class LowRankLinear(BlockLowRankLinear):
         PlanError: the rank exceeds a side.
     """
 
+    kind = LowRank
+
     def __init__(
         self, in_features: int, out_features: int, rank: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
-        super().__init__(_structure(LowRank, in_features, out_features, (), rank, bias), bias, device, dtype)
+        super().__init__(in_features, out_features, (), rank, bias, device, dtype)
 
 
 class MonarchLinear(BlockLowRankLinear):
@@ -118,6 +109,8 @@ class MonarchLinear(BlockLowRankLinear):
     Raises:
         PlanError: blocks do not divide a side, or the rank exceeds that of a block.
     """
+
+    kind = Monarch
 
     def __init__(
         self,
@@ -131,8 +124,7 @@ class MonarchLinear(BlockLowRankLinear):
         *,
         interleaved: bool = False,
     ) -> None:
-        structure = _structure(Monarch, in_features, out_features, blocks, rank, bias, interleaved)
-        super().__init__(structure, bias, device, dtype)
+        super().__init__(in_features, out_features, blocks, rank, bias, device, dtype, interleaved=interleaved)
 
 
 class BlastLinear(BlockLowRankLinear):
@@ -144,40 +136,19 @@ class BlastLinear(BlockLowRankLinear):
         PlanError: blocks do not divide a side, or the rank exceeds a side.
     """
 
-    names = ("U", "S", "V")
-
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        blocks: int | tuple[int, int],
-        rank: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(_structure(Blast, in_features, out_features, blocks, rank, bias), bias, device, dtype)
+    kind = Blast
 
 
-def _structure(
-    kind: type[Any], inputs: int, outputs: int, blocks: int | tuple[int, ...], rank: int, bias: bool, *more: bool
-) -> Any:
-    """Return the structure of a layer whose arguments these are; `blocks` is () without any."""
-    need(INTEGER | tuple, blocks=blocks)
-    both = blocks if isinstance(blocks, tuple) else (blocks, blocks)
-    if len(both) != 2 and kind is not LowRank:
-        raise PlanError(f"blocks must be one number, or (b1, b2), not {blocks}")
-    need(INTEGER, in_features=inputs, out_features=outputs, rank=rank)
-    need(bool, bias=bias)
-    return kind(outputs, inputs, *both, rank, *more)
+LAYERS: dict[type[FactorChain], type[FactoredLinear]] = {
+    KroneckerSparse: KSLinear,
+    **{one.kind: one for one in (LowRankLinear, MonarchLinear, BlastLinear)},
+}
+"""The layers by their structures."""
 
 
-def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
+def layer_of(structure: FactorChain, bias: bool = True, device: Any = None, dtype: Any = None) -> FactoredLinear:
     """Return the layer of a structure."""
-    kinds = {LowRank: LowRankLinear, Monarch: MonarchLinear, Blast: BlastLinear}
-    layer: BlockLowRankLinear = object.__new__(kinds[type(structure)])
-    BlockLowRankLinear.__init__(layer, structure, bias, device, dtype)
-    return layer
+    return LAYERS[type(structure)].of_structure(structure, bias, device, dtype)
 
 
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Module | None = None) -> None:

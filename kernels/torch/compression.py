@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from .. import safetensors
 from ..compressed_files import FinishedLayers, structures_in
 from ..compression import (
     CompressConfig,
-    CompressedWeight,
     Configs,
     FactorChain,
     LayerReport,
@@ -31,11 +29,9 @@ from ..compression import (
     output_error,
     predicted_speed,
 )
+from ..cpu.bench import in_turns
 from ..learning import paused
-from ..structured.block_low_rank import BlockLowRank
-from ..structured.chain import KroneckerSparse
 from .block_low_rank_layers import layer_of
-from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places
 from .processor import stored_tensor
 
@@ -155,7 +151,7 @@ def _compressed(
             task.config.tolerance,
         )
         if store is not None:
-            store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))
+            store.store(key, replace(found, factors=tuple(map(_array, found.factors))))
     structure = found.structure
     layer = _layer(structure, place)
     with torch.no_grad():
@@ -182,12 +178,7 @@ def _layer(structure: FactorChain, place: LinearPlace) -> Any:
     """Return a structured layer with the bias of a linear one, and factors that are trained if its weight is."""
     module: Any = place.module
     weight = place.parameter
-    layer: Any
-    if isinstance(structure, KroneckerSparse):
-        layer = KSLinear(structure.patterns, device=weight.device, dtype=weight.dtype)
-    else:
-        assert isinstance(structure, BlockLowRank)
-        layer = layer_of(structure, True, weight.device, weight.dtype)
+    layer: Any = layer_of(structure, True, weight.device, weight.dtype)
     layer.bias = module.bias
     for factor in layer.factors:
         factor.requires_grad_(weight.requires_grad)
@@ -272,34 +263,24 @@ def measured_ratios(dense: nn.Module, structured: Any, rows: Sequence[int]) -> t
     nothing is learned.
     """
     weight: Any = next(structured.parameters())
+    wait = torch.cuda.synchronize if weight.is_cuda else lambda: None  # calls on a processor have ended
     found = []
     with torch.no_grad(), paused():
         for count in rows:
             x = torch.randn(count, structured.in_features, dtype=weight.dtype, device=weight.device)
-            found.append((count, _ratio(partial(dense, x), partial(structured, x), weight.device)))
+            calls, repeats = {}, {}
+            for name, layer in (("dense", dense), ("structured", structured)):
+                once = partial(_repeated, partial(layer, x), 1, wait)
+                once()  # plans, and compiles
+                repeats[name] = math.ceil(SPENT / max(*in_turns({name: once}, 1, wait)[name], 1e-9))
+                calls[name] = partial(_repeated, partial(layer, x), repeats[name], wait)
+            times = in_turns(calls, ROUNDS, wait)
+            theirs, ours = (statistics.median(seconds) / repeats[name] for name, seconds in times.items())
+            found.append((count, theirs / ours))
     return tuple(found)
 
 
-def _ratio(first: Callable[[], Any], second: Callable[[], Any], device: torch.device) -> float:
-    """Return the median seconds of the first call over those of the second, in rounds of both."""
-    calls = first, second
-    repeats = []
-    for call in calls:
-        call()  # plans, and compiles
-        repeats.append(math.ceil(SPENT / max(_seconds(call, 1, device), 1e-9)))
-    times: tuple[list[float], list[float]] = [], []
-    for number in range(ROUNDS):
-        for place in (0, 1) if number % 2 else (1, 0):
-            times[place].append(_seconds(calls[place], repeats[place], device))
-    return statistics.median(times[0]) / statistics.median(times[1])
-
-
-def _seconds(call: Callable[[], Any], repeats: int, device: torch.device) -> float:
-    """Return the seconds of one of so many calls, which the device has finished."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None  # calls on a processor have ended
-    wait()
-    began = time.perf_counter()
+def _repeated(call: Callable[[], Any], repeats: int, wait: Callable[[], object]) -> None:
     for _ in range(repeats):
         call()
     wait()
-    return (time.perf_counter() - began) / repeats

@@ -6,42 +6,68 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from ...arguments import need
 from ...errors import PlanError
+from ..cuda.dtypes import check_precision
+from ..factored import BATCH_FIRST, BATCH_LAST, check_order
 from ..structured.chain import FactorChain
 from ..structured.matrix import FactoredMatrix
 from .bilinear import is_sharded
 from .packed_weight import PackedModule
 from .processor import stored_array, stored_tensor
-from .structured import dense_where_faster
+from .structured import dense_where_faster, multiply_factors
 
 
 class FactoredLinear(PackedModule):
-    """`torch.nn.Linear` with a weight W that is a chain of factors; subclasses store the factors and multiply by them.
+    """`torch.nn.Linear` with a weight W that is a chain of factors.
 
     Parameters are the factors, in the shapes of the structure, and `bias` (out_features,). Factors are drawn from a
     uniform distribution so that outputs have a third of the variance of inputs, as with nn.Linear; the bias from
-    U(+-1/sqrt(in_features)). `pack` lets the layer use the dense weight where that is faster.
+    U(+-1/sqrt(in_features)). `pack` lets the layer use the dense weight where that is faster. Inputs of layout "bsf"
+    are (..., in_features), of "bsl" (in_features, ...); so are results.
+
+    Raises:
+        PlanError: there is no such layout or precision.
     """
 
     structure: FactorChain
-    strategy: str | None
     bias: nn.Parameter | None
 
-    def _begin(self, structure: FactorChain, bias: bool, strategy: str | None, device: Any, dtype: Any) -> None:
-        """Set the sizes and allocate the bias."""
-        self.structure, self.strategy = structure, strategy
+    def __init__(
+        self,
+        structure: FactorChain,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        layout: str = BATCH_FIRST,
+        strategy: str | None = None,
+        precision: str | None = None,
+    ) -> None:
+        need(bool, bias=bias)
+        need(str, layout=layout)
+        need(str | None, strategy=strategy, precision=precision)
+        super().__init__()
+        check_order(layout)
+        check_precision(precision)
+        self.structure, self.layout, self.strategy, self.precision = structure, layout, strategy, precision
         self.in_features, self.out_features = structure.cols, structure.rows
+        self._register([torch.empty(shape, device=device, dtype=dtype) for shape in structure.factor_shapes])
         empty = torch.empty(self.out_features, device=device, dtype=dtype)
         self.register_parameter("bias", nn.Parameter(empty) if bias else None)
+        self.reset_parameters()
 
     factors: Any
-    precision: str | None = None
+
+    def _register(self, factors: list[Tensor]) -> None:
+        """Make the factors parameters, with the names `factor_names` of the structure."""
+        for name, weights in zip(self.structure.factor_names, factors, strict=True):
+            self.register_parameter(name, nn.Parameter(weights))
 
     def weights(self) -> list[Tensor]:
         """Return the factors, left-most first."""
-        found: list[Tensor] = self.factors
-        return found
+        raise NotImplementedError
 
     def reset_parameters(self) -> None:
         """Draw new factors and a new bias."""
@@ -51,6 +77,74 @@ class FactoredLinear(PackedModule):
         if self.bias is not None:
             bound = self.in_features**-0.5
             nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x (..., in_features) to (..., out_features); layout "bsl": (in_features, ...) to (out_features, ...).
+
+        Raises:
+            PlanError: x has another number of features, or another dtype, or placements without a sharding rule.
+        """
+        self._check_features(x)
+        if is_sharded(x):
+            from .sharded_layers import factored_linear
+
+            text, options = self.structure.text, (self.layout, self.strategy, self.precision)
+            return factored_linear(x, [*self.weights()], self.bias, text, *options)
+        weight = None if self._packed is None else self._dense_weight(x)
+        if self.layout == BATCH_LAST:
+            columns = x.reshape(self.in_features, -1)
+            y = self.columns(columns) if weight is None else self._biased(weight @ columns)
+            return self.from_columns(y, x)
+        if weight is not None:
+            return functional.linear(x, weight, self.bias)
+        rows = x if x.dim() == 2 else x.reshape(-1, self.in_features)
+        y = multiply_factors(rows.T, self.weights(), self.structure, True, self.strategy, self.precision).T
+        y = y if self.bias is None else y + self.bias.to(y.dtype)
+        return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
+
+    def as_columns(self, x: Tensor) -> Tensor:
+        """Return inputs in the layer's layout as the columns of a matrix (cols, n), without a copy if x is contiguous.
+
+        Raises:
+            PlanError: x has another number of features.
+        """
+        self._check_features(x)
+        if self.layout == BATCH_FIRST:
+            return x.T if x.dim() == 2 else x.reshape(-1, self.in_features).T
+        return x.reshape(self.in_features, -1)
+
+    def columns(self, x: Tensor, last: bool = False) -> Tensor:
+        """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
+        y = multiply_factors(x, self.weights(), self.structure, last, self.strategy, self.precision)
+        return self._biased(y, last)
+
+    def _biased(self, y: Tensor, last: bool = False) -> Tensor:
+        """Return y (rows, n) plus the bias: contiguous, or with `last` the transpose is."""
+        if self.bias is None:
+            return y
+        return (y.T + self.bias.to(y.dtype)).T if last else y + self.bias.to(y.dtype)[:, None]
+
+    def from_columns(self, y: Tensor, x: Tensor) -> Tensor:
+        """Return results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
+        if self.layout == BATCH_FIRST:
+            return y.T if x.dim() == 2 else y.T.reshape(*x.shape[:-1], self.out_features)
+        return y.reshape(self.out_features, *x.shape[1:])
+
+    def _check_features(self, x: Tensor) -> None:
+        first, count = self.layout == BATCH_FIRST, self.in_features
+        if x.dim() < 1 or x.shape[-1 if first else 0] != count:
+            shape, wanted = tuple(x.shape), f"(..., {count})" if first else f"({count}, ...)"
+            fits = shape and shape[0 if first else -1] == count
+            other = BATCH_LAST if first else BATCH_FIRST
+            mend = f'; transpose x, or make a KSLinear with layout="{other}"' if fits else ""
+            raise PlanError(f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}")
+
+    @classmethod
+    def of_structure(cls, structure: FactorChain, *arguments: Any, **more: Any) -> Self:
+        """Return the layer of a structure of this class, by the other arguments of `FactoredLinear`."""
+        layer = cls.__new__(cls)
+        FactoredLinear.__init__(layer, structure, *arguments, **more)
+        return layer
 
     def matrix(self) -> FactoredMatrix:
         """Return the factors as a matrix of numpy arrays, for storage or analysis."""

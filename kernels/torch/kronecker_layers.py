@@ -11,17 +11,14 @@ from torch.nn import functional
 
 from ...arguments import need
 from ...errors import PlanError
-from ..cuda.dtypes import check_precision
-from ..factored import BATCH_FIRST, BATCH_LAST, check_order
+from ..factored import BATCH_FIRST
 from ..structured.approximation import factorize
 from ..structured.chain import KroneckerSparse
 from ..structured.layouts import from_layout, to_layout
 from ..structured.matrix import FactoredMatrix
 from ..structured.pattern import Pattern
-from .bilinear import is_sharded
 from .factored_layer import FactoredLinear
 from .processor import stored_array, stored_tensor
-from .structured import kronecker_chain
 
 PatternLike = Pattern | tuple[int, int, int, int]
 
@@ -52,23 +49,15 @@ class KSLinear(FactoredLinear):
         strategy: str | None = None,
         precision: str | None = None,
     ) -> None:
-        need(bool, bias=bias)
-        need(str, layout=layout)
-        need(str | None, strategy=strategy, precision=precision)
-        super().__init__()
-        check_order(layout)
-        check_precision(precision)
-        structure = KroneckerSparse(_patterns(patterns))
-        self._singles, self.layout, self.precision = structure.singles, layout, precision
-        shapes = structure.factor_shapes
-        self.factors = nn.ParameterList(torch.empty(shape, device=device, dtype=dtype) for shape in shapes)
-        self._begin(structure, bias, strategy, device, dtype)
-        self.reset_parameters()
+        super().__init__(KroneckerSparse(_patterns(patterns)), bias, device, dtype, layout, strategy, precision)
+
+    def _register(self, factors: list[Tensor]) -> None:
+        self.factors = nn.ParameterList(factors)
 
     def weights(self) -> list[Tensor]:
         """See `FactoredLinear`."""
         found: list[Any] = [*self.factors._parameters.values()]  # in a tenth of the time that iterating the list takes
-        return found if len(found) == len(self._singles) else list(self.factors)  # some are parametrized
+        return found if len(found) == len(self.structure.patterns) else list(self.factors)  # some are parametrized
 
     @classmethod
     def from_matrix(cls, matrix: FactoredMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
@@ -79,7 +68,7 @@ class KSLinear(FactoredLinear):
         """
         matrix = matrix.kronecker
         dtype = getattr(torch, matrix.dtype)
-        layer = cls(matrix.patterns, bias is not None, layout, dtype=dtype)
+        layer = cls.of_structure(matrix.structure, bias is not None, layout=layout, dtype=dtype)
         layer._take(matrix, bias)
         return layer
 
@@ -124,61 +113,6 @@ class KSLinear(FactoredLinear):
         """Return the factors in a layout of other code; see `load_layout`."""
         pairs = zip(self.factors, self.structure.patterns, strict=True)
         return [stored_tensor(to_layout(stored_array(w), pattern, layout)) for w, pattern in pairs]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).
-
-        Raises:
-            PlanError: x has another number of features, or another dtype, or placements without a sharding rule.
-        """
-        if is_sharded(x):
-            self._check_features(x)
-            from .sharded_layers import kronecker_linear
-
-            text, options = self.structure.text, (self.layout, self.strategy, self.precision)
-            return kronecker_linear(x, list(self.factors), self.bias, text, *options)
-        if self._packed is not None and (weight := self._dense_weight(x)) is not None:
-            if self.layout == BATCH_FIRST:
-                return functional.linear(x, weight, self.bias)
-            return self.from_columns(self._biased(weight @ self.as_columns(x), last=False), x)
-        return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
-
-    def as_columns(self, x: Tensor) -> Tensor:
-        """Return inputs in the layer's layout as the columns of a matrix (cols, n), without a copy if x is contiguous.
-
-        Raises:
-            PlanError: x has another number of features.
-        """
-        self._check_features(x)
-        if self.layout == BATCH_FIRST:
-            return x.T if x.dim() == 2 else x.reshape(-1, self.in_features).T
-        return x.reshape(self.in_features, -1)
-
-    def columns(self, x: Tensor, last: bool = False) -> Tensor:
-        """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
-        return self._biased(
-            kronecker_chain(x, self.weights(), self._singles, last, self.strategy, self.precision), last
-        )
-
-    def _biased(self, y: Tensor, last: bool) -> Tensor:
-        """Return y (rows, n) plus the bias: contiguous, or with `last` the transpose is."""
-        if self.bias is None:
-            return y
-        return (y.T + self.bias.to(y.dtype)).T if last else y + self.bias.to(y.dtype)[:, None]
-
-    def from_columns(self, y: Tensor, x: Tensor) -> Tensor:
-        """Return results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
-        if self.layout == BATCH_FIRST:
-            return y.T if x.dim() == 2 else y.T.reshape(*x.shape[:-1], self.out_features)
-        return y.reshape(self.out_features, *x.shape[1:])
-
-    def _check_features(self, x: Tensor) -> None:
-        if x.dim() < 1 or x.shape[-1 if self.layout == BATCH_FIRST else 0] != self.in_features:
-            first, shape = self.layout == BATCH_FIRST, tuple(x.shape)
-            wanted = f"(..., {self.in_features})" if first else f"({self.in_features}, ...)"
-            fits = shape and shape[0 if first else -1] == self.in_features
-            mend = f'; make the layer with layout="{BATCH_LAST if first else BATCH_FIRST}"' if fits else ""
-            raise PlanError(f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}")
 
     def extra_repr(self) -> str:
         names = "".join(map(str, self.structure.patterns))

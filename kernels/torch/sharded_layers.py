@@ -14,7 +14,7 @@ from ..structured.block_low_rank import LowRank, parse_structure
 from .ops import bilinear_mm
 from .recipe import AUTO, ProductRecipe
 from .sharding import sharded_layer, sharded_product
-from .structured import kronecker_chain, structured_mm
+from .structured import multiply_factors
 
 
 @torch.compiler.allow_in_graph
@@ -30,27 +30,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
 
 
 @torch.compiler.allow_in_graph
-def block_low_rank_linear(
-    x: Tensor, factors: list[Tensor], bias: Tensor | None, text: str, strategy: str | None
-) -> Tensor:
-    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors. See `sharded_layer`."""
-    structure = parse_structure(text)
-
-    def run(part: Tensor, *weights: Tensor) -> Tensor:
-        y = structured_mm(part.reshape(-1, structure.cols).T, weights, structure, True, strategy).T
-        return y.reshape(*part.shape[:-1], structure.rows)
-
-    def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
-        rows = part.unsqueeze(0) if part.dim() == 1 else part
-        y = bilinear_mm(bilinear_mm(rows, v.t(), AUTO), u.t(), AUTO)
-        return y.squeeze(0) if part.dim() == 1 else y
-
-    by_factors = low_rank if isinstance(structure, LowRank) else None
-    return sharded_layer(run, by_factors, x, factors, bias, structure.rows)
-
-
-@torch.compiler.allow_in_graph
-def kronecker_linear(
+def factored_linear(
     x: Tensor,
     factors: list[Tensor],
     bias: Tensor | None,
@@ -59,14 +39,18 @@ def kronecker_linear(
     strategy: str | None,
     precision: str | None,
 ) -> Tensor:
-    """Map a DTensor x in the layer's layout by the local part of x and replicated factors. See `sharded_layer`."""
-    first = layout == BATCH_FIRST
-    structure = parse_structure(text)
-    rows, singles = structure.rows, structure.singles
+    """Map a DTensor x in the layer's layout by the local parts of x and of the factors. See `sharded_layer`."""
+    first, structure = layout == BATCH_FIRST, parse_structure(text)
 
     def run(part: Tensor, *weights: Tensor) -> Tensor:
-        matrix = part.reshape(-1, part.shape[-1]).T if first else part.reshape(part.shape[0], -1)
-        y = kronecker_chain(matrix, weights, singles, first, strategy, precision)
-        return y.T.reshape(*part.shape[:-1], rows) if first else y.reshape(rows, *part.shape[1:])
+        matrix = part.reshape(-1, structure.cols).T if first else part.reshape(structure.cols, -1)
+        y = multiply_factors(matrix, weights, structure, first, strategy, precision)
+        return y.T.reshape(*part.shape[:-1], structure.rows) if first else y.reshape(structure.rows, *part.shape[1:])
 
-    return sharded_layer(run, None, x, factors, bias, rows, -1 if first else 0)
+    def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
+        rows = part.unsqueeze(0) if part.dim() == 1 else part
+        y = bilinear_mm(bilinear_mm(rows, v.t(), AUTO), u.t(), AUTO)
+        return y.squeeze(0) if part.dim() == 1 else y
+
+    by_factors = low_rank if isinstance(structure, LowRank) else None
+    return sharded_layer(run, by_factors, x, factors, bias, structure.rows, -1 if first else 0)

@@ -18,7 +18,8 @@ from ..cuda.requests import layout_of as tensor_layout
 from ..factored import UNLIMITED, factored_request, product_dtype
 from ..plans.decisions import AUTO, decision_for, plan_and_executor
 from ..request import Layout
-from ..structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch, parse_structure
+from ..structured.block_low_rank import parse_structure
+from ..structured.blocks import apply_factors, as_blocks
 from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
 from ..structured.pattern import Pattern
@@ -41,7 +42,7 @@ def structured_mm(
     strategy: str | None = None,
     precision: str | None = None,
 ) -> Tensor:
-    """Compute W X (rows, n) for x (cols, n) and the factors of W; a Kronecker-sparse W has one factor.
+    """Compute W X (rows, n) for x (cols, n) and the factors of W.
 
     The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows). `precision` is how a GPU
     multiplies float32: "ieee", "tf32", "fp32-accurate", or None for torch's setting. The CPU multiplies strictly.
@@ -56,18 +57,20 @@ def structured_mm(
     return op(x, list(factors), structure.text, last, strategy, precision)
 
 
-def kronecker_chain(
+def multiply_factors(
     x: Tensor,
     factors: Sequence[Tensor],
-    structures: Sequence[KroneckerSparse],
+    structure: FactorChain,
     last: bool,
     strategy: str | None,
     precision: str | None,
 ) -> Tensor:
-    """Compute K1 ... KL x for x (cols, n), parameters (a, d, b, c) and their structures, right-most factor first."""
-    for place in reversed(range(len(factors))):
-        x = structured_mm(x, [factors[place]], structures[place], last and place == 0, strategy, precision)
-    return x
+    """Compute W X as `structured_mm`: a list of patterns factor by factor, whose results autograd stores."""
+    if isinstance(structure, KroneckerSparse):
+        for place in range(len(factors) - 1, 0, -1):
+            x = structured_mm(x, [factors[place]], structure.singles[place], False, strategy, precision)
+        structure, factors = structure.singles[0], factors[:1]
+    return structured_mm(x, factors, structure, last, strategy, precision)
 
 
 def dense_where_faster(
@@ -153,47 +156,35 @@ def gradients(
     `options` are those of the product.
     """
     options = (x.stride(0) == 1 and x.stride(1) != 1, *options[1:])
-    if isinstance(structure, KroneckerSparse):
+    if len(factors) == 1:
+        assert isinstance(structure, KroneckerSparse)
         return list(_kronecker(structure, x, factors[0], options, grad, needs))
-    assert isinstance(structure, BlockLowRank)
     of_x: Tensor | None = None
     if needs[0]:
-        other, turned, order = structure.transposed([one.conj() for one in factors])
+        other, turned, order = structure.transpose([one.conj() for one in factors])
         given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
         of_x = _multiply(given, turned, other, options)
     found: list[Tensor | None] = [None] * len(factors)
     if any(needs[1:]):
-        sums = factor_gradients(structure, x.T.conj(), [one.conj() for one in factors], grad.T)
+        sums = factor_gradients(structure, x, factors, grad)
         found = [one if need else None for one, need in zip(sums, needs[1:], strict=True)]
     return [of_x, *found]
 
 
-def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
-    """Return the gradients of all factors for x (n, cols) and dY (n, rows), as sums over n; they are differentiable."""
-    if isinstance(structure, LowRank):
-        left, right = factors
-        return [grad.T @ (x @ right.T), (grad @ left).T @ x]
-    assert isinstance(structure, Monarch | Blast)
-    given = x.reshape(-1, structure.b1, structure.p)
-    if isinstance(structure, Monarch) and structure.interleaved:
-        outer = grad.reshape(-1, structure.q, structure.b2).swapaxes(1, 2)
-    else:
-        outer = grad.reshape(-1, structure.b2, structure.q)
-    if isinstance(structure, Monarch):
-        left, right = factors
-        inner = torch.einsum("nlp,lskp->nkls", given, right)
-        back = torch.einsum("nkq,kqls->nkls", outer, left)
-        return [torch.einsum("nkq,nkls->kqls", outer, inner), torch.einsum("nkls,nlp->lskp", back, given)]
-    left, scales, right = factors
-    inner = torch.einsum("nlp,lrp->nlr", given, right)
-    mixed = torch.einsum("rkl,nlr->nkr", scales, inner)
-    back = torch.einsum("nkq,kqr->nkr", outer, left)
-    spread = torch.einsum("rkl,nkr->nlr", scales, back)
-    return [
-        torch.einsum("nkq,nkr->kqr", outer, mixed),
-        torch.einsum("nkr,nlr->rkl", back, inner),
-        torch.einsum("nlr,nlp->lrp", spread, given),
-    ]
+def factor_gradients(structure: FactorChain, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
+    """Return the gradients of all factors for X (cols, n) and dY (rows, n), as sums over n; they are differentiable."""
+    patterns, weights = structure.patterns, structure.canonical(factors)
+    inputs = [x]
+    for one, pattern in zip(weights[:0:-1], patterns[:0:-1], strict=True):
+        inputs.append(apply_factors([one], [pattern], inputs[-1]))
+    found: list[Tensor] = []
+    for one, pattern, shape in zip(weights, patterns, structure.factor_shapes, strict=True):
+        a, b, c, d = pattern.sizes
+        in_blocks = structure.is_blocked and not found
+        left = grad.reshape(a, d, b, grad.shape[1]) if in_blocks else as_blocks(grad, a, b, d)
+        found.append((left @ as_blocks(inputs.pop(), a, c, d).mH).reshape(shape))
+        grad = (one.mH @ left).swapaxes(1, 2).reshape(pattern.cols, grad.shape[1])
+    return found
 
 
 def _kronecker(
@@ -201,7 +192,8 @@ def _kronecker(
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     _, strategy, precision = options
-    multiply, sum_outer, other, tiled = _multiply, _outer, structure.transposed, strategy == TILED
+    other, (adjoint,), _ = structure.transpose([weights.conj()])
+    multiply, sum_outer, tiled = _multiply, _outer, strategy == TILED
     if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
         multiply, sum_outer = run, _run_outer
         if all(needs) and not tiled and _is_transposed(grad, other, options):
@@ -209,12 +201,12 @@ def _kronecker(
                 with vendor_precision(arithmetic_on_gpu(grad, precision).name):
                     return transposed_gradients(grad, x, weights)
             grad = batch_last(grad)
-    grad_x = multiply(grad, [weights.conj().mT], other, options) if needs[0] else None
+    grad_x = multiply(grad, [adjoint], other, options) if needs[0] else None
     grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], tiled, precision) if needs[1] else None
     return grad_x, grad_w
 
 
-def _is_transposed(grad: Tensor, structure: KroneckerSparse, options: Options) -> bool:
+def _is_transposed(grad: Tensor, structure: FactorChain, options: Options) -> bool:
     """Return whether dX is computed between transpositions of this batch-first gradient, as dW is."""
     if not grad.is_cuda or structure.patterns[0].d == 1 or tensor_layout(grad) is not Layout.COLUMNS:
         return False

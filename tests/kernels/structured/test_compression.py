@@ -1,6 +1,7 @@
 """Compression of the linear layers of a model."""
 
 import contextlib
+import time
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_outputs_of_a_calibration_batch_are_compared_and_speed_is_predicted():
 
 def test_reports_have_measured_speeds_at_the_rows_that_are_named(monkeypatch):
     clock, seen = [0.0], []
-    monkeypatch.setattr(compression.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
     def takes(seconds):
         def after(module, args, result):

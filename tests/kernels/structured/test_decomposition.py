@@ -8,7 +8,8 @@ torch = pytest.importorskip("torch")
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch  # noqa: E402
 from lcma.kernels.structured import decomposition  # noqa: E402
-from lcma.kernels.structured.decomposition import decompose, gram_values, least_error  # noqa: E402
+from lcma.kernels.structured.decomposition import decompose, least_error  # noqa: E402
+from lcma.kernels.structured.truncation import gram_values, truncated, truncated_by_gram  # noqa: E402
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
 
@@ -86,6 +87,16 @@ def test_least_errors_are_those_of_the_factors(tensors):
         assert least_error(weight, structure) == pytest.approx(decompose(weight, structure).error, rel=1e-12)
     assert least_error(weight, LowRank(24, 36, 24)) < 1e-12
     assert least_error(weight * 0, LowRank(24, 36, 3)) == 0
+
+
+@pytest.mark.parametrize("shape", [(5, 12, 7), (3, 7, 12)])
+def test_gram_matrices_give_the_factors_of_truncated_svds(shape):
+    matrix = torch.randn(shape)
+    (u, v, dropped), (first, second, least) = truncated_by_gram(matrix, 4), truncated(matrix, 4, shared=True)
+    torch.testing.assert_close(u @ v, first @ second, rtol=1e-4, atol=1e-4)
+    assert dropped == pytest.approx(least, rel=1e-5)
+    assert float(((matrix - u @ v) ** 2).sum()) == pytest.approx(least, rel=1e-4)
+    torch.testing.assert_close((u * u).sum(1), (v * v).sum(2), rtol=1e-4, atol=1e-4)
 
 
 def test_squared_singular_values_are_those_of_gram_matrices():

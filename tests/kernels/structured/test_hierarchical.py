@@ -155,4 +155,4 @@ def test_a_linear_layer_becomes_a_sparse_one():
 def test_no_module_hides_a_public_name():
     """A submodule becomes an attribute of its package when it is imported, so a lazy name must not share its name."""
     folder = Path(kronecker.__file__).parent
-    assert not set(kronecker._HOMES) & {path.stem for path in folder.glob("*.py")}
+    assert not set(kronecker.__all__) & {path.stem for path in folder.glob("*.py")}

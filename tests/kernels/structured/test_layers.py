@@ -19,8 +19,8 @@ from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
 from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
 from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients  # noqa: E402
-from lcma.kernels.torch import block_low_rank_layers, structured  # noqa: E402
-from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
+from lcma.kernels.torch import factored_layer, structured  # noqa: E402
+from lcma.kernels.torch.block_low_rank_layers import layer_of  # noqa: E402
 from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
 
@@ -39,16 +39,19 @@ SMALL = BLOCKED | {
     "d of 1": KroneckerSparse.of(Pattern(3, 2, 5, 1)),
 }
 every = pytest.mark.parametrize("structure", SMALL.values(), ids=SMALL)
-operands = pytest.mark.parametrize("structure", [one for name, one in SMALL.items() if name != "pair"], ids=str)
-"""What the operator multiplies at once: lists of patterns are products one after the other."""
-blocked = pytest.mark.parametrize("structure", BLOCKED.values(), ids=BLOCKED)
 
 
 def made(structure, bias=True, dtype=None, **options):
     """The layer of a structure."""
-    if isinstance(structure, KroneckerSparse):
+    if options:
         return lcma.KSLinear(structure.patterns, bias, dtype=dtype, **options)
     return layer_of(structure, bias, dtype=dtype)
+
+
+def compiled_graph(layer):
+    """The layer as one graph; torch compiles the code of one forward, which all layers share, only so many times."""
+    torch.compiler.reset()
+    return torch.compile(layer, backend="aot_eager", fullgraph=True)
 
 
 def product(x, factors, structure, last=True):
@@ -97,12 +100,13 @@ def test_values_and_gradients_are_those_of_the_dense_layer(structure, layout, dt
     leaves, ask = [x, *layer.parameters()], torch.randn_like(y)
     torch.testing.assert_close(*(torch.autograd.grad(z, leaves, ask) for z in (y, truth)))
     for shape in ((0, n), (n,)) if layout == "bsf" else ((n, 0), (n,)):
-        found = layer(torch.randn(shape, dtype=dtype)).shape
-        assert found == ((*shape[:-1], len(weight)) if layout == "bsf" else (len(weight), *shape[1:]))
+        y = layer(torch.randn(shape, dtype=dtype, requires_grad=True))
+        assert y.shape == ((*shape[:-1], len(weight)) if layout == "bsf" else (len(weight), *shape[1:]))
+        y.sum().abs().backward()
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
-@operands
+@every
 def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_right(structure):
     layer = made(structure, bias=False, dtype=torch.float64)
     x = torch.randn(3, structure.cols, dtype=torch.float64, requires_grad=True)
@@ -150,7 +154,7 @@ def test_the_result_has_the_strides_that_a_graph_expects():
 @every
 def test_a_compiled_layer_is_one_graph_and_trains_as_the_plain_one(structure):
     layer = made(structure, dtype=torch.float64)
-    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    compiled = compiled_graph(layer)
     x = torch.randn(5, structure.cols, dtype=torch.float64, requires_grad=True)
     leaves = [x, *layer.parameters()]
     torch.testing.assert_close(compiled(x), layer(x))
@@ -190,7 +194,7 @@ def test_a_precision_is_of_float32_on_a_gpu(precision):
     layer, plain = lcma.KSLinear(UP, precision=precision), lcma.KSLinear(UP)
     plain.load_state_dict(layer.state_dict())
     x = torch.randn(9, 6, requires_grad=True)
-    for run in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+    for run in (layer, compiled_graph(layer)):
         torch.testing.assert_close(run(x), plain(x), rtol=0, atol=0)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(layer(x), plain(x))
@@ -231,24 +235,17 @@ def test_sums_over_the_batch_have_a_fixed_order():
     np.testing.assert_array_equal(found, outer_blocks(np.asfortranarray(grad), np.asfortranarray(x), 2, 3))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_parameters_of_other_code_come_in_and_go_out(name):
-    layer, other = lcma.KSLinear(UP), lcma.KSLinear(UP)
-    other.load_layout(layer.in_layout(name), name, layer.bias.detach()[:, None])
-    x = torch.randn(3, 6)
-    torch.testing.assert_close(other(x), layer(x))
-    with pytest.raises(PlanError, match="2 factors, not 1"):
-        layer.load_layout(layer.in_layout(name)[:1], name)
-    assert list(layer.state_dict()) == ["bias", "factors.0", "factors.1"]
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_bits_of_bfloat16_move_between_layouts(name):
-    layer, other = (lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16) for _ in range(2))
+def test_parameters_of_other_code_come_in_and_go_out(name, dtype):
+    layer, other = (lcma.KSLinear(UP, dtype=dtype) for _ in range(2))
     weights = layer.in_layout(name)
-    assert {one.dtype for one in weights} == {torch.bfloat16}
-    other.load_layout(weights, name)
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.factors, layer.factors, strict=True))
+    assert {one.dtype for one in weights} == {dtype}
+    other.load_layout(weights, name, layer.bias.detach()[:, None])
+    assert all(map(torch.equal, other.parameters(), layer.parameters()))
+    with pytest.raises(PlanError, match="2 factors, not 1"):
+        layer.load_layout(weights[:1], name)
+    assert list(layer.state_dict()) == ["bias", "factors.0", "factors.1"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -263,20 +260,28 @@ def test_dense_factors_with_entries_outside_their_patterns_are_refused(dtype):
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(layer.factors, before, strict=True))
 
 
-def test_a_layer_of_bfloat16_is_stored_and_read(tmp_path):
-    layer = lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16)
-    kronecker.save(tmp_path / "k.safetensors", layer.matrix())
-    again = lcma.KSLinear.from_matrix(kronecker.load(tmp_path / "k.safetensors"))
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(again.factors, layer.factors, strict=True))
-
-
-def test_a_stored_matrix_becomes_a_layer_and_back(tmp_path):
-    layer = lcma.KSLinear(UP, bias=False, dtype=torch.float64)
-    kronecker.save(tmp_path / "k.npz", layer.matrix())
-    again = lcma.KSLinear.from_matrix(kronecker.load(tmp_path / "k.npz"))
-    x = torch.randn(3, 6, dtype=torch.float64)
-    torch.testing.assert_close(again(x), layer(x))
-    assert "(1,12,3,2)(3,2,2,1), bias=False, layout=bsf" in repr(again)
+@every
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_layer_is_stored_read_and_exchanged_with_the_papers_layouts(structure, dtype, tmp_path):
+    layer, again = (made(structure, dtype=dtype) for _ in range(2))
+    again.load_state_dict(layer.state_dict())
+    matrix, file = layer.matrix(), tmp_path / f"k.{'npz' if dtype is torch.float64 else 'safetensors'}"
+    kronecker.save(file, matrix)
+    others = [
+        again,
+        type(layer).from_matrix(matrix, layer.bias),
+        type(layer).from_matrix(kronecker.load(file), layer.bias),
+    ]
+    if not isinstance(structure, KroneckerSparse):
+        given = layer.in_layout()
+        assert {one.dtype for one in given.values()} == {dtype}
+        papers = made(structure, dtype=dtype)
+        others.append(papers.load_layout(given["V"], given["U"], given.get("S"), bias=layer.bias))
+    x = torch.randn(3, structure.cols).to(dtype)
+    for other in others:
+        assert type(other) is type(layer)
+        assert all(map(torch.equal, other.weights(), layer.weights()))
+        assert torch.equal(other(x), layer(x))
 
 
 def test_initial_values_are_uniform():
@@ -289,9 +294,10 @@ def test_initial_values_are_uniform():
 
 def test_what_does_not_fit_is_refused():
     layer = lcma.KSLinear(UP)
+    assert "(1,12,3,2)(3,2,2,1), bias=True, layout=bsf" in repr(layer)
     with pytest.raises(PlanError, match="layout bsf have shape"):
         layer(torch.randn(2, 5))
-    with pytest.raises(PlanError, match='make the layer with layout="bsl"'):
+    with pytest.raises(PlanError, match='make a KSLinear with layout="bsl"'):
         layer(torch.randn(6, 5))
     with pytest.raises(PlanError, match=r"convert one with \.to"):
         layer(torch.randn(2, 6, dtype=torch.float64))
@@ -324,20 +330,6 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
     assert given == [((30, 6), (24, 6))]
-
-
-@blocked
-def test_states_and_the_papers_layouts_survive_a_round_trip(structure):
-    layer, other = layer_of(structure), layer_of(structure)
-    other.load_state_dict(layer.state_dict())
-    x = torch.randn(4, structure.cols)
-    torch.testing.assert_close(other(x), layer(x))
-    given = layer.in_layout()
-    other = layer_of(structure).load_layout(given["V"], given["U"], given.get("S"), bias=layer.bias)
-    torch.testing.assert_close(other(x), layer(x))
-    again = BlockLowRankLinear.from_matrix(layer.matrix(), layer.bias)
-    assert type(again) is type(layer)
-    torch.testing.assert_close(again(x), layer(x))
 
 
 def test_layers_of_sizes_as_nn_linear():
@@ -407,10 +399,12 @@ def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(fo
     torch.testing.assert_close(after(monarch(x)), wanted)
 
 
-@blocked
-def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, monkeypatch):
-
-    layer = layer_of(structure, dtype=torch.float64).eval()
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@every
+def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, layout, monkeypatch):
+    if layout == "bsl" and not isinstance(structure, KroneckerSparse):
+        return
+    layer = made(structure, dtype=torch.float64, **({"layout": layout} if layout == "bsl" else {})).eval()
     layer.strategy = "strided"
     assert not layer.pack(5, 1 << 30)
     layer.strategy = "dense"  # in place of the planner's choice, which depends on this machine
@@ -418,25 +412,30 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
     assert not layer.pack(5, extra - 1)
     assert layer.pack(5, extra)
     assert layer.packed_bytes == extra
-    x = torch.randn(5, structure.cols, dtype=torch.float64)
-    factored, products = block_low_rank_layers.structured_mm, []
+    rows = torch.randn(5, structure.cols, dtype=torch.float64)
+    x = rows if layout == "bsf" else rows.T.contiguous()
+    factored, products = factored_layer.multiply_factors, []
 
     def counted(*arguments):
         products.append(arguments)
         return factored(*arguments)
 
-    monkeypatch.setattr(block_low_rank_layers, "structured_mm", counted)
-    wanted = torch.nn.functional.linear(x, dense(structure, layer.factors), layer.bias).detach()
+    def unbiased():
+        y = layer(x) if layout == "bsf" else layer(x).T
+        return y - layer.bias
+
+    monkeypatch.setattr(factored_layer, "multiply_factors", counted)
+    wanted = (rows @ dense(structure, layer.weights()).T).detach()
     with torch.no_grad():
-        torch.testing.assert_close(layer(x), wanted)
+        torch.testing.assert_close(unbiased(), wanted)
         assert not products
-        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
-        torch.testing.assert_close(compiled(x), wanted)
+        compiled = compiled_graph(layer)
+        torch.testing.assert_close(compiled(x), layer(x))
         with pytest.raises(PlanError, match="convert one with"):
             layer(x.float())
         assert layer.packed_bytes
-        layer.factors[0].mul_(2)
-        torch.testing.assert_close(layer(x) - layer.bias, 2 * (wanted - layer.bias))
+        layer.weights()[0].mul_(2)
+        torch.testing.assert_close(unbiased(), 2 * wanted)
         assert not layer.packed_bytes
     for drop in (
         lambda: layer(x),
@@ -449,50 +448,18 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
         assert not layer.packed_bytes
     assert layer.pack(5, extra)
     assert not copy.deepcopy(layer).packed_bytes
-
-
-@pytest.mark.parametrize("layout", ["bsf", "bsl"])
-def test_a_packed_layer_uses_the_dense_weight_until_its_factors_change(layout, monkeypatch):
-    layer = lcma.KSLinear([(1, 6, 4, 2), (2, 4, 3, 1)], layout=layout, dtype=torch.float64, strategy="dense").eval()
-    x = torch.randn(*((5, 6) if layout == "bsf" else (6, 5)), dtype=torch.float64)
-    wanted = layer(x).detach()
-    assert layer.pack(5, 1 << 20)
-    monkeypatch.setattr(lcma.KSLinear, "columns", lambda *_, **__: pytest.fail("the factors are multiplied"))
-    with torch.no_grad():
-        torch.testing.assert_close(layer(x), wanted)
-    monkeypatch.undo()
-    with torch.no_grad():
-        layer.factors[0].mul_(2)
-    assert not torch.allclose(layer(x), wanted)
-    assert not layer.packed_bytes
+    layer.precision = "tf32"
     with pytest.raises(PlanError, match="without precision="):
-        lcma.KSLinear((1, 6, 4, 2), precision="tf32").pack(5, 1 << 20)
-
-
-@blocked
-def test_bfloat16_layers_exchange_the_papers_layouts(structure):
-    layer = layer_of(structure, dtype=torch.bfloat16)
-    x = torch.randn(3, structure.cols).bfloat16()
-    given = layer.in_layout()
-    assert {one.dtype for one in given.values()} == {torch.bfloat16}
-    other = layer_of(structure, dtype=torch.bfloat16)
-    other.load_layout(given["V"], given["U"], given.get("S"), bias=layer.bias)
-    matrix = layer.matrix()
-    assert matrix.dtype == "bfloat16"
-    read = BlockLowRankLinear.from_matrix(matrix, layer.bias)
-    for one in (other, read):
-        assert all(map(torch.equal, one.factors, layer.factors))
-        assert torch.equal(one(x), layer(x))
-    np.testing.assert_array_equal(matrix.dense(), matrix.astype("float32").dense())
+        layer.pack(5, extra)
 
 
 def test_operands_that_do_not_fit_are_refused():
     layer = lcma.LowRankLinear(12, 8, 3)
-    with pytest.raises(PlanError, match=r"inputs have shape \(..., 12\)"):
+    with pytest.raises(PlanError, match=r"inputs of layout bsf have shape \(..., 12\)"):
         layer(torch.randn(2, 11))
     with pytest.raises(PlanError, match=r"convert one with \.to"):
         layer(torch.randn(2, 12, dtype=torch.float64))
     with pytest.raises(PlanError, match="factor 1 has shape"):
         product(torch.randn(2, 12), layer.factors[::-1], layer.structure)
-    with pytest.raises(PlanError, match="has 2 factors, not 1"):
+    with pytest.raises(PlanError, match="needs a list of 2 factors, left-most first, not 1"):
         product(torch.randn(2, 12), layer.factors[:1], layer.structure)

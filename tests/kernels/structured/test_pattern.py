@@ -169,7 +169,7 @@ def test_a_matrix_is_its_factors():
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ([np.zeros((2, 2, 2, 2))], "has 2 factors, not 1"),
+        ([np.zeros((2, 2, 2, 2))], "needs a list of 2 factors, left-most first, not 1"),
         ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2))], r"factor 2 has shape \(2, 1, 2\)"),
         ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2, 2), np.float32)], "factor 2 is float32, not float64"),
         ([np.zeros((1, 2, 2, 2), np.int32), np.zeros((2, 1, 2, 2), np.int32)], "int32 are not supported"),

@@ -228,7 +228,7 @@ def test_an_executor_refuses_what_it_was_not_planned_for():
         (executor, (matrix.factors, x[:, :5]), "the plan is for float32 of shape"),
         (executor, (matrix.factors, x, frozen), "read-only"),
         (other, (pair.factors[:1], x), "a list of 2 factors"),
-        (other, ([pair.factors[0], pair.factors[1].T], x), r"factor 2 has shape \[30, 2\]"),
+        (other, ([pair.factors[0], pair.factors[1].T], x), r"factor 2 has shape \(30, 2\)"),
     ):
         with pytest.raises(PlanError, match=message):
             run.run(*arguments)
