@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..schemes_db import Scheme
-from ..schemes_db.factor import Factor, IntArray
+from ..schemes_db.factor import Factor, IntArray, integer_array
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -33,29 +33,36 @@ MODULAR_ROWS = 1 << 12
 _BATCH_TERMS = 1 << 21
 
 
+def term_count(scheme: Scheme) -> int:
+    """Return the number of terms u v w of all products."""
+    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
+    return int((left * right * outputs).sum())
+
+
 def is_sparse(scheme: Scheme) -> bool:
     """Return whether expansion is cheaper than dense matrix products over all B and C blocks."""
-    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
-    terms = int((left * right * outputs).sum())
-    return TERM_COST * terms < scheme.u.nnz * scheme.v.blocks * scheme.w.blocks
+    return TERM_COST * term_count(scheme) < scheme.u.nnz * scheme.v.blocks * scheme.w.blocks
 
 
 @dataclass(frozen=True, eq=False)
 class Numerators:
     """Integer numerators of U, V and W in the order of their nonzeros.
 
-    `one` is the common denominator, the numerator of 1. W is a list of Python integers where they exceed int64.
+    `one` is the common denominator, the numerator of 1. A factor beyond int64 is of Python integers (dtype object).
     """
 
     u: IntArray
     v: IntArray
-    w: IntArray | list[int]
+    w: IntArray
     one: int
 
-    def images(self, modulus: int, root: int) -> tuple[IntArray, IntArray, IntArray]:
+    @property
+    def parts(self) -> tuple[IntArray, IntArray, IntArray]:
+        return self.u, self.v, self.w
+
+    def images(self, modulus: int, root: int) -> list[IntArray]:
         """Return the three factors in one image."""
-        w = self.w if isinstance(self.w, np.ndarray) else np.array([value % modulus for value in self.w], np.int64)
-        return image(self.u, modulus, root), image(self.v, modulus, root), image(w, modulus, root)
+        return [image(part, modulus, root) for part in self.parts]
 
 
 def numerators_of(scheme: Scheme) -> Numerators:
@@ -68,10 +75,7 @@ def numerators_of(scheme: Scheme) -> Numerators:
         return Numerators(scheme.u.values, scheme.v.values, scheme.w.values, du * dv * dw)
     form = scheme.primitive
     # A product with an empty factor contributes nothing, whatever its other factors are.
-    w: IntArray | list[int] = form.w_values
-    if max(map(abs, form.w_values), default=0) < 1 << 62:
-        w = np.array(form.w_values, dtype=np.int64)
-    return Numerators(form.u.values, form.v.values, w, form.denominator)
+    return Numerators(form.u.values, form.v.values, integer_array(form.w_values), form.denominator)
 
 
 def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
@@ -81,9 +85,10 @@ def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
 
 def image(values: IntArray, modulus: int, root: int) -> IntArray:
     """Map numerators to residues of least absolute value, with i at a root of -1; integers are unchanged."""
-    if values.ndim == 2:
-        values = values[:, 0] % modulus + values[:, 1] % modulus * root
-    return symmetric(values, modulus) if modulus else values
+    if not modulus:
+        return values
+    residues = (values % modulus).astype(np.int64, copy=False)
+    return symmetric(residues[:, 0] + residues[:, 1] * root if residues.ndim == 2 else residues, modulus)
 
 
 def symmetric(values: IntArray, modulus: int) -> IntArray:

@@ -19,9 +19,10 @@ from ..schemes_db import Kind, Proof, Scheme, Target
 from ..schemes_db.costs import product_kinds
 from ..schemes_db.factor import Factor
 from ..schemes_db.program import ProductKind
+from ..schemes_db.ring import is_prime
 from .exact import magnitude_bound
 from .outcome import Outcome, mismatch
-from .primes import PRIMES_31_BITS, fresh_generator, is_prime, random_prime, square_root_of_minus_one
+from .primes import PRIMES_31_BITS, fresh_generator, random_prime, square_root_of_minus_one
 
 DEFAULT_ERROR_LOG2 = -100.0
 
@@ -209,10 +210,7 @@ def _instance_holds(
             products[r] = np.where(_wanted(kind.of_upper, side), products[r], garbage)
     outputs = np.zeros((len(c_kinds), side, side), dtype=np.int64)
     np.add.at(outputs, w.indices, w.values[:, None, None] * products[w.product] % prime)
-    if target.is_product:
-        truth = _blockwise_product(_masked(a, a_kinds), _masked(b, b_kinds), target.shape, prime)
-    else:
-        truth = _summed_terms(target, a, b, prime)
+    truth = _summed_terms(target, _masked(a, a_kinds), _masked(b, b_kinds), prime)
     return bool((_masked((outputs - truth) % prime, c_kinds) == 0).all())
 
 
@@ -256,19 +254,8 @@ def _matmul(left: IntArray, right: IntArray, prime: int) -> IntArray:
 
 
 def _summed_terms(target: Target, a: IntArray, b: IntArray, prime: int) -> IntArray:
-    """Return the outputs of a map given term by term, for stacks of blocks."""
+    """Return the outputs of the target for stacks of blocks, term by term."""
     p, q, s = target.terms.T
     total = np.zeros((target.m * target.n, *a.shape[1:]), dtype=np.int64)
     np.add.at(total, s, _matmul(a[p], b[q], prime) * (target.term_values % prime)[:, None, None] % prime)
     return total % prime
-
-
-def _blockwise_product(a: IntArray, b: IntArray, shape: tuple[int, int, int], prime: int) -> IntArray:
-    """Return the classical product of block matrices given as flat stacks of blocks."""
-    m, k, n = shape
-    side = a.shape[1]
-    pairs = [
-        _matmul(np.repeat(a[l::k], n, axis=0), np.tile(b[l * n : (l + 1) * n], (m, 1, 1)), prime) for l in range(k)
-    ]
-    total: IntArray = np.sum(pairs, axis=0).reshape(m * n, side, side) % prime
-    return total

@@ -162,9 +162,7 @@ class _Values:
     modulus: int
 
     def __post_init__(self) -> None:
-        if self.dtype.name not in (*INTEGER_BITS, *FLOATS, "object"):
-            raise LcmaError(f"dtype {self.dtype.name} is not traced; choose {', '.join((*INTEGER_BITS, *FLOATS))}")
-        if (self.dtype.name == "object") != (self.dtype.name == "object" and bool(self.modulus)):
+        if self.dtype == object and not self.modulus:
             raise LcmaError("object matrices are traced modulo a prime; give one")
         if self.modulus and (self.dtype.kind == "f" or not 2 <= self.modulus < 1 << 31):
             raise LcmaError("a modulus is a prime below 2^31, for integer matrices")
