@@ -11,8 +11,8 @@ from ..cpu.bench import in_turns
 from ..planning.strategy import Plan
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix
-from .cpu import max_abs_of
 from .naive import product_by_parts, xored_rows
+from .strategy import max_abs_of
 
 CHECKED = 4
 """Number of rows of C that are compared with Python integers."""

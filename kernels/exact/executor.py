@@ -11,6 +11,7 @@ from ..arrays import Matrix
 from ..cpu.executor import Core
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
 from ..out import check_out
+from ..overflow import require_within
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix
 
@@ -76,11 +77,7 @@ class ExactExecutor:
         if matrix.shape != shape:
             raise PlanError(f"{label} is of shape {matrix.shape}; the plan is for {shape}: plan again")
         if request.max_abs is not None and matrix.size:
-            most = largest_magnitude(matrix)
-            if most > request.max_abs:
-                raise PlanError(
-                    f"{label} has an entry of magnitude {most}, but max_abs={request.max_abs} was stated; state {most}"
-                )
+            require_within(label, largest_magnitude(matrix), request.max_abs)
 
     def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:
         request = self.request

@@ -114,22 +114,19 @@ class IntegerCore:
         """The product of one limb of A and one of B."""
         return self._product(self.limbs)
 
-    def _product(self, limbs: int) -> FloatCore:
+    def _product(self, limbs: int, depth: int = 0) -> FloatCore:
         m, _, n = self.sizes
         if limbs == 1:
             modulus = self.ring.modulus
             return float_core(self.levels, self.sizes, self._single_dtype(), modulus, self.entry_bounds, modulus > 0)
         most = _limb_sum(self.entry_bounds, limbs)
-        return float_core(self.levels, (m, self._depth(limbs), n), "float64", 0, (most, most), False)
+        return float_core(self.levels, (m, depth or self._depth(limbs), n), "float64", 0, (most, most), False)
 
     @property
     def _tail(self) -> FloatCore | None:
         """The product of the last columns of A, if the depth does not divide k."""
         rest = self.sizes[1] % self.depth
-        if not rest:
-            return None
-        most = _limb_sum(self.entry_bounds, self.limbs)
-        return float_core(self.levels, (self.sizes[0], rest, self.sizes[2]), "float64", 0, (most, most), False)
+        return self._product(self.limbs, rest) if rest else None
 
     @property
     def _shapes(self) -> list[tuple[int, int, int]]:
@@ -181,12 +178,10 @@ class IntegerCore:
         parallel_rows(lambda i, j: split_rows(matrix, limbs, width, modulus, slabs, i, j), len(matrix), threads)
 
     def _join(self, products: Any, out: Matrix, add: bool, arena: Arena, threads: int) -> None:
-        from .limbs import join_integers, join_modulo, join_terms, join_wide
+        from .limbs import join_rows, join_terms, join_wide
 
         limbs, width, modulus, m = self.limbs, self.width, self.ring.modulus, self.sizes[0]
-        if modulus:
-            parallel_rows(lambda i, j: join_modulo(products, limbs, width, modulus, add, out, i, j), m, threads)
-        elif self.out_dtype == WIDE:
+        if self.out_dtype == WIDE:
             parallel_rows(lambda i, j: join_wide(products, limbs, width, add, out, i, j), m, threads)
         elif self.out_dtype == PYTHON:
             terms: Any = arena.rest().array((2 * limbs - 1, m, self.sizes[2]), np.dtype(np.int64))
@@ -194,7 +189,7 @@ class IntegerCore:
             total = sum(term.astype(object) * (1 << place * width) for place, term in enumerate(terms))
             out[...] = out + total if add else total
         else:
-            parallel_rows(lambda i, j: join_integers(products, limbs, width, add, out, i, j), m, threads)
+            parallel_rows(lambda i, j: join_rows(products, limbs, width, modulus, add, out, i, j), m, threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         m, k, n = self.sizes

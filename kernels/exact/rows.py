@@ -134,21 +134,7 @@ def _address(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     return builder.ptrtoint(context.make_array(kind)(context, builder, array).data, _I64)
 
 
-def _xor_rows(typing_context: Any, table: Any, terms: Any, target: Any, words: Any, streaming: Any) -> Any:
-    """Set `words` words of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
-
-    With streaming != 0 stores bypass the caches; then `target` must be a multiple of 64 and `words` of 8.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        addresses = _address(context, builder, signature.args[0], args[0])
-        _sum_rows(builder, (addresses, args[1], args[2]), args[3], args[4], _Xor())
-        return context.get_dummy_value()
-
-    return types.void(table, types.int64, types.int64, types.int64, types.int64), codegen
-
-
-def _float_rows(
+def _sum_rows_of(
     typing_context: Any,
     table: Any,
     values: Any,
@@ -159,21 +145,25 @@ def _float_rows(
     length: Any,
     streaming: Any,
 ) -> Any:
-    """Sum as `xor_rows` multiples by values[first:first + terms] of rows of floats of the dtype of `values`.
+    """Set `length` elements of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
 
-    With a modulus the sum is reduced to the residue of least magnitude, as by `combine.reduce_row`.
+    Of floats it is the sum of multiples by values[first:first + terms], reduced with a modulus to the residue of least
+    magnitude, as by `combine.reduce_row`; of words (values of uint64, not read) their XOR. With streaming != 0 stores
+    bypass the caches; then `target` and the bytes of the row must be multiples of 64.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         addresses = _address(context, builder, signature.args[0], args[0])
         element = context.get_value_type(signature.args[1].dtype)
-        size = 8 if element == ir.DoubleType() else 4
-        start = builder.mul(args[2], ir.Constant(_I64, size))
-        factors = builder.add(_address(context, builder, signature.args[1], args[1]), start)
-        zero, one = ir.Constant(element, 0.0), ir.Constant(element, 1.0)
-        held = builder.fcmp_ordered("!=", args[4], zero)
-        inverse = builder.select(held, builder.fdiv(one, args[4]), zero)
-        arithmetic = _Multiples(element, factors, args[4], inverse)
+        arithmetic: Any = _Xor()
+        if element != _I64:
+            size = 8 if element == ir.DoubleType() else 4
+            start = builder.mul(args[2], ir.Constant(_I64, size))
+            factors = builder.add(_address(context, builder, signature.args[1], args[1]), start)
+            zero, one = ir.Constant(element, 0.0), ir.Constant(element, 1.0)
+            held = builder.fcmp_ordered("!=", args[4], zero)
+            inverse = builder.select(held, builder.fdiv(one, args[4]), zero)
+            arithmetic = _Multiples(element, factors, args[4], inverse)
         _sum_rows(builder, (addresses, args[3], args[5]), args[6], args[7], arithmetic)
         return context.get_dummy_value()
 
@@ -191,6 +181,5 @@ def _settle(typing_context: Any) -> Any:
     return types.void(), codegen
 
 
-xor_rows: Any = intrinsic(_xor_rows)
-float_rows: Any = intrinsic(_float_rows)
+sum_rows: Any = intrinsic(_sum_rows_of)
 settle: Any = intrinsic(_settle)
