@@ -24,6 +24,7 @@ from .expansion import (
     FloatArray,
     Image,
     Numerators,
+    Parts,
     Residuals,
     gathered,
     numerators_of,
@@ -167,38 +168,46 @@ def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerato
 
 
 def _pieces(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """Yield the residuals of all equations that are not trivially 0 = 0, by the cheaper method."""
-    return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images, numerators)
-
-
-def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """Yield the residuals of all equations of each group of A blocks."""
+    """Yield the residuals of all equations that are not trivially 0 = 0, for one group of A blocks after the other."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
-    target = scheme.target
-    terms = target.terms
+    terms, coefficients = scheme.target.terms, scheme.target.term_values
     term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
-    size = max(1, min(u.blocks, GROUP_ENTRIES // (max(1, scheme.rank, w.blocks) * v.blocks)))
-    one = numerators.one
-    values = [numerators.images(*one_image) for one_image in images]
+    values = [numerators.images(*image) for image in images]
+    sparse = expansion.is_sparse(scheme)
+    most = 1 if sparse else GROUP_ENTRIES // (max(1, scheme.rank, w.blocks) * v.blocks)
+    size = max(1, min(u.blocks, most))
     for start in range(0, u.blocks, size):
-        stop = min(start + size, u.blocks)
-        entries = by_block[bounds[start] : bounds[stop]]
-        rows, local = np.unique(u.product[entries], return_inverse=True)
-        wanted = terms[term_bounds[start] : term_bounds[stop]]
-        total: FloatArray | None = None
-        for (modulus, _), (in_u, in_v, in_w) in zip(images, values, strict=True):
-            left = np.zeros((len(rows), stop - start), dtype=np.int64)
-            left[local, u.indices[entries] - start] = in_u[entries]
-            sums = _sums(left, _rows(v, rows, in_v), _rows(w, rows, in_w), modulus)
-            right = right_sides(one, target.term_values[term_bounds[start] : term_bounds[stop]], modulus)
-            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= right
+        a = np.arange(start, min(start + size, u.blocks))
+        entries = by_block[bounds[start] : bounds[a[-1] + 1]]
+        part = slice(term_bounds[start], term_bounds[a[-1] + 1])
+        wanted, total = terms[part], None
+        b, c, tables = (expansion.sums if sparse else _sums)(scheme, a, entries, wanted, images, values)
+        places = wanted[:, 0] - start, np.searchsorted(b, wanted[:, 1]), np.searchsorted(c, wanted[:, 2])
+        for table, (modulus, _) in zip(tables, images, strict=True):
+            table[places] -= right_sides(numerators.one, coefficients[part], modulus)
             if modulus:
-                sums %= modulus
-            total = sums if total is None else np.maximum(np.abs(total), np.abs(sums))
+                table %= modulus
+            total = table if total is None else np.maximum(np.abs(total), np.abs(table))
         if total is not None:
-            yield np.arange(start, stop), np.arange(v.blocks), np.arange(w.blocks), total.transpose(1, 2, 0)
+            yield a, b, c, total
+
+
+def _sums(
+    scheme: Scheme, a: IntArray, entries: IntArray, wanted: IntArray, images: tuple[Image, ...], values: list[Parts]
+) -> tuple[IntArray, IntArray, Iterator[FloatArray]]:
+    """Return as `expansion.sums` those of a group of A blocks, with all B and C blocks, by matrix products."""
+    u, v, w = scheme.factors
+    rows, local = np.unique(u.product[entries], return_inverse=True)
+
+    def tables() -> Iterator[FloatArray]:
+        for (modulus, _), (in_u, in_v, in_w) in zip(images, values, strict=True):
+            left = np.zeros((len(rows), len(a)), dtype=np.int64)
+            left[local, u.indices[entries] - a[0]] = in_u[entries]
+            yield _products(left, _rows(v, rows, in_v), _rows(w, rows, in_w), modulus).transpose(1, 2, 0)
+
+    return np.arange(v.blocks), np.arange(w.blocks), tables()
 
 
 def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
@@ -209,7 +218,7 @@ def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
     return dense
 
 
-def _sums(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
+def _products(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
     """Return sum_r w[r, s] left[r, p] v[r, q] as float64 integers (s, p, q), congruent for a nonzero modulus."""
     shape = w.shape[1], left.shape[1], v.shape[1]
     if not modulus:

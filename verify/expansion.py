@@ -21,6 +21,9 @@ FloatArray = npt.NDArray[np.float64]
 Image = tuple[int, int]
 """(p, root): residues modulo p with i at a square root of -1; (0, 0): the integers themselves."""
 
+Parts = list[IntArray]
+"""The numerators of U, V and W in the order of their nonzeros, in one image."""
+
 Residuals = tuple[IntArray, IntArray, IntArray, FloatArray]
 """Block indices of A, B and C, each increasing, and the residuals of their equations, 0 where they hold."""
 
@@ -60,7 +63,7 @@ class Numerators:
     def parts(self) -> tuple[IntArray, IntArray, IntArray]:
         return self.u, self.v, self.w
 
-    def images(self, modulus: int, root: int) -> list[IntArray]:
+    def images(self, modulus: int, root: int) -> Parts:
         """Return the three factors in one image."""
         return [image(part, modulus, root) for part in self.parts]
 
@@ -106,53 +109,40 @@ def gathered(factor: Factor, rows: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(shift)) + shift, np.repeat(np.arange(len(rows)), counts)
 
 
-def residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """Yield for each block of A the residuals of all its equations that are not trivially 0 = 0."""
+def sums(
+    scheme: Scheme, a: IntArray, entries: IntArray, wanted: IntArray, images: tuple[Image, ...], values: list[Parts]
+) -> tuple[IntArray, IntArray, list[FloatArray]]:
+    """Return the B and C blocks that occur with one A block, and the sums (1, b, c) of their equations in each image.
+
+    `entries` are the positions of the block's coefficients in U, `wanted` its terms in the target.
+    """
     u, v, w = scheme.factors
-    by_block = np.argsort(u.indices, kind="stable")
-    bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
-    terms = scheme.target.terms
-    term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
-    one = numerators.one
-    values = [numerators.images(*one_image) for one_image in images]
-    for p in range(u.blocks):
-        entries = by_block[bounds[p] : bounds[p + 1]]
-        wanted = terms[term_bounds[p] : term_bounds[p + 1]]
-        coefficients = scheme.target.term_values[term_bounds[p] : term_bounds[p + 1]]
-        rows = u.product[entries]
-        (at_v, of_v), (at_w, of_w) = gathered(v, rows), gathered(w, rows)
-        b, to_b = _occurring(v.indices[at_v], wanted[:, 1], v.blocks)
-        c, to_c = _occurring(w.indices[at_w], wanted[:, 2], w.blocks)
-        keys_b, keys_c = to_b[v.indices[at_v]] * len(c), to_c[w.indices[at_w]]
-        first_w = np.searchsorted(of_w, np.arange(len(rows) + 1))
-        counts = np.diff(first_w)
-        pairs = []
-        for (modulus, _), (in_u, in_v, _) in zip(images, values, strict=True):
-            products = in_u[entries][of_v] * in_v[at_v]
-            pairs.append(symmetric(products, modulus) if modulus else products)
-        outputs = [in_w[at_w] for _, _, in_w in values]
-        tables = [np.zeros(len(b) * len(c)) for _ in images]
-        for part in _batches(of_v, counts, any(modulus for modulus, _ in images)):
-            # Each (u, v) pair is multiplied by all w of its product, at the same positions in all images.
-            times = counts[of_v[part]]
-            ends = np.cumsum(times)
-            meets = np.arange(ends[-1] if len(ends) else 0)
-            meets += np.repeat(first_w[of_v[part]] - ends + times, times)
-            keys = np.repeat(keys_b[part], times) + keys_c[meets]
-            for at, (modulus, _) in enumerate(images):
-                weights = np.repeat(pairs[at][part], times) * outputs[at][meets]
-                tables[at] += np.bincount(keys, weights, len(tables[at]))
-                if modulus:
-                    tables[at] %= modulus
-        worst: FloatArray | None = None
-        places = to_b[wanted[:, 1]] * len(c) + to_c[wanted[:, 2]]
-        for table, (modulus, _) in zip(tables, images, strict=True):
-            table[places] -= right_sides(one, coefficients, modulus)
+    rows = u.product[entries]
+    (at_v, of_v), (at_w, of_w) = gathered(v, rows), gathered(w, rows)
+    b, to_b = _occurring(v.indices[at_v], wanted[:, 1], v.blocks)
+    c, to_c = _occurring(w.indices[at_w], wanted[:, 2], w.blocks)
+    keys_b, keys_c = to_b[v.indices[at_v]] * len(c), to_c[w.indices[at_w]]
+    first_w = np.searchsorted(of_w, np.arange(len(rows) + 1))
+    counts = np.diff(first_w)
+    pairs = []
+    for (modulus, _), (in_u, in_v, _) in zip(images, values, strict=True):
+        products = in_u[entries][of_v] * in_v[at_v]
+        pairs.append(symmetric(products, modulus) if modulus else products)
+    outputs = [in_w[at_w] for _, _, in_w in values]
+    tables = [np.zeros(len(b) * len(c)) for _ in images]
+    for part in _batches(of_v, counts, any(modulus for modulus, _ in images)):
+        # Each (u, v) pair is multiplied by all w of its product, at the same positions in all images.
+        times = counts[of_v[part]]
+        ends = np.cumsum(times)
+        meets = np.arange(ends[-1] if len(ends) else 0)
+        meets += np.repeat(first_w[of_v[part]] - ends + times, times)
+        keys = np.repeat(keys_b[part], times) + keys_c[meets]
+        for at, (modulus, _) in enumerate(images):
+            weights = np.repeat(pairs[at][part], times) * outputs[at][meets]
+            tables[at] += np.bincount(keys, weights, len(tables[at]))
             if modulus:
-                table %= modulus
-            worst = table if worst is None else np.maximum(np.abs(worst), np.abs(table))
-        if worst is not None:
-            yield np.array([p]), b, c, worst.reshape(1, len(b), len(c))
+                tables[at] %= modulus
+    return b, c, [table.reshape(1, len(b), len(c)) for table in tables]
 
 
 def _occurring(found: IntArray, wanted: IntArray, blocks: int) -> tuple[IntArray, IntArray]:
