@@ -152,42 +152,36 @@ pack_left: Any = intrinsic(_pack_left)
 
 
 @njit(nogil=True)
+def eight_words(matrix, row, word, edge):
+    """Return address and stride of one word of eight rows; where some are beyond the matrix, of a copy with zeros."""
+    rows, words = matrix.shape
+    if row + 8 <= rows and word < words:
+        return matrix.ctypes.data + row * matrix.strides[0] + 8 * word, matrix.strides[0]
+    for i in range(8):
+        edge[i] = matrix[row + i, word] if row + i < rows and word < words else np.uint64(0)
+    return edge.ctypes.data, 8
+
+
+@njit(nogil=True)
 def pack_a(a, packed, first, last):
     """Pack block rows first <= i < last of a (rows, words) uint64 to packed (block rows, words, 8, ROW_TILES)."""
-    rows, words = a.shape
-    edge = np.zeros(8, np.uint64)
+    words, edge = a.shape[1], np.zeros(8, np.uint64)
     for block in range(first, last):
         for tile in range(ROW_TILES):
-            row = block * BLOCK_ROWS + 8 * tile
             for word in range(words):
-                target = packed.ctypes.data + 8 * (((block * words + word) * 8) * ROW_TILES + tile)
-                if row + 8 <= rows:
-                    pack_left(a.ctypes.data + row * a.strides[0] + 8 * word, a.strides[0], target)
-                else:
-                    for i in range(8):
-                        edge[i] = a[row + i, word] if row + i < rows else np.uint64(0)
-                    pack_left(edge.ctypes.data, 8, target)
+                address, stride = eight_words(a, block * BLOCK_ROWS + 8 * tile, word, edge)
+                pack_left(address, stride, packed.ctypes.data + 8 * ((block * words + word) * BLOCK_ROWS + tile))
 
 
 @njit(nogil=True)
 def pack_b(b, packed, first, last):
     """Pack panels first <= j < last of b (rows, words) uint64 to packed (panels, row tiles, WORDS, 8)."""
-    rows, words = b.shape
-    tiles = packed.shape[1]
-    edge = np.zeros(8, np.uint64)
+    tiles, edge = packed.shape[1], np.zeros(8, np.uint64)
     for panel in range(first, last):
         for tile in range(tiles):
-            row = 8 * tile
             for word in range(WORDS):
-                column = panel * WORDS + word
-                target = packed.ctypes.data + 64 * ((panel * tiles + tile) * WORDS + word)
-                if row + 8 <= rows and column < words:
-                    pack_right(b.ctypes.data + row * b.strides[0] + 8 * column, b.strides[0], target)
-                else:
-                    for i in range(8):
-                        inside = row + i < rows and column < words
-                        edge[i] = b[row + i, column] if inside else np.uint64(0)
-                    pack_right(edge.ctypes.data, 8, target)
+                address, stride = eight_words(b, 8 * tile, panel * WORDS + word, edge)
+                pack_right(address, stride, packed.ctypes.data + 64 * ((panel * tiles + tile) * WORDS + word))
 
 
 @njit(nogil=True)
