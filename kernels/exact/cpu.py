@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import islice
 
+from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
 from ..planning.machine import Machine
@@ -19,7 +20,7 @@ from .gf2 import best_kernel, bit_core
 from .integers import IntegerCore
 from .level import ExactLevel, block_sizes
 from .rates import CUBES
-from .schemes import ExactChain, LevelOf, catalogue_state, known_levels
+from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import ExactStrategy, chain_of, max_abs_of
 
 LEAST_BLOCK = {BITS: 512}
@@ -135,7 +136,7 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
         for chain in best:
             for level in known:
                 extended = (*chain, level)
-                if min(reduce(block_sizes, (one.grid for one in extended), request.shape)) >= least:
+                if min(block_sizes(request.shape, grid_of(extended))) >= least:
                     longer.append((_estimate(request, machine, extended), len(longer), extended))
         ranked = [extended for _, _, extended in sorted(longer)]
         best = ranked[:KEPT]

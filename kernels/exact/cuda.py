@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...errors import PlanError
+from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
 from ..cpu.executor import is_empty
 from ..cuda.h200 import h200
@@ -19,7 +20,7 @@ from ..ring import ExactRing
 from .bits import words_of
 from .cuda_costs import bit_costs, integer_costs
 from .level import ExactLevel
-from .schemes import ExactChain, LevelOf, catalogue_state, known_levels
+from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import SCHEME, ExactStrategy, chain_of, max_abs_of
 from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, digit_core
 from .tensor_sums import TensorMemory
@@ -152,5 +153,4 @@ def _chains(request: Request) -> Iterator[ExactChain]:
 
 
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:
-    grids = (math.prod(level.grid[axis] for level in levels) for axis in range(3))
-    return min(size / parts for size, parts in zip(request.shape, grids, strict=True))
+    return min(size / parts for size, parts in zip(request.shape, grid_of(levels), strict=True))
