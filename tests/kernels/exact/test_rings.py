@@ -300,6 +300,8 @@ def test_strided_operands_and_out():
 @pytest.mark.parametrize("scheme", ["auto", "strassen"])
 def test_empty_products_are_zero(shape, scheme):
     m, k, n = shape
+    bits = lcma.matmul(lcma.BitMatrix.zeros(m, k), lcma.BitMatrix.zeros(k, n), scheme, ring="Z2")
+    assert bits == lcma.BitMatrix.zeros(m, n)
     for ring in ("GF(1021)", "Z"):
         product = lcma.matmul(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), scheme, ring=ring)
         assert product.shape == (m, n)
