@@ -9,11 +9,12 @@ import numpy as np
 from ...errors import PlanError
 from ..arrays import Matrix
 from ..cpu.executor import Core
-from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..cpu.workspace import Pool, shared_pool
 from ..out import check_out
 from ..overflow import require_within
-from ..request import BITS, PYTHON, WIDE, Request
+from ..request import BITS, WIDE, Request
 from .bits import BitMatrix
+from .integers import empty_integers
 
 
 class ExactExecutor:
@@ -42,7 +43,7 @@ class ExactExecutor:
         self._check("b", b, (*request.batch_b, request.k, request.n))
         shape = (*request.batch, request.m, request.n)
         if out is None:
-            result: Any = BitMatrix.zeros(*shape) if bits else _empty(request, shape)
+            result: Any = BitMatrix.zeros(*shape) if bits else empty_integers(shape, request.out_dtype)
         else:
             result = out
             self._check_out(out, shape)
@@ -98,9 +99,3 @@ def _rows(matrix: Matrix) -> Matrix:
     """Return the matrix with contiguous rows, as the kernels require."""
     good = matrix.strides[-1] == matrix.itemsize and matrix.flags.aligned and matrix.strides[-2] >= 0
     return matrix if good else np.ascontiguousarray(matrix)
-
-
-def _empty(request: Request, shape: tuple[int, ...]) -> Matrix:
-    if request.out_dtype == PYTHON:
-        return np.zeros(shape, object)
-    return empty_aligned((*shape, 2) if request.out_dtype == WIDE else shape, request.result)

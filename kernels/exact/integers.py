@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import PlanError
 from ..arrays import Matrix, Sizes
 from ..cpu.threads import parallel_rows
-from ..cpu.workspace import Arena, aligned
+from ..cpu.workspace import Arena, aligned, empty_aligned
 from ..planning.strategy import Stage
 from ..request import PYTHON, WIDE
 from ..ring import ExactRing
@@ -145,15 +145,9 @@ class IntegerCore:
         one = np.zeros((1, 1), np.int64)
         # Run the same code on the smallest product with as many limbs.
         small = replace(self, sizes=(1, 1, 1), levels=())
-        joined = small.empty()
-        small.run(one, one, joined, Arena(np.zeros(small.workspace(1) + 64, np.uint8)), 1)
-
-    def empty(self) -> Matrix:
-        """Return an uninitialised array for the result."""
-        m, _, n = self.sizes
-        if self.out_dtype == WIDE:
-            return np.empty((m, n, 2), np.int64)
-        return np.empty((m, n), object if self.out_dtype == PYTHON else np.int64)
+        small.run(
+            one, one, empty_integers((1, 1), self.out_dtype), Arena(np.zeros(small.workspace(1) + 64, np.uint8)), 1
+        )
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """See `Core.run`; a and b are integers of any dtype."""
@@ -201,6 +195,13 @@ class IntegerCore:
         if (tail := self._tail) is not None:
             products += tail.stages(times * self.slabs)
         return [split, *products, joined]
+
+
+def empty_integers(shape: tuple[int, ...], out_dtype: str | None) -> Matrix:
+    """Return an array for a result: uninitialised, or of Python integers; the two words of int128 are a last axis."""
+    if out_dtype == PYTHON:
+        return np.zeros(shape, object)
+    return empty_aligned((*shape, 2) if out_dtype == WIDE else shape, np.dtype(np.int64))
 
 
 def overflow_reason(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> str | None:
