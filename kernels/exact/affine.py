@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ...jit import njit
+from .rows import broadcast
 
 ROW_TILES, WORDS = 6, 4
 """A register block of C: 6 tiles of 8 rows by 4 words of 64 columns, in 24 of the 32 vector registers."""
@@ -62,46 +63,24 @@ def _multiply_block(typing_context: Any, a: Any, b: Any, depth: Any, c: Any) -> 
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         start_a, start_b, depth_value, start_c = args
-        zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
-        before = builder.block
-        loop = builder.append_basic_block("tiles")
-        done = builder.append_basic_block("done")
-        builder.cbranch(builder.icmp_signed(">", depth_value, zero), loop, done)
-        builder.position_at_end(loop)
-        index = builder.phi(_I64)
-        index.add_incoming(zero, before)
-        sums = [builder.phi(_BYTES) for _ in range(ROW_TILES * WORDS)]
+        sums = [cgutils.alloca_once(builder, _BYTES) for _ in range(ROW_TILES * WORDS)]  # registers, once optimised
         for total in sums:
-            total.add_incoming(ir.Constant(_BYTES, [0] * 64), before)
-        at_a = builder.add(start_a, builder.mul(index, ir.Constant(_I64, 8 * ROW_TILES)))
-        at_b = builder.add(start_b, builder.mul(index, ir.Constant(_I64, 64 * WORDS)))
-        right = [
-            builder.load(_at(builder, at_b, ir.Constant(_I64, 64 * word), _BYTES), typ=_BYTES, align=8)
-            for word in range(WORDS)
-        ]
-        eight = ir.VectorType(_I64, 8)
-        made = []
-        for tile in range(ROW_TILES):
-            single = builder.load(_at(builder, at_a, ir.Constant(_I64, 8 * tile), _I64), typ=_I64, align=8)
-            first = builder.insert_element(ir.Constant(eight, ir.Undefined), single, ir.Constant(ir.IntType(32), 0))
-            same = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
-            left = builder.bitcast(builder.shuffle_vector(first, ir.Constant(eight, ir.Undefined), same), _BYTES)
-            for word in range(WORDS):
-                made.append(builder.xor(sums[tile * WORDS + word], _affine(builder, left, right[word])))
-        following = builder.add(index, one)
-        index.add_incoming(following, builder.block)
-        for total, value in zip(sums, made, strict=True):
-            total.add_incoming(value, builder.block)
-        builder.cbranch(builder.icmp_signed("<", following, depth_value), loop, done)
-        last = builder.block
-        builder.position_at_end(done)
-        for place, value in enumerate(made):
-            result = builder.phi(_BYTES)
-            result.add_incoming(ir.Constant(_BYTES, [0] * 64), before)
-            result.add_incoming(value, last)
-            made[place] = result
-        for place, value in enumerate(made):
-            by_rows = _shuffled(builder, value, _BYTE_TRANSPOSED)
+            builder.store(ir.Constant(_BYTES, [0] * 64), total)
+        with cgutils.for_range(builder, depth_value, intp=_I64) as tiles:
+            at_a = builder.add(start_a, builder.mul(tiles.index, ir.Constant(_I64, 8 * ROW_TILES)))
+            at_b = builder.add(start_b, builder.mul(tiles.index, ir.Constant(_I64, 64 * WORDS)))
+            right = [
+                builder.load(_at(builder, at_b, ir.Constant(_I64, 64 * word), _BYTES), typ=_BYTES, align=8)
+                for word in range(WORDS)
+            ]
+            for tile in range(ROW_TILES):
+                single = builder.load(_at(builder, at_a, ir.Constant(_I64, 8 * tile), _I64), typ=_I64, align=8)
+                left = builder.bitcast(broadcast(builder, single, ir.VectorType(_I64, 8)), _BYTES)
+                for total, words in zip(sums[tile * WORDS :], right, strict=False):
+                    product = _affine(builder, left, words)
+                    builder.store(builder.xor(builder.load(total, typ=_BYTES), product), total)
+        for place, total in enumerate(sums):
+            by_rows = _shuffled(builder, builder.load(total, typ=_BYTES), _BYTE_TRANSPOSED)
             builder.store(by_rows, _at(builder, start_c, ir.Constant(_I64, 64 * place), _BYTES), align=8)
         return context.get_dummy_value()
 

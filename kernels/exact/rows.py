@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from .bits import LINE_WORDS
@@ -43,18 +43,18 @@ class _Multiples:
     def added(self, builder: Any, total: Any, value: Any, index: Any) -> Any:
         place = builder.add(self._values, builder.mul(index, ir.Constant(_I64, self.bytes)))
         factor = builder.load(builder.inttoptr(place, self.element.as_pointer()), typ=self.element)
-        return builder.fadd(total, builder.fmul(value, _alike(builder, factor, value.type)))
+        return builder.fadd(total, builder.fmul(value, broadcast(builder, factor, value.type)))
 
     def finished(self, builder: Any, total: Any) -> Any:
         kind = total.type
         lanes = kind.count if isinstance(kind, ir.VectorType) else 0
         name = "llvm.rint." + (f"v{lanes}" if lanes else "") + f"f{8 * self.bytes}"
         rint = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(kind, [kind]), name)
-        quotient = builder.call(rint, [builder.fmul(total, _alike(builder, self._inverse, kind))])
-        return builder.fsub(total, builder.fmul(quotient, _alike(builder, self._modulus, kind)))
+        quotient = builder.call(rint, [builder.fmul(total, broadcast(builder, self._inverse, kind))])
+        return builder.fsub(total, builder.fmul(quotient, broadcast(builder, self._modulus, kind)))
 
 
-def _alike(builder: Any, value: Any, kind: Any) -> Any:
+def broadcast(builder: Any, value: Any, kind: Any) -> Any:
     """Return the value broadcast to all lanes of a vector type, or unchanged for a scalar type."""
     if not isinstance(kind, ir.VectorType):
         return value
@@ -84,50 +84,31 @@ def _sum_rows(builder: Any, places: Any, length: Any, streaming: Any, arithmetic
 
 
 def _sum_stretch(builder: Any, places: Any, bounds: Any, lanes: int, stream: Any, arithmetic: Any) -> None:
-    """Emit the sum of elements bounds[0] <= j < bounds[1], `lanes` at a time."""
+    """Emit the sum of elements bounds[0] <= j < bounds[1], `lanes` at a time, kept in registers."""
     addresses, count, target = places
     element, size = arithmetic.element, arithmetic.bytes
     kind = ir.VectorType(element, lanes) if lanes > 1 else element
     nothing = ir.Constant(kind, [arithmetic.zero] * lanes if lanes > 1 else arithmetic.zero)
-    zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
-    before = builder.block
-    loop, term, stored, done = (builder.append_basic_block(name) for name in ("elements", "term", "sum", "end"))
-    builder.cbranch(builder.icmp_signed("<", bounds[0], bounds[1]), loop, done)
-    builder.position_at_end(loop)
-    first = builder.phi(_I64)
-    first.add_incoming(bounds[0], before)
-    offset = builder.mul(first, ir.Constant(_I64, size))
-    builder.cbranch(builder.icmp_signed("<", zero, count), term, stored)
-    builder.position_at_end(term)
-    index, total = builder.phi(_I64), builder.phi(kind)
-    index.add_incoming(zero, loop)
-    total.add_incoming(nothing, loop)
-    place = builder.add(addresses, builder.mul(index, ir.Constant(_I64, 8)))
-    source = builder.load(builder.inttoptr(place, _I64.as_pointer()), typ=_I64)
-    value = builder.load(builder.inttoptr(builder.add(source, offset), kind.as_pointer()), typ=kind, align=size)
-    added, following = arithmetic.added(builder, total, value, index), builder.add(index, one)
-    index.add_incoming(following, term)
-    total.add_incoming(added, term)
-    builder.cbranch(builder.icmp_signed("<", following, count), term, stored)
-    builder.position_at_end(stored)
-    summed = builder.phi(kind)
-    summed.add_incoming(nothing, loop)
-    summed.add_incoming(added, term)
-    result = arithmetic.finished(builder, summed)
-    at = builder.inttoptr(builder.add(target, offset), kind.as_pointer())
-    if stream is None:
-        builder.store(result, at, align=size)
-    else:
-        with builder.if_else(stream) as (past, plain):
-            with past:
-                written = builder.store(result, at, align=LINE_BYTES)
-                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
-            with plain:
-                builder.store(result, at, align=size)
-    after = builder.add(first, ir.Constant(_I64, lanes))
-    first.add_incoming(after, builder.block)
-    builder.cbranch(builder.icmp_signed("<", after, bounds[1]), loop, done)
-    builder.position_at_end(done)
+    total = cgutils.alloca_once(builder, kind)
+    with cgutils.for_range_slice(builder, *bounds, ir.Constant(_I64, lanes)) as (first, _):
+        offset = builder.mul(first, ir.Constant(_I64, size))
+        builder.store(nothing, total)
+        with cgutils.for_range(builder, count, intp=_I64) as terms:
+            place = builder.add(addresses, builder.mul(terms.index, ir.Constant(_I64, 8)))
+            source = builder.add(builder.load(builder.inttoptr(place, _I64.as_pointer()), typ=_I64), offset)
+            value = builder.load(builder.inttoptr(source, kind.as_pointer()), typ=kind, align=size)
+            builder.store(arithmetic.added(builder, builder.load(total, typ=kind), value, terms.index), total)
+        result = arithmetic.finished(builder, builder.load(total, typ=kind))
+        at = builder.inttoptr(builder.add(target, offset), kind.as_pointer())
+        if stream is None:
+            builder.store(result, at, align=size)
+        else:
+            with builder.if_else(stream) as (past, plain):
+                with past:
+                    written = builder.store(result, at, align=LINE_BYTES)
+                    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+                with plain:
+                    builder.store(result, at, align=size)
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any) -> Any:
