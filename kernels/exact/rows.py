@@ -90,7 +90,7 @@ def _sum_stretch(builder: Any, places: Any, bounds: Any, lanes: int, stream: Any
     kind = ir.VectorType(element, lanes) if lanes > 1 else element
     nothing = ir.Constant(kind, [arithmetic.zero] * lanes if lanes > 1 else arithmetic.zero)
     total = cgutils.alloca_once(builder, kind)
-    with cgutils.for_range_slice(builder, *bounds, ir.Constant(_I64, lanes)) as (first, _):
+    with cgutils.for_range_slice(builder, bounds[0], bounds[1], ir.Constant(_I64, lanes)) as (first, _):
         offset = builder.mul(first, ir.Constant(_I64, size))
         builder.store(nothing, total)
         with cgutils.for_range(builder, count, intp=_I64) as terms:
