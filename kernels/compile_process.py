@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
 from .planning.machine import Machine
+from .planning.parameters import CandidateKey
 from .planning.profile import Profile
-from .planning.strategy import Parameters, Plan
+from .planning.strategy import Plan
 from .request import Request
 
 CONTENDERS, MOST_CONTENDERS = 3, 8
@@ -41,14 +42,6 @@ LONGEST_SILENCE = 600.0
 NICENESS = 15
 """Beside products on all processors the process gets about 3% of one: so much may learning cost. A thread of the same
 kind would hold Python's lock while it waits for a processor."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The key of a candidate, and its predicted seconds."""
-
-    key: tuple[str, str, str, Parameters]
-    predicted: float | None
 
 
 @dataclass(frozen=True)
@@ -73,8 +66,8 @@ class CompileProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def candidates(self, request: Request, machine: Machine, later: bool = False) -> Iterator[Found]:
-        """Yield the candidates of a request one by one, as soon as each is compiled; none if the process ends.
+    def candidates(self, request: Request, machine: Machine, later: bool = False) -> Iterator[CandidateKey]:
+        """Yield the key of each candidate of a request as soon as it is compiled; none if the process ends.
 
         `later` as in `CompileTask`.
         """
@@ -228,13 +221,13 @@ def _compile(plan: Plan) -> None:
     CudaBench().precompile([plan], lambda line: None)
 
 
-def _found(plan: Plan) -> Found:
+def _key(plan: Plan) -> CandidateKey:
     """Return the key of a plan's candidate, which names torch if that is the faster library of its products."""
     family, strategy, source, parameters = plan.candidate.key
     if plan.request.device == "cpu" and family == "dense" and dict(parameters).get("method", "tasks") != "tasks":
         name = plan.machine.profile.backend(plan.request.dtype, *plan.request.shape)
         parameters = tuple(sorted({**dict(parameters), "library": name}.items())) if name == "torch" else parameters
-    return Found((family, strategy, source, parameters), plan.seconds)
+    return family, strategy, source, parameters
 
 
 def main() -> None:
@@ -253,7 +246,7 @@ def main() -> None:
             for plan in _planned(task):
                 with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)
-                _send(answers, _found(plan))
+                _send(answers, _key(plan))
             _send(answers, None)
 
 

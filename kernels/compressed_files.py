@@ -23,9 +23,6 @@ from .structured.decomposition import Decomposition
 
 STRUCTURES = "lcma_structures"
 
-ROUNDED_LAYERS = "lcma_intermediates"
-"""The metadata of files with layers that rounded the results between their steps to 8 bits, which are not read."""
-
 
 def write_model(
     path: Path,
@@ -46,13 +43,10 @@ def structures_in(path: Path) -> dict[str, FactorChain]:
     """Return the structures of the compressed layers of a file.
 
     Raises:
-        SchemeFormatError: the file contains no compressed model, or one whose layers round intermediate results.
+        SchemeFormatError: the file contains no compressed model.
         OSError: it cannot be read.
     """
     facts = safetensors.metadata(path)
-    if ROUNDED_LAYERS in facts:
-        removed = "which was removed (docs/benchmarks/removed.md); compress the model again"
-        raise SchemeFormatError(f"has layers that round intermediate results to 8 bits, {removed}", path)
     try:
         texts = json.loads(facts.get(STRUCTURES, "null"))
         if not isinstance(texts, dict):

@@ -11,9 +11,9 @@ import statistics
 from dataclasses import replace
 
 from .beside_calls import beside_calls
-from .compile_process import CONTENDERS, CompileProcess, Found
+from .compile_process import CONTENDERS, CompileProcess
 from .planning.machine import Machine
-from .planning.planner import Strategies, plan_candidate, vendor_plans
+from .planning.planner import Strategies, restored, vendor_plans
 from .planning.profile import GemmRate
 from .planning.strategy import Plan, registered
 from .planning.trials.lesson import Lesson
@@ -43,9 +43,10 @@ def supply(lesson: Lesson, process: CompileProcess) -> None:
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
     try:
-        for found in process.candidates(request, machine, later=lesson.rounds > 1):
+        for key in process.candidates(request, machine, later=lesson.rounds > 1):
             with beside_calls:
-                if (plan := _restored(found, request, machine, known)) is not None:
+                _, plan = restored(key, request, machine, known)
+                if isinstance(plan, Plan):
                     _offer(plan, lesson)
         with beside_calls:
             for plan in _registered(request, machine, known):
@@ -107,25 +108,14 @@ def _remembered(
     vendors = len(plans)
     others = [entry for entry in known.entries if not any(entry.key == plan.candidate.key for plan in plans)]
     for entry in sorted(others, key=lambda one: one.seconds):
-        found = Found(entry.key, entry.predicted)
-        if (plan := _restored(found, request, machine, strategies)) is not None and not plan.strategy.baseline:
+        _, plan = restored(entry.key, request, machine, strategies)
+        if isinstance(plan, Plan) and not plan.strategy.baseline:
             plans = [*plans, plan]
             break
     times = tuple(known.seconds(plan.candidate.key, plan.seconds) for plan in plans)
     if any(seconds != seconds for seconds in times):  # NaN: not measured
         return plans, begun(vendors, len(plans), open=False)
     return plans, decided_by(vendors, times)
-
-
-def _restored(found: Found, request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
-    """Return the plan of a candidate that another process found; None if it cannot run here."""
-    family, name, source, parameters = found.key
-    strategy = strategies.get((family, name))
-    candidate = None if strategy is None else strategy.restore(source, parameters, request)
-    if strategy is None or candidate is None:
-        return None
-    plan = plan_candidate(strategy, candidate, request, machine)
-    return plan if isinstance(plan, Plan) else None
 
 
 def _calibrated(machine: Machine, lesson: Lesson) -> Machine:

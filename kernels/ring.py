@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 from ..errors import PlanError
 
@@ -26,9 +26,11 @@ class ExactRing:
         if self.modulus < 0 or self.modulus == 1 or self.modulus > MAX_MODULUS:
             raise PlanError(f"the modulus of a ring must be from 2 to 2^62, not {self.modulus}")
 
-    @property
+    @cached_property
     def is_field(self) -> bool:
-        return _is_prime(self.modulus)
+        from ..schemes_db.ring import is_prime  # no product of floats needs it
+
+        return is_prime(self.modulus)
 
     @property
     def name(self) -> str:
@@ -68,31 +70,3 @@ def exact_ring(text: str | ExactRing) -> ExactRing:
     if match.group(1) != "Z/" and not ring.is_field:
         raise PlanError(f"{ring.modulus} is not prime; write Z/{ring.modulus} for the ring of integers modulo it")
     return ring
-
-
-@lru_cache(maxsize=256)
-def _is_prime(number: int) -> bool:
-    """Test primality by Miller-Rabin with the first twelve primes as bases, which is a proof below 3.3 * 10^24.
-
-    Source: Sorenson and Webster, Strong pseudoprimes to twelve prime bases (2015).
-    """
-    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-    if number < 2:
-        return False
-    for base in bases:
-        if number % base == 0:
-            return number == base
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    for base in bases:
-        value = pow(base, odd, number)
-        if value in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            value = value * value % number
-            if value == number - 1:
-                break
-        else:
-            return False
-    return True

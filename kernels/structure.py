@@ -10,7 +10,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ..schemes_db.grids import Kind
+from ..schemes_db.grids import Kind, present_entries
 from .arrays import Matrix
 
 
@@ -153,13 +153,7 @@ class BlockMask:
         return None
 
     def naive(self, matrix: Matrix) -> Matrix:
-        rows, cols = matrix.shape[-2:]
-        height, width = -(-rows // self.rows), -(-cols // self.cols)
-        i, j = np.arange(rows)[:, None], np.arange(cols)[None, :]
-        kind = self.kinds[i // height, j // width]
-        row, col = i % height, j % width
-        kept = (kind == Kind.FULL) | ((kind == Kind.LOWER) & (row >= col)) | ((kind == Kind.UPPER) & (row <= col))
-        return np.where(kept, matrix, np.zeros((), matrix.dtype))
+        return np.where(present_entries(self.kinds, *matrix.shape[-2:]), matrix, np.zeros((), matrix.dtype))
 
 
 DENSE = Dense()

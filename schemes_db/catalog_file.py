@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import CatalogError
+from ..home import data_folder
 from .migrations import STEPS, migrate
 
 LOCK_SECONDS = 30.0
@@ -96,3 +97,17 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def catalogue_state() -> tuple[object, ...] | None:
+    """Return a value that changes when the user's catalogue does; None if there is no catalogue yet."""
+    path = data_folder() / "catalog.db"
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    state = str(path), found.st_mtime_ns, found.st_size
+    with contextlib.suppress(OSError):  # written by another process and not yet moved into the file
+        log = path.with_name("catalog.db-wal").stat()
+        return (*state, log.st_mtime_ns, log.st_size) if log.st_size else state
+    return state

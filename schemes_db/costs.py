@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .factor import Factor
 from .grids import Kind
-from .program import ProductKind
+from .program import Coefficient, Lin, Load, Product, ProductKind, Program
 from .scheme import Scheme
 
 FloatArray = npt.NDArray[np.float64]
@@ -99,6 +99,42 @@ def growth_factor(scheme: Scheme) -> float:
     sizes = [_absolute_sums(factor) / factor.denominator for factor in (scheme.u, scheme.v)]
     weights = _magnitudes(scheme.w) / scheme.w.denominator * (sizes[0] * sizes[1])[scheme.w.product]
     return float(np.bincount(scheme.w.indices, weights=weights).max()) if scheme.w.nnz else 0.0
+
+
+def growth_and_roundings(program: Program) -> tuple[float, int]:
+    """Return the stability factor of a program's outermost level, and the most roundings of a term of an output.
+
+    The roundings are those of sums, without the product's own. Sums are computed one term after the other: a sum of t
+    terms rounds t - 1 times, and the factor of a term as often as `_roundings` says. Without shared sums these are
+    the quantities E and Q of the source of `growth_factor`.
+    """
+    sizes: dict[int, tuple[float, int]] = {}
+    growth, most = 0.0, 0
+    for op in program.ops:
+        if isinstance(op, Load):
+            sizes[op.dst] = 1.0, 0
+        elif isinstance(op, Product):
+            (left, before), (right, also) = sizes[op.left], sizes[op.right]
+            sizes[op.dst] = left * right, before + also
+        else:
+            norm = sum(abs(float(coefficient)) * sizes[src][0] for coefficient, src in op.terms)
+            scaled = max(_roundings(coefficient) for coefficient, _ in op.terms)
+            roundings = len(op.terms) - 1 + scaled + max(sizes[src][1] for _, src in op.terms)
+            if isinstance(op, Lin):
+                sizes[op.dst] = norm, roundings
+            else:
+                growth, most = max(growth, norm), max(most, roundings)
+    return growth, most
+
+
+def _roundings(coefficient: Coefficient) -> int:
+    """Return the roundings of a multiplication by a coefficient: 0 for +-2^e, 1 if dyadic, else 2."""
+    if coefficient in (1, -1):
+        return 0
+    value = Fraction(coefficient)
+    if value.denominator & (value.denominator - 1):
+        return 2
+    return int(abs(value.numerator).bit_count() > 1)
 
 
 def _absolute_sums(factor: Factor) -> FloatArray:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import numpy as np
+import numpy.typing as npt
+
 
 class Kind(IntEnum):
     """The kind of a block of A, B or C: absent, full, or one triangle of it (diagonal included)."""
@@ -105,3 +108,14 @@ def window_grid(size: int, width: int) -> Kinds:
         return {0: Kind.LOWER, width: Kind.UPPER}.get(i - j, Kind.FULL if 0 < i - j < width else Kind.ABSENT)
 
     return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
+
+
+def present_entries(grid: npt.ArrayLike, rows: int, cols: int) -> npt.NDArray[np.bool_]:
+    """The mask (rows, cols) of the entries in full blocks and stored triangles, for blocks of ceil(size / parts)."""
+    kinds = np.asarray(grid)
+    height, width = (max(1, -(-size // parts)) for size, parts in zip((rows, cols), kinds.shape, strict=True))
+    i, j = np.arange(rows)[:, None], np.arange(cols)[None, :]
+    kind, row, col = kinds[i // height, j // width], i % height, j % width
+    lower, upper = (kind == Kind.LOWER) & (row >= col), (kind == Kind.UPPER) & (row <= col)
+    mask: npt.NDArray[np.bool_] = (kind == Kind.FULL) | lower | upper
+    return mask

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
+from ..errors import LcmaError
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor, IntArray
@@ -24,18 +24,18 @@ from .expansion import (
     FloatArray,
     Image,
     Numerators,
+    Parts,
     Residuals,
     gathered,
     numerators_of,
     right_sides,
     symmetric,
 )
-from .large import check_large
 from .outcome import Mismatch, Outcome, mismatch
 from .primes import primes_below, square_root_of_minus_one
 
 GROUP_ENTRIES = 1 << 21
-"""Maximum number of entries of one group's Khatri-Rao matrix, unless a single block needs more."""
+"""Maximum number of entries of one group's Khatri-Rao matrix, and of its sums, unless a single block needs more."""
 
 _FLOAT_LIMIT = 1 << 53
 _MODULAR_PRIME_LIMIT = 1 << 21
@@ -44,12 +44,14 @@ _MODULAR_PRIME_LIMIT = 1 << 21
 LONG_PROOF = 20_000_000_000
 """Number of multiplications of a dense proof above which the wrong equations are not counted (some seconds)."""
 
+MAX_LARGE = 200_000_000
+"""Maximum number of terms u v w, counted once a prime, of a scheme with coefficients beyond int64: some seconds."""
+
 
 def is_long(scheme: Scheme) -> bool:
     """Return whether checking all equations takes more than some seconds (LONG_PROOF)."""
-    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
-    terms = int((left * right * outputs).sum())
-    return min(expansion.TERM_COST * terms, scheme.u.nnz * scheme.v.blocks * scheme.w.blocks) > LONG_PROOF
+    terms = expansion.TERM_COST * expansion.term_count(scheme)
+    return min(terms, scheme.u.nnz * scheme.v.blocks * scheme.w.blocks) > LONG_PROOF
 
 
 def check_exact(scheme: Scheme) -> Outcome:
@@ -58,14 +60,17 @@ def check_exact(scheme: Scheme) -> Outcome:
     Sums are computed in float64 where a bound proves every partial sum below 2^53, else modulo enough
     primes that their product exceeds twice the bound. A scheme over Z/p is checked modulo p. A Gaussian
     scheme is checked modulo primes with a square root of -1, with i replaced by each of the two roots:
-    a + b i vanishes at both only if p divides a and b. `check_large` checks coefficients beyond int64.
+    a + b i vanishes at both only if p divides a and b.
+
+    Raises:
+        LcmaError: coefficients beyond int64 in more terms than MAX_LARGE.
     """
-    if scheme.large:
-        return check_large(scheme)
     start = time.perf_counter()
     modulus = scheme.ring.characteristic
     numerators = numerators_of(scheme)
     images = _images(scheme, numerators)
+    if scheme.large and (terms := len(images) * expansion.term_count(scheme)) > MAX_LARGE:
+        raise LcmaError(f"{scheme!r} has coefficients beyond int64 in {terms} terms; at most {MAX_LARGE} are verified")
     wrong, first = _count_wrong(scheme, images, numerators)
     equations = scheme.target.equations
     if not wrong:
@@ -94,15 +99,13 @@ def wrong_in_one_image(scheme: Scheme) -> int:
 
 def magnitude_bound(scheme: Scheme) -> int:
     """Return an upper bound on every partial sum of numerators in every equation, and on the wanted value."""
-    values = (factor.values for factor in scheme.factors)
-    peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, values, strict=True)]
-    return _summed(scheme, peaks, math.prod(scheme.denominators))
+    u, v, w = (factor.values for factor in scheme.factors)
+    return _bound(scheme, Numerators(u, v, w, math.prod(scheme.denominators)))
 
 
 def _bound(scheme: Scheme, numerators: Numerators) -> int:
     """Return the bound of `magnitude_bound` for the given numerators."""
-    parts = (numerators.u, numerators.v, numerators.w)
-    peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, parts, strict=True)]
+    peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, numerators.parts, strict=True)]
     return _summed(scheme, peaks, numerators.one)
 
 
@@ -111,14 +114,12 @@ def _summed(scheme: Scheme, peaks: list[list[int]], one: int) -> int:
     return total + one * int(np.abs(scheme.target.term_values).max())
 
 
-def _row_peaks(factor: Factor, values: IntArray | list[int]) -> list[int]:
-    if isinstance(values, list):
-        bounds = factor.indptr.tolist()
-        return [max(map(abs, values[a:b]), default=0) for a, b in pairwise(bounds)]
+def _row_peaks(factor: Factor, values: IntArray) -> list[int]:
     sizes = np.abs(values)
-    peaks = np.zeros(factor.rank, dtype=np.int64)
     # |a| + |b| bounds the parts of products of a + b i.
-    np.maximum.at(peaks, factor.product, sizes.sum(axis=1) if factor.gaussian else sizes)
+    sizes = sizes.sum(axis=1) if factor.gaussian else sizes
+    peaks = np.zeros(factor.rank, sizes.dtype)
+    np.maximum.at(peaks, factor.product, sizes)
     return [int(peak) for peak in peaks]
 
 
@@ -126,16 +127,15 @@ def _images(scheme: Scheme, numerators: Numerators) -> tuple[Image, ...]:
     """Return the images of the ring in which all equations are checked."""
     if modulus := scheme.ring.characteristic:
         return ((modulus, 0),)
-    plain = not scheme.gaussian and isinstance(numerators.w, np.ndarray)
-    if plain and _rough_bound(scheme, numerators) < _FLOAT_LIMIT:
+    if not scheme.gaussian and _rough_bound(scheme, numerators) < _FLOAT_LIMIT:
         return ((0, 0),)
     return _images_for(_bound(scheme, numerators), scheme.gaussian)
 
 
 def _rough_bound(scheme: Scheme, numerators: Numerators) -> int:
     """Return a bound for real numerators that is weaker and faster than `_bound`: rank times the largest values."""
-    parts = (np.asarray(part) for part in (numerators.u, numerators.v, numerators.w))
-    return _summed(scheme, [[scheme.rank], *([int(np.abs(part).max(initial=0))] for part in parts)], numerators.one)
+    peaks = ([int(np.abs(part).max(initial=0))] for part in numerators.parts)
+    return _summed(scheme, [[scheme.rank], *peaks], numerators.one)
 
 
 def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
@@ -168,38 +168,46 @@ def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerato
 
 
 def _pieces(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """Yield the residuals of all equations that are not trivially 0 = 0, by the cheaper method."""
-    return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images, numerators)
-
-
-def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """Yield the residuals of all equations of each group of A blocks."""
+    """Yield the residuals of all equations that are not trivially 0 = 0, for one group of A blocks after the other."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
-    target = scheme.target
-    terms = target.terms
+    terms, coefficients = scheme.target.terms, scheme.target.term_values
     term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
-    size = max(1, min(u.blocks, GROUP_ENTRIES // max(1, scheme.rank * v.blocks)))
-    one = numerators.one
-    values = [numerators.images(*one_image) for one_image in images]
+    values = [numerators.images(*image) for image in images]
+    sparse = expansion.is_sparse(scheme)
+    most = 1 if sparse else GROUP_ENTRIES // (max(1, scheme.rank, w.blocks) * v.blocks)
+    size = max(1, min(u.blocks, most))
     for start in range(0, u.blocks, size):
-        stop = min(start + size, u.blocks)
-        entries = by_block[bounds[start] : bounds[stop]]
-        rows, local = np.unique(u.product[entries], return_inverse=True)
-        wanted = terms[term_bounds[start] : term_bounds[stop]]
-        total: FloatArray | None = None
-        for (modulus, _), (in_u, in_v, in_w) in zip(images, values, strict=True):
-            left = np.zeros((len(rows), stop - start), dtype=np.int64)
-            left[local, u.indices[entries] - start] = in_u[entries]
-            sums = _sums(left, _rows(v, rows, in_v), _rows(w, rows, in_w), modulus)
-            right = right_sides(one, target.term_values[term_bounds[start] : term_bounds[stop]], modulus)
-            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= right
+        a = np.arange(start, min(start + size, u.blocks))
+        entries = by_block[bounds[start] : bounds[a[-1] + 1]]
+        part = slice(term_bounds[start], term_bounds[a[-1] + 1])
+        wanted, total = terms[part], None
+        b, c, tables = (expansion.sums if sparse else _sums)(scheme, a, entries, wanted, images, values)
+        places = wanted[:, 0] - start, np.searchsorted(b, wanted[:, 1]), np.searchsorted(c, wanted[:, 2])
+        for table, (modulus, _) in zip(tables, images, strict=True):
+            table[places] -= right_sides(numerators.one, coefficients[part], modulus)
             if modulus:
-                sums %= modulus
-            total = sums if total is None else np.maximum(np.abs(total), np.abs(sums))
+                table %= modulus
+            total = table if total is None else np.maximum(np.abs(total), np.abs(table))
         if total is not None:
-            yield np.arange(start, stop), np.arange(v.blocks), np.arange(w.blocks), total.transpose(1, 2, 0)
+            yield a, b, c, total
+
+
+def _sums(
+    scheme: Scheme, a: IntArray, entries: IntArray, wanted: IntArray, images: tuple[Image, ...], values: list[Parts]
+) -> tuple[IntArray, IntArray, Iterator[FloatArray]]:
+    """Return as `expansion.sums` those of a group of A blocks, with all B and C blocks, by matrix products."""
+    u, v, w = scheme.factors
+    rows, local = np.unique(u.product[entries], return_inverse=True)
+
+    def tables() -> Iterator[FloatArray]:
+        for (modulus, _), (in_u, in_v, in_w) in zip(images, values, strict=True):
+            left = np.zeros((len(rows), len(a)), dtype=np.int64)
+            left[local, u.indices[entries] - a[0]] = in_u[entries]
+            yield _products(left, _rows(v, rows, in_v), _rows(w, rows, in_w), modulus).transpose(1, 2, 0)
+
+    return np.arange(v.blocks), np.arange(w.blocks), tables()
 
 
 def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
@@ -210,7 +218,7 @@ def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
     return dense
 
 
-def _sums(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
+def _products(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
     """Return sum_r w[r, s] left[r, p] v[r, q] as float64 integers (s, p, q), congruent for a nonzero modulus."""
     shape = w.shape[1], left.shape[1], v.shape[1]
     if not modulus:

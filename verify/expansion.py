@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..schemes_db import Scheme
-from ..schemes_db.factor import Factor, IntArray
+from ..schemes_db.factor import Factor, IntArray, integer_array
 
 FloatArray = npt.NDArray[np.float64]
 
 Image = tuple[int, int]
 """(p, root): residues modulo p with i at a square root of -1; (0, 0): the integers themselves."""
+
+Parts = list[IntArray]
+"""The numerators of U, V and W in the order of their nonzeros, in one image."""
 
 Residuals = tuple[IntArray, IntArray, IntArray, FloatArray]
 """Block indices of A, B and C, each increasing, and the residuals of their equations, 0 where they hold."""
@@ -33,29 +36,36 @@ MODULAR_ROWS = 1 << 12
 _BATCH_TERMS = 1 << 21
 
 
+def term_count(scheme: Scheme) -> int:
+    """Return the number of terms u v w of all products."""
+    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
+    return int((left * right * outputs).sum())
+
+
 def is_sparse(scheme: Scheme) -> bool:
     """Return whether expansion is cheaper than dense matrix products over all B and C blocks."""
-    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
-    terms = int((left * right * outputs).sum())
-    return TERM_COST * terms < scheme.u.nnz * scheme.v.blocks * scheme.w.blocks
+    return TERM_COST * term_count(scheme) < scheme.u.nnz * scheme.v.blocks * scheme.w.blocks
 
 
 @dataclass(frozen=True, eq=False)
 class Numerators:
     """Integer numerators of U, V and W in the order of their nonzeros.
 
-    `one` is the common denominator, the numerator of 1. W is a list of Python integers where they exceed int64.
+    `one` is the common denominator, the numerator of 1. A factor beyond int64 is of Python integers (dtype object).
     """
 
     u: IntArray
     v: IntArray
-    w: IntArray | list[int]
+    w: IntArray
     one: int
 
-    def images(self, modulus: int, root: int) -> tuple[IntArray, IntArray, IntArray]:
+    @property
+    def parts(self) -> tuple[IntArray, IntArray, IntArray]:
+        return self.u, self.v, self.w
+
+    def images(self, modulus: int, root: int) -> Parts:
         """Return the three factors in one image."""
-        w = self.w if isinstance(self.w, np.ndarray) else np.array([value % modulus for value in self.w], np.int64)
-        return image(self.u, modulus, root), image(self.v, modulus, root), image(w, modulus, root)
+        return [image(part, modulus, root) for part in self.parts]
 
 
 def numerators_of(scheme: Scheme) -> Numerators:
@@ -68,10 +78,7 @@ def numerators_of(scheme: Scheme) -> Numerators:
         return Numerators(scheme.u.values, scheme.v.values, scheme.w.values, du * dv * dw)
     form = scheme.primitive
     # A product with an empty factor contributes nothing, whatever its other factors are.
-    w: IntArray | list[int] = form.w_values
-    if max(map(abs, form.w_values), default=0) < 1 << 62:
-        w = np.array(form.w_values, dtype=np.int64)
-    return Numerators(form.u.values, form.v.values, w, form.denominator)
+    return Numerators(form.u.values, form.v.values, integer_array(form.w_values), form.denominator)
 
 
 def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
@@ -81,9 +88,10 @@ def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
 
 def image(values: IntArray, modulus: int, root: int) -> IntArray:
     """Map numerators to residues of least absolute value, with i at a root of -1; integers are unchanged."""
-    if values.ndim == 2:
-        values = values[:, 0] % modulus + values[:, 1] % modulus * root
-    return symmetric(values, modulus) if modulus else values
+    if not modulus:
+        return values
+    residues = (values % modulus).astype(np.int64, copy=False)
+    return symmetric(residues[:, 0] + residues[:, 1] * root if residues.ndim == 2 else residues, modulus)
 
 
 def symmetric(values: IntArray, modulus: int) -> IntArray:
@@ -101,53 +109,40 @@ def gathered(factor: Factor, rows: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(shift)) + shift, np.repeat(np.arange(len(rows)), counts)
 
 
-def residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """Yield for each block of A the residuals of all its equations that are not trivially 0 = 0."""
+def sums(
+    scheme: Scheme, a: IntArray, entries: IntArray, wanted: IntArray, images: tuple[Image, ...], values: list[Parts]
+) -> tuple[IntArray, IntArray, list[FloatArray]]:
+    """Return the B and C blocks that occur with one A block, and the sums (1, b, c) of their equations in each image.
+
+    `entries` are the positions of the block's coefficients in U, `wanted` its terms in the target.
+    """
     u, v, w = scheme.factors
-    by_block = np.argsort(u.indices, kind="stable")
-    bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
-    terms = scheme.target.terms
-    term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
-    one = numerators.one
-    values = [numerators.images(*one_image) for one_image in images]
-    for p in range(u.blocks):
-        entries = by_block[bounds[p] : bounds[p + 1]]
-        wanted = terms[term_bounds[p] : term_bounds[p + 1]]
-        coefficients = scheme.target.term_values[term_bounds[p] : term_bounds[p + 1]]
-        rows = u.product[entries]
-        (at_v, of_v), (at_w, of_w) = gathered(v, rows), gathered(w, rows)
-        b, to_b = _occurring(v.indices[at_v], wanted[:, 1], v.blocks)
-        c, to_c = _occurring(w.indices[at_w], wanted[:, 2], w.blocks)
-        keys_b, keys_c = to_b[v.indices[at_v]] * len(c), to_c[w.indices[at_w]]
-        first_w = np.searchsorted(of_w, np.arange(len(rows) + 1))
-        counts = np.diff(first_w)
-        pairs = []
-        for (modulus, _), (in_u, in_v, _) in zip(images, values, strict=True):
-            products = in_u[entries][of_v] * in_v[at_v]
-            pairs.append(symmetric(products, modulus) if modulus else products)
-        outputs = [in_w[at_w] for _, _, in_w in values]
-        tables = [np.zeros(len(b) * len(c)) for _ in images]
-        for part in _batches(of_v, counts, any(modulus for modulus, _ in images)):
-            # Each (u, v) pair is multiplied by all w of its product, at the same positions in all images.
-            times = counts[of_v[part]]
-            ends = np.cumsum(times)
-            meets = np.arange(ends[-1] if len(ends) else 0)
-            meets += np.repeat(first_w[of_v[part]] - ends + times, times)
-            keys = np.repeat(keys_b[part], times) + keys_c[meets]
-            for at, (modulus, _) in enumerate(images):
-                weights = np.repeat(pairs[at][part], times) * outputs[at][meets]
-                tables[at] += np.bincount(keys, weights, len(tables[at]))
-                if modulus:
-                    tables[at] %= modulus
-        worst: FloatArray | None = None
-        places = to_b[wanted[:, 1]] * len(c) + to_c[wanted[:, 2]]
-        for table, (modulus, _) in zip(tables, images, strict=True):
-            table[places] -= right_sides(one, coefficients, modulus)
+    rows = u.product[entries]
+    (at_v, of_v), (at_w, of_w) = gathered(v, rows), gathered(w, rows)
+    b, to_b = _occurring(v.indices[at_v], wanted[:, 1], v.blocks)
+    c, to_c = _occurring(w.indices[at_w], wanted[:, 2], w.blocks)
+    keys_b, keys_c = to_b[v.indices[at_v]] * len(c), to_c[w.indices[at_w]]
+    first_w = np.searchsorted(of_w, np.arange(len(rows) + 1))
+    counts = np.diff(first_w)
+    pairs = []
+    for (modulus, _), (in_u, in_v, _) in zip(images, values, strict=True):
+        products = in_u[entries][of_v] * in_v[at_v]
+        pairs.append(symmetric(products, modulus) if modulus else products)
+    outputs = [in_w[at_w] for _, _, in_w in values]
+    tables = [np.zeros(len(b) * len(c)) for _ in images]
+    for part in _batches(of_v, counts, any(modulus for modulus, _ in images)):
+        # Each (u, v) pair is multiplied by all w of its product, at the same positions in all images.
+        times = counts[of_v[part]]
+        ends = np.cumsum(times)
+        meets = np.arange(ends[-1] if len(ends) else 0)
+        meets += np.repeat(first_w[of_v[part]] - ends + times, times)
+        keys = np.repeat(keys_b[part], times) + keys_c[meets]
+        for at, (modulus, _) in enumerate(images):
+            weights = np.repeat(pairs[at][part], times) * outputs[at][meets]
+            tables[at] += np.bincount(keys, weights, len(tables[at]))
             if modulus:
-                table %= modulus
-            worst = table if worst is None else np.maximum(np.abs(worst), np.abs(table))
-        if worst is not None:
-            yield np.array([p]), b, c, worst.reshape(1, len(b), len(c))
+                tables[at] %= modulus
+    return b, c, [table.reshape(1, len(b), len(c)) for table in tables]
 
 
 def _occurring(found: IntArray, wanted: IntArray, blocks: int) -> tuple[IntArray, IntArray]:

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 
-import numpy as np
-
 from ..schemes_db import Scheme
 from ..schemes_db.factor import Factor
+from .expansion import term_count
 
 MAX_TERMS = 300_000
 """Terms of all products expanded up to which the search is made."""
@@ -26,8 +25,7 @@ def nearest(scheme: Scheme) -> str:
 
     Schemes with complex or very large coefficients are not searched.
     """
-    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
-    if scheme.gaussian or scheme.large or int((left * right * outputs).sum()) > MAX_TERMS:
+    if scheme.gaussian or scheme.large or term_count(scheme) > MAX_TERMS:
         return ""
     modulus = scheme.ring.characteristic
     rows: Rows = [[_row(factor, r) for r in range(scheme.rank)] for factor in scheme.factors]

@@ -7,28 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-
-def is_prime(number: int) -> bool:
-    """Return whether a number below 2^32 is prime (Miller-Rabin; bases 2, 3, 5, 7 decide below 3.2e9, 61 the rest)."""
-    if number < 2:
-        return False
-    for small in (2, 3, 5, 7, 11, 13, 61):
-        if number % small == 0:
-            return number == small
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    for base in (2, 3, 5, 7, 61):
-        power = pow(base, odd, number)
-        if power in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            power = power * power % number
-            if power == number - 1:
-                break
-        else:
-            return False
-    return True
+from ..schemes_db.ring import is_prime
 
 
 def primes_below(limit: int) -> Iterator[int]:

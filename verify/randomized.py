@@ -19,9 +19,10 @@ from ..schemes_db import Kind, Proof, Scheme, Target
 from ..schemes_db.costs import product_kinds
 from ..schemes_db.factor import Factor
 from ..schemes_db.program import ProductKind
+from ..schemes_db.ring import is_prime
 from .exact import magnitude_bound
 from .outcome import Outcome, mismatch
-from .primes import PRIMES_31_BITS, fresh_generator, is_prime, random_prime, square_root_of_minus_one
+from .primes import PRIMES_31_BITS, fresh_generator, random_prime, square_root_of_minus_one
 
 DEFAULT_ERROR_LOG2 = -100.0
 
@@ -148,49 +149,38 @@ def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
         return None
     start = time.perf_counter()
     prime = scheme.ring.characteristic or QUICK_PRIME
-    u, v, w = scheme.factors
     generator = np.random.default_rng(seed)
-    y, z = (generator.integers(0, prime, factor.blocks) for factor in (v, w))
-    p, q, s = scheme.target.terms.T
-    one = math.prod(scheme.denominators) % prime * (scheme.target.term_values % prime) % prime
-    of_v, of_w = _form(v, y, prime), _form(w, z, prime)
-    at_a = _scaled_sums(u, of_v * of_w % prime, prime) - np.bincount(p, one * (y[q] * z[s] % prime) % prime, u.blocks)
-    wrong_a = np.flatnonzero(at_a.astype(np.int64) % prime)
-    if not len(wrong_a):
-        return None
-    a = int(wrong_a[0])
-    column = np.zeros(scheme.rank, dtype=np.int64)
-    column[u.product[u.indices == a]] = u.values[u.indices == a] % prime
-    mine = p == a
-    at_b = _scaled_sums(v, column * of_w % prime, prime) - np.bincount(
-        q[mine], one[mine] * z[s[mine]] % prime, v.blocks
-    )
-    wrong_b = np.flatnonzero(at_b.astype(np.int64) % prime)
-    if not len(wrong_b):
-        return None
-    b = int(wrong_b[0])
-    both = np.zeros(scheme.rank, dtype=np.int64)
-    both[v.product[v.indices == b]] = v.values[v.indices == b] % prime
-    mine &= q == b
-    at_c = _scaled_sums(w, column * both % prime, prime) - np.bincount(s[mine], one[mine], w.blocks)
-    wrong_c = np.flatnonzero(at_c.astype(np.int64) % prime)
-    if not len(wrong_c):
-        return None
-    first = mismatch(scheme, a, b, int(wrong_c[0]))
-    return Outcome("exact", None, scheme.target.equations, time.perf_counter() - start, None, first)
+    points = [generator.integers(0, prime, factor.blocks) for factor in scheme.factors]
+    forms = [_form(factor, point, prime) for factor, point in zip(scheme.factors, points, strict=True)]
+    terms, place = scheme.target.terms, []
+    # Of every product and of every term of the target: the coefficient at the blocks that are found already.
+    found = np.ones(scheme.rank, np.int64)
+    wanted = math.prod(scheme.denominators) % prime * (scheme.target.term_values % prime) % prime
+    for slot, factor in enumerate(scheme.factors):
+        scales, values = found, wanted
+        for later in range(slot + 1, 3):
+            scales, values = scales * forms[later] % prime, values * points[later][terms[:, later]] % prime
+        sums = np.bincount(factor.indices, _residues(factor, prime) * scales[factor.product] % prime, factor.blocks)
+        wrong = np.flatnonzero((sums - np.bincount(terms[:, slot], values, factor.blocks)).astype(np.int64) % prime)
+        if not len(wrong):
+            return None
+        place.append(int(wrong[0]))
+        here, column = factor.indices == wrong[0], np.zeros(scheme.rank, np.int64)
+        column[factor.product[here]] = _residues(factor, prime)[here]
+        found, wanted = found * column % prime, wanted * (terms[:, slot] == wrong[0])
+    seconds = time.perf_counter() - start
+    return Outcome("exact", None, scheme.target.equations, seconds, None, mismatch(scheme, *place))
 
 
 def _form(factor: Factor, point: IntArray, prime: int) -> IntArray:
     """Return the value of every product's sum at a point, (R,)."""
-    residues = (factor.values % prime).astype(np.int64, copy=False)  # values are Python integers beyond int64
-    sums = np.bincount(factor.product, residues * point[factor.indices] % prime, factor.rank)
+    sums = np.bincount(factor.product, _residues(factor, prime) * point[factor.indices] % prime, factor.rank)
     return sums.astype(np.int64) % prime
 
 
-def _scaled_sums(factor: Factor, scales: IntArray, prime: int) -> npt.NDArray[np.float64]:
-    """Return for every block the sum of its coefficients, each times the scale of its product."""
-    weights = factor.values % prime * scales[factor.product] % prime
-    return np.bincount(factor.indices, weights, factor.blocks).astype(np.float64)
+def _residues(factor: Factor, prime: int) -> IntArray:
+    """Return the numerators modulo a prime as int64: those beyond int64 are Python integers."""
+    return (factor.values % prime).astype(np.int64, copy=False)
 
 
 def _instance_holds(
@@ -209,10 +199,7 @@ def _instance_holds(
             products[r] = np.where(_wanted(kind.of_upper, side), products[r], garbage)
     outputs = np.zeros((len(c_kinds), side, side), dtype=np.int64)
     np.add.at(outputs, w.indices, w.values[:, None, None] * products[w.product] % prime)
-    if target.is_product:
-        truth = _blockwise_product(_masked(a, a_kinds), _masked(b, b_kinds), target.shape, prime)
-    else:
-        truth = _summed_terms(target, a, b, prime)
+    truth = _summed_terms(target, _masked(a, a_kinds), _masked(b, b_kinds), prime)
     return bool((_masked((outputs - truth) % prime, c_kinds) == 0).all())
 
 
@@ -256,19 +243,8 @@ def _matmul(left: IntArray, right: IntArray, prime: int) -> IntArray:
 
 
 def _summed_terms(target: Target, a: IntArray, b: IntArray, prime: int) -> IntArray:
-    """Return the outputs of a map given term by term, for stacks of blocks."""
+    """Return the outputs of the target for stacks of blocks, term by term."""
     p, q, s = target.terms.T
     total = np.zeros((target.m * target.n, *a.shape[1:]), dtype=np.int64)
     np.add.at(total, s, _matmul(a[p], b[q], prime) * (target.term_values % prime)[:, None, None] % prime)
     return total % prime
-
-
-def _blockwise_product(a: IntArray, b: IntArray, shape: tuple[int, int, int], prime: int) -> IntArray:
-    """Return the classical product of block matrices given as flat stacks of blocks."""
-    m, k, n = shape
-    side = a.shape[1]
-    pairs = [
-        _matmul(np.repeat(a[l::k], n, axis=0), np.tile(b[l * n : (l + 1) * n], (m, 1, 1)), prime) for l in range(k)
-    ]
-    total: IntArray = np.sum(pairs, axis=0).reshape(m * n, side, side) % prime
-    return total

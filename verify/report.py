@@ -22,7 +22,6 @@ from ..schemes_db.ranks import KnownRank, best_known
 from .approximate import ApproximateReport, judge_approximations
 from .certify import certificate_of, certify, check, recheck_outcomes
 from .exact import is_long, wrong_in_one_image
-from .large import NOTE
 from .linear_program import ProgramReport, judge_programs
 from .nearest import nearest
 from .outcome import Outcome
@@ -80,7 +79,6 @@ class Report:
             hint = f"; {self.hint}" if self.hint else ""
             return f"FAIL {subject} over {self.scheme.ring}: {self.outcomes[0].explain()}{hint}"
         how = ", ".join(_how(outcome) for outcome in self.outcomes)
-        how += ", Python integers" if self.scheme.large else ""
         only = " only" if self.over_z2_only else ""
         return f"OK {subject} over {self.scheme.ring}{only} ({how}, {_duration(seconds)})"
 
@@ -108,7 +106,7 @@ class Report:
             "digest": self.scheme.digest,
             "best_known_rank": known.rank if known else None,
             "over_z2_only": self.over_z2_only,
-            "python_integers": self.scheme.large,
+            "beyond_int64": self.scheme.large,
             "methods": [outcome.method for outcome in self.outcomes],
             "equations": self.outcomes[0].equations,
             "seconds": sum(outcome.seconds for outcome in self.outcomes),
@@ -120,6 +118,8 @@ class Report:
             "notes": list(self.notes),
         }
 
+
+NOTE = "verified, but a coefficient exceeds int64, so the scheme is neither kept nor run"
 
 AnyReport = Report | ApproximateReport | ProgramReport
 
@@ -176,10 +176,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         # The intended convention is unknown; the one with fewer wrong equations is more informative.
         convention, scheme = candidates[0]
         if len(candidates) > 1:
-            counted = {name: outcomes[-1].wrong for name, outcomes in tried.items()}
-            convention, scheme = min(
-                candidates, key=lambda one: (counted.get(one[0]) or 0) if one[1].large else wrong_in_one_image(one[1])
-            )
+            convention, scheme = min(candidates, key=lambda one: wrong_in_one_image(one[1]))
         outcomes = tried.get(convention) or _checked(scheme, methods)
         if reading.doubt:
             raise SchemeFormatError(f"{reading.doubt}; as it stands, nothing in it is valid", label)
@@ -266,7 +263,7 @@ def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
     """Return the outcomes of the methods in order, or only the first that fails."""
     outcomes = []
     # One random value refutes a wrong scheme in a fraction of the time; one wrong equation is then reported.
-    if "exact" in methods and not scheme.large and is_long(scheme) and (failure := _refutation(scheme)):
+    if "exact" in methods and is_long(scheme) and (failure := _refutation(scheme)):
         return (failure,)
     for method in methods:
         outcomes.append(check(scheme, method))

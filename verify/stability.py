@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from ..errors import LcmaError
 from ..schemes_db import Program, Scheme
-from ..schemes_db.costs import growth_factor, product_kinds
+from ..schemes_db.costs import growth_and_roundings, growth_factor, product_kinds
 from ..schemes_db.evaluate import evaluate
-from ..schemes_db.factor import Factor
 from ..schemes_db.straightline import program_of
 from .primes import fresh_generator
 from .traced import present
@@ -56,36 +55,8 @@ class Measurement:
 
 
 def prefactor(scheme: Scheme) -> int:
-    """Return Q: the maximum number of roundings of a term of an output on one level, without those of its product.
-
-    Sums are computed one term after the other: a sum of t terms rounds t - 1 times. A coefficient that
-    is no power of 2 rounds once more as a factor, and once more where it is itself rounded.
-    """
-    sums = [
-        np.diff(factor.indptr) - (np.diff(factor.indptr) > 0) + _scalings(factor) for factor in (scheme.u, scheme.v)
-    ]
-    w = scheme.w
-    terms = np.bincount(w.indices, minlength=w.blocks)
-    scaled = np.zeros(w.blocks, dtype=np.int64)
-    np.maximum.at(scaled, w.indices, _roundings(w))
-    through = (sums[0] + sums[1])[w.product] + (terms + scaled)[w.indices] - 1
-    return int(through.max(initial=0))
-
-
-def _roundings(factor: Factor) -> npt.NDArray[np.int64]:
-    """Return the roundings of a multiplication by each nonzero coefficient: 0 for +-2^e, 1 if dyadic, else 2."""
-    sizes = np.abs(factor.values)
-    reduced = factor.denominator // np.gcd(sizes, factor.denominator)
-    odd = sizes // np.gcd(sizes, factor.denominator)
-    odd = odd // (odd & -odd)
-    dyadic = (reduced & (reduced - 1)) == 0
-    return np.where(dyadic, np.where(odd == 1, 0, 1), 2)
-
-
-def _scalings(factor: Factor) -> npt.NDArray[np.int64]:
-    worst = np.zeros(factor.rank, dtype=np.int64)
-    np.maximum.at(worst, factor.product, _roundings(factor))
-    return worst
+    """Return Q: the maximum number of roundings of a term of an output on one level, without those of its product."""
+    return growth_and_roundings(program_of(scheme, cse=False))[1]
 
 
 def error_bound(scheme: Scheme, k: int, levels: int = 1, dtype: str = "float64") -> float:

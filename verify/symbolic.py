@@ -9,13 +9,12 @@ import time
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from ..errors import LcmaError
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor
 from ..schemes_db.gaussian import Gaussian, Number, gaussian, simplest
+from .expansion import term_count
 from .outcome import Mismatch, Outcome
 
 MAX_TERMS = 200_000
@@ -32,8 +31,7 @@ def check_symbolic(scheme: Scheme) -> Outcome:
         LcmaError: the expansion has more than MAX_TERMS terms.
     """
     start = time.perf_counter()
-    sizes = [np.diff(factor.indptr) for factor in scheme.factors]
-    terms = int((sizes[0] * sizes[1] * sizes[2]).sum()) + len(scheme.target.terms)
+    terms = term_count(scheme) + len(scheme.target.terms)
     if terms > MAX_TERMS:
         raise LcmaError(f"{scheme!r} has {terms} terms when written out, beyond {MAX_TERMS}: prove it by exact")
     left_over = _differences(scheme)

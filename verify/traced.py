@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..arguments import INTEGER, NUMBER, need
 from ..errors import LcmaError
 from ..schemes_db import Kind, Proof, Target
-from ..schemes_db.grids import Kinds
+from ..schemes_db.grids import Kinds, present_entries
 from .outcome import Outcome
 from .primes import fresh_generator
 from .randomized import DEFAULT_ERROR_LOG2
@@ -109,13 +109,9 @@ def present(grid: Kinds, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
     """
     kinds = np.array(grid)
     height, width = (max(1, -(-size // parts)) for size, parts in zip(shape, kinds.shape, strict=True))
-    rows, cols = np.indices(shape)
-    here = kinds[rows // height, cols // width]
     if height != width and np.isin(kinds, (Kind.LOWER, Kind.UPPER)).any():
         raise LcmaError(f"half blocks must be square, not {height} x {width}; choose other sizes")
-    below, above = rows % height >= cols % width, rows % height <= cols % width
-    mask: npt.NDArray[np.bool_] = (here == Kind.FULL) | ((here == Kind.LOWER) & below) | ((here == Kind.UPPER) & above)
-    return mask
+    return present_entries(kinds, *shape)
 
 
 def _truth(values: _Values, target: Target, a: Matrix, b: Matrix) -> Matrix:
@@ -162,9 +158,7 @@ class _Values:
     modulus: int
 
     def __post_init__(self) -> None:
-        if self.dtype.name not in (*INTEGER_BITS, *FLOATS, "object"):
-            raise LcmaError(f"dtype {self.dtype.name} is not traced; choose {', '.join((*INTEGER_BITS, *FLOATS))}")
-        if (self.dtype.name == "object") != (self.dtype.name == "object" and bool(self.modulus)):
+        if self.dtype == object and not self.modulus:
             raise LcmaError("object matrices are traced modulo a prime; give one")
         if self.modulus and (self.dtype.kind == "f" or not 2 <= self.modulus < 1 << 31):
             raise LcmaError("a modulus is a prime below 2^31, for integer matrices")

@@ -53,7 +53,11 @@ def missing_accelerator(device: Any) -> str | None:
     if _kernel() is None:
         return "the tensor memory accelerator needs Triton 3.4 or newer: pip install 'lcma[torch]' on Linux"
     device = device_for(device)
-    if device.type != "cuda" or (found := torch.cuda.get_device_capability(device)) >= CAPABILITY:
+    if device.type != "cuda":
+        return None
+    if torch.version.hip is not None:  # whose capabilities are numbered otherwise
+        return "its tiles come by the tensor memory accelerator of NVIDIA's GPUs, which AMD's have not"
+    if (found := torch.cuda.get_device_capability(device)) >= CAPABILITY:
         return None
     here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
     return f"its tiles come by the tensor memory accelerator, which compute capability {here} has not; {needed} has"

@@ -11,7 +11,8 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from ...home import cache_folder, data_folder, write_atomic
+from ...home import cache_folder, write_atomic
+from ...schemes_db.catalog_file import catalogue_state
 from ...version import __version__
 
 FORMAT = 2
@@ -31,15 +32,9 @@ class PoolTable:
 
 def catalogue_stamp() -> str | None:
     """Return an identifier of the state of the user's catalogue; None if there is no catalogue yet."""
-    path = data_folder() / "catalog.db"
-    try:
-        found = path.stat()
-    except OSError:
+    if (state := catalogue_state()) is None:
         return None
-    parts = [FORMAT, __version__, str(path), found.st_mtime_ns, found.st_size, _shipped()]
-    with contextlib.suppress(OSError):  # written by another process and not yet moved into the file
-        log = path.with_name("catalog.db-wal").stat()
-        parts += [log.st_mtime_ns, log.st_size] if log.st_size else []
+    parts = [FORMAT, __version__, *state, _shipped()]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ...jit import njit
+from .rows import broadcast
 
 ROW_TILES, WORDS = 6, 4
 """A register block of C: 6 tiles of 8 rows by 4 words of 64 columns, in 24 of the 32 vector registers."""
@@ -62,46 +63,24 @@ def _multiply_block(typing_context: Any, a: Any, b: Any, depth: Any, c: Any) -> 
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         start_a, start_b, depth_value, start_c = args
-        zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
-        before = builder.block
-        loop = builder.append_basic_block("tiles")
-        done = builder.append_basic_block("done")
-        builder.cbranch(builder.icmp_signed(">", depth_value, zero), loop, done)
-        builder.position_at_end(loop)
-        index = builder.phi(_I64)
-        index.add_incoming(zero, before)
-        sums = [builder.phi(_BYTES) for _ in range(ROW_TILES * WORDS)]
+        sums = [cgutils.alloca_once(builder, _BYTES) for _ in range(ROW_TILES * WORDS)]  # registers, once optimised
         for total in sums:
-            total.add_incoming(ir.Constant(_BYTES, [0] * 64), before)
-        at_a = builder.add(start_a, builder.mul(index, ir.Constant(_I64, 8 * ROW_TILES)))
-        at_b = builder.add(start_b, builder.mul(index, ir.Constant(_I64, 64 * WORDS)))
-        right = [
-            builder.load(_at(builder, at_b, ir.Constant(_I64, 64 * word), _BYTES), typ=_BYTES, align=8)
-            for word in range(WORDS)
-        ]
-        eight = ir.VectorType(_I64, 8)
-        made = []
-        for tile in range(ROW_TILES):
-            single = builder.load(_at(builder, at_a, ir.Constant(_I64, 8 * tile), _I64), typ=_I64, align=8)
-            first = builder.insert_element(ir.Constant(eight, ir.Undefined), single, ir.Constant(ir.IntType(32), 0))
-            same = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
-            left = builder.bitcast(builder.shuffle_vector(first, ir.Constant(eight, ir.Undefined), same), _BYTES)
-            for word in range(WORDS):
-                made.append(builder.xor(sums[tile * WORDS + word], _affine(builder, left, right[word])))
-        following = builder.add(index, one)
-        index.add_incoming(following, builder.block)
-        for total, value in zip(sums, made, strict=True):
-            total.add_incoming(value, builder.block)
-        builder.cbranch(builder.icmp_signed("<", following, depth_value), loop, done)
-        last = builder.block
-        builder.position_at_end(done)
-        for place, value in enumerate(made):
-            result = builder.phi(_BYTES)
-            result.add_incoming(ir.Constant(_BYTES, [0] * 64), before)
-            result.add_incoming(value, last)
-            made[place] = result
-        for place, value in enumerate(made):
-            by_rows = _shuffled(builder, value, _BYTE_TRANSPOSED)
+            builder.store(ir.Constant(_BYTES, [0] * 64), total)
+        with cgutils.for_range(builder, depth_value, intp=_I64) as tiles:
+            at_a = builder.add(start_a, builder.mul(tiles.index, ir.Constant(_I64, 8 * ROW_TILES)))
+            at_b = builder.add(start_b, builder.mul(tiles.index, ir.Constant(_I64, 64 * WORDS)))
+            right = [
+                builder.load(_at(builder, at_b, ir.Constant(_I64, 64 * word), _BYTES), typ=_BYTES, align=8)
+                for word in range(WORDS)
+            ]
+            for tile in range(ROW_TILES):
+                single = builder.load(_at(builder, at_a, ir.Constant(_I64, 8 * tile), _I64), typ=_I64, align=8)
+                left = builder.bitcast(broadcast(builder, single, ir.VectorType(_I64, 8)), _BYTES)
+                for total, words in zip(sums[tile * WORDS :], right, strict=False):
+                    product = _affine(builder, left, words)
+                    builder.store(builder.xor(builder.load(total, typ=_BYTES), product), total)
+        for place, total in enumerate(sums):
+            by_rows = _shuffled(builder, builder.load(total, typ=_BYTES), _BYTE_TRANSPOSED)
             builder.store(by_rows, _at(builder, start_c, ir.Constant(_I64, 64 * place), _BYTES), align=8)
         return context.get_dummy_value()
 
@@ -152,42 +131,36 @@ pack_left: Any = intrinsic(_pack_left)
 
 
 @njit(nogil=True)
+def eight_words(matrix, row, word, edge):
+    """Return address and stride of one word of eight rows; where some are beyond the matrix, of a copy with zeros."""
+    rows, words = matrix.shape
+    if row + 8 <= rows and word < words:
+        return matrix.ctypes.data + row * matrix.strides[0] + 8 * word, matrix.strides[0]
+    for i in range(8):
+        edge[i] = matrix[row + i, word] if row + i < rows and word < words else np.uint64(0)
+    return edge.ctypes.data, 8
+
+
+@njit(nogil=True)
 def pack_a(a, packed, first, last):
     """Pack block rows first <= i < last of a (rows, words) uint64 to packed (block rows, words, 8, ROW_TILES)."""
-    rows, words = a.shape
-    edge = np.zeros(8, np.uint64)
+    words, edge = a.shape[1], np.zeros(8, np.uint64)
     for block in range(first, last):
         for tile in range(ROW_TILES):
-            row = block * BLOCK_ROWS + 8 * tile
             for word in range(words):
-                target = packed.ctypes.data + 8 * (((block * words + word) * 8) * ROW_TILES + tile)
-                if row + 8 <= rows:
-                    pack_left(a.ctypes.data + row * a.strides[0] + 8 * word, a.strides[0], target)
-                else:
-                    for i in range(8):
-                        edge[i] = a[row + i, word] if row + i < rows else np.uint64(0)
-                    pack_left(edge.ctypes.data, 8, target)
+                address, stride = eight_words(a, block * BLOCK_ROWS + 8 * tile, word, edge)
+                pack_left(address, stride, packed.ctypes.data + 8 * ((block * words + word) * BLOCK_ROWS + tile))
 
 
 @njit(nogil=True)
 def pack_b(b, packed, first, last):
     """Pack panels first <= j < last of b (rows, words) uint64 to packed (panels, row tiles, WORDS, 8)."""
-    rows, words = b.shape
-    tiles = packed.shape[1]
-    edge = np.zeros(8, np.uint64)
+    tiles, edge = packed.shape[1], np.zeros(8, np.uint64)
     for panel in range(first, last):
         for tile in range(tiles):
-            row = 8 * tile
             for word in range(WORDS):
-                column = panel * WORDS + word
-                target = packed.ctypes.data + 64 * ((panel * tiles + tile) * WORDS + word)
-                if row + 8 <= rows and column < words:
-                    pack_right(b.ctypes.data + row * b.strides[0] + 8 * column, b.strides[0], target)
-                else:
-                    for i in range(8):
-                        inside = row + i < rows and column < words
-                        edge[i] = b[row + i, column] if inside else np.uint64(0)
-                    pack_right(edge.ctypes.data, 8, target)
+                address, stride = eight_words(b, 8 * tile, panel * WORDS + word, edge)
+                pack_right(address, stride, packed.ctypes.data + 64 * ((panel * tiles + tile) * WORDS + word))
 
 
 @njit(nogil=True)

@@ -9,10 +9,11 @@ import numpy as np
 
 from ..cpu.bench import in_turns
 from ..planning.strategy import Plan
-from ..request import BITS, PYTHON, WIDE, Request
+from ..request import BITS, WIDE, Request
 from .bits import BitMatrix
-from .cpu import max_abs_of
+from .integers import empty_integers
 from .naive import product_by_parts, xored_rows
+from .strategy import max_abs_of
 
 CHECKED = 4
 """Number of rows of C that are compared with Python integers."""
@@ -35,9 +36,7 @@ class ExactBench:
         low, high = (0, request.ring.modulus - 1) if request.ring.modulus else (-most, most)
         low, high = max(low, info.min), min(high, info.max, most)
         a, b = (rng.integers(low, high, shape, dtype=request.storage, endpoint=True) for shape in shapes)
-        if request.out_dtype == PYTHON:
-            return a, b, np.zeros(out_shape, object)
-        return a, b, np.empty((*out_shape, 2) if request.out_dtype == WIDE else out_shape, np.int64)
+        return a, b, empty_integers(out_shape, request.out_dtype)
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """See `Bench.precompile`: building a plan compiles it here."""

@@ -5,58 +5,49 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit import njit
-from .rows import LINE_BYTES, float_rows, settle, xor_rows
+from .rows import LINE_BYTES, settle, sum_rows
 
 STREAMED = 1 << 24
 """Bytes of sums from which they bypass the caches: they would be evicted before they are read."""
 
-STRIP_WORDS = 64
-"""Rows of a block are added together up to so many words, with addresses computed for all at once. Longer strips of 16
-blocks exceed the first-level cache. Measured on one core of an AMD EPYC: sums of 4x4x4:47 at 4096 take 0.6 times as
-long as row by row.
+STRIP = 64
+"""Rows of a block are added together up to so many elements, with addresses computed for all at once. Longer strips of
+16 blocks exceed the first-level cache. Measured on one core of an AMD EPYC, GF(2): sums of 4x4x4:47 at 4096 take 0.6
+times as long as row by row.
 """
 
 
 @njit(nogil=True)
-def xor_blocks(source, froms, target, tos, block, starts, places, first, last):
-    """Compute rows first <= i < last of the blocks of target (rows, words), of block[0] rows and block[1] words.
+def sum_blocks(source, froms, target, tos, block, starts, places, values, modulus, first, last):
+    """Compute rows first <= i < last of the blocks of target (rows, cols), of block[0] rows and block[1] elements.
 
-    The block that begins at the row and word tos[s] is the sum of the blocks of source (rows, words) that begin at
-    froms[p], p in places[starts[s]:starts[s + 1]]. Blocks are cut at the edges of target, and must be inside source.
+    The block that begins at the row and column tos[s] is the sum, as of `rows.sum_rows`, of those of source that begin
+    at froms[places[p]], starts[s] <= p < starts[s + 1]: of words over GF(2), or of multiples of integer-valued floats.
+    Blocks are cut at the edges of target, and must be inside source.
     """
-    rows, words = target.shape
+    rows, cols = target.shape
     table = np.empty(len(froms), np.int64)
     aligned = past_caches(target, block[1])
-    strip = max(1, STRIP_WORDS // block[1])
+    strip = max(1, STRIP // block[1])
     for begin in range(first, last, strip):
         for s in range(len(starts) - 1):
             row, column = tos[s, 0] + begin, tos[s, 1]
-            if row >= rows or column >= words:
+            if row >= rows or column >= cols:
                 continue
-            for position in range(starts[s], starts[s + 1]):
-                top, left = froms[places[position]]
-                place = source.ctypes.data + (top + begin) * source.strides[0] + 8 * left
-                table[position - starts[s]] = place
-            address = target.ctypes.data + row * target.strides[0] + 8 * column
-            shape = min(strip, last - begin, rows - row), min(block[1], words - column)
-            strides = source.strides[0], target.strides[0]
-            streaming = aligned and 8 * shape[1] % LINE_BYTES == 0
-            xor_strip(table, starts[s + 1] - starts[s], address, strides, shape, streaming)
+            terms = starts[s + 1] - starts[s]
+            for t in range(terms):
+                top, left = froms[places[starts[s] + t]]
+                table[t] = source.ctypes.data + (top + begin) * source.strides[0] + source.itemsize * left
+            address = target.ctypes.data + row * target.strides[0] + target.itemsize * column
+            length = min(block[1], cols - column)
+            streaming = aligned and target.itemsize * length % LINE_BYTES == 0
+            # Addresses, because counting the references of a slice waits for pending stores that bypass the caches.
+            for _ in range(min(strip, last - begin, rows - row)):
+                sum_rows(table, values, starts[s], terms, modulus, address, length, streaming)
+                address += target.strides[0]
+                for t in range(terms):
+                    table[t] += source.strides[0]
     settle()
-
-
-@njit(nogil=True)
-def xor_strip(table, terms, target, strides, shape, streaming):
-    """Set the strip of rows at an address to the sum of those at the addresses table[:terms], which are advanced.
-
-    `strides` are bytes between rows of a source and of the target, `shape` rows and words. Addresses, because counting
-    the references of a slice waits for pending stores that bypass the caches.
-    """
-    for _ in range(shape[0]):
-        xor_rows(table, terms, target, shape[1], streaming)
-        target += strides[1]
-        for t in range(terms):
-            table[t] += strides[0]
 
 
 @njit(nogil=True)
@@ -69,36 +60,20 @@ def past_caches(matrix, width):
 
 
 @njit(nogil=True)
-def float_blocks(source, froms, target, tos, block, starts, places, values, modulus, each, first, last):
-    """Compute as `xor_blocks` the sums of multiples by `values` of blocks of integer-valued floats.
-
-    With a modulus every sum is reduced to the residue of least magnitude; with `each` every multiple is, too.
-    """
+def sum_reduced_blocks(source, froms, target, tos, block, starts, places, values, modulus, first, last):
+    """Compute as `sum_blocks` sums of floats of which every multiple is reduced: together they could be inexact."""
     rows, cols = target.shape
-    table = np.empty(len(froms), np.int64)
-    aligned = past_caches(target, block[1])
     for i in range(first, last):
         for s in range(len(starts) - 1):
             row, column = tos[s, 0] + i, tos[s, 1]
             if row >= rows or column >= cols:
                 continue
-            length = min(block[1], cols - column)
-            if each:
-                total = target[row, column : column + length]
-                total[:] = 0
-                for position in range(starts[s], starts[s + 1]):
-                    top, left = froms[places[position]]
-                    add_multiple(source[top + i, left : left + length], values[position], modulus, total)
-                reduce_row(total, modulus, 1.0 / modulus)
-                continue
-            terms = starts[s + 1] - starts[s]
-            for t in range(terms):
-                top, left = froms[places[starts[s] + t]]
-                table[t] = source.ctypes.data + (top + i) * source.strides[0] + source.itemsize * left
-            address = target.ctypes.data + row * target.strides[0] + target.itemsize * column
-            streaming = aligned and target.itemsize * length % LINE_BYTES == 0
-            float_rows(table, values, starts[s], terms, modulus, address, length, streaming)
-    settle()
+            total = target[row, column : min(column + block[1], cols)]
+            total[:] = 0
+            for position in range(starts[s], starts[s + 1]):
+                top, left = froms[places[position]]
+                add_multiple(source[top + i, left : left + len(total)], values[position], modulus, total)
+            reduce_row(total, modulus, 1.0 / modulus)
 
 
 @njit(nogil=True)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
-from ...errors import PlanError
+from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
-from ..cpu.strategy import CpuStrategy
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Stage
 from ..request import BITS, Request
-from ..structure import DENSE
+from ..ring import ExactRing
 from .executor import ExactExecutor
 from .gf2 import best_kernel, bit_core
 from .integers import IntegerCore
-from .level import ExactLevel
+from .level import ExactLevel, block_sizes
 from .rates import CUBES
-from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
-
-FAMILY = "exact"
+from .schemes import ExactChain, LevelOf, grid_of, known_levels
+from .strategy import ExactStrategy, chain_of, max_abs_of
 
 LEAST_BLOCK = {BITS: 512}
 """Smallest side of a block that `auto` considers, in bits; for integers it is LEAST_INTEGER_BLOCK."""
@@ -50,66 +48,23 @@ seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8.
 
 
 @dataclass(frozen=True)
-class CpuExact(CpuStrategy):
+class CpuExact(ExactStrategy):
     """A strategy for exact products on a processor.
 
     - leaf: one product without a scheme: over GF(2) by words, else by BLAS on limbs. The baseline.
     - scheme: levels of schemes that are valid over the ring, products by the leaf, one product per thread at a time.
     """
 
-    name: str
-    family: str = FAMILY
-    version: int = 2
+    device: str = "cpu"
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        """See `Strategy.propose`: chains of up to MOST_LEVELS levels, extended from the best of each depth."""
-        if not is_exact(request) or (is_empty(request) and not self.baseline):
-            return []
-        if self.baseline:
-            return [Proposal(0.0, Candidate(FAMILY, self.name))]
-        found: list[Proposal] = []
-        for source in chains(request, machine):
-            candidate = Candidate(FAMILY, self.name, source)
-            try:
-                price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-            except PlanError:
-                continue  # a sum of blocks would exceed the exact range of float64
-            found.append(Proposal(price * (1 - 1e-9), candidate))
-        return found
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, ExactChain) and not self.baseline:
-            yield Candidate(FAMILY, self.name, source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if self.baseline:
-            return super().restore(key, parameters, request)
-        chain = None if request.ring is None or not key else restored_chain(key, request.ring)
-        return None if chain is None else Candidate(FAMILY, self.name, chain)
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if not is_exact(request):
-            return "it is no exact product of plain matrices"
-        try:
-            if not is_empty(request):
-                self.core(candidate, request, machine)
-        except PlanError as error:
-            return str(error)
-        return None
+    def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
+        return chains(request, machine)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """See `CpuStrategy.core`.
+        return exact_core(request, chain_of(candidate))
 
-        Raises:
-            PlanError: a result or a sum of blocks exceeds its dtype, or a scheme is not valid over the ring.
-        """
-        return exact_core(request, None if self.baseline else _chain(candidate))
-
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        return [] if is_empty(request) else priced_exactly(self.core(candidate, request, machine), request, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        return 0 if is_empty(request) else self.core(candidate, request, machine).workspace(machine.threads)
+    def priced(self, core: StagedCore, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        return priced_exactly(core, request, machine)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         if is_empty(request):
@@ -117,16 +72,6 @@ class CpuExact(CpuStrategy):
         core = self.core(candidate, request, machine)
         core.compile()
         return ExactExecutor(request, core, machine.pool, machine.threads)
-
-
-def is_exact(request: Request) -> bool:
-    """Return whether a request is of plain matrices in an exact ring."""
-    return request.ring is not None and request.structures == (DENSE, DENSE, DENSE)
-
-
-def _chain(candidate: Candidate) -> ExactChain:
-    assert isinstance(candidate.source, ExactChain)  # all scheme candidates of this family have one
-    return candidate.source
 
 
 def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
@@ -145,22 +90,10 @@ def _core(
     sizes: tuple[int, int, int], dtype: str, modulus: int, most: int, out_dtype: str | None, chain: ExactChain | None
 ) -> StagedCore:
     """Predicting, sizing and building share one core."""
-    from ..ring import ExactRing
-
     levels = () if chain is None else chain.maps
     if dtype == BITS:
         return bit_core(levels, sizes, best_kernel())
     return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
-
-
-def max_abs_of(request: Request) -> int:
-    """Return the largest magnitude of an entry: the stated one, or that of the dtype."""
-    if request.dtype == BITS:
-        return 1
-    if request.max_abs is not None:
-        return request.max_abs
-    bits = 8 * request.storage.itemsize
-    return 1 << (bits - 1) if request.storage.kind == "i" else (1 << bits) - 1
 
 
 def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list[Stage]:
@@ -203,7 +136,7 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
         for chain in best:
             for level in known:
                 extended = (*chain, level)
-                if min(_block(request.shape, extended)) >= least:
+                if min(block_sizes(request.shape, grid_of(extended))) >= least:
                     longer.append((_estimate(request, machine, extended), len(longer), extended))
         ranked = [extended for _, _, extended in sorted(longer)]
         best = ranked[:KEPT]
@@ -215,13 +148,6 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
             yield ExactChain(levels, request.ring)
 
 
-def _block(sizes: tuple[int, int, int], levels: Sequence[LevelOf]) -> tuple[int, ...]:
-    found = sizes
-    for level in levels:
-        found = tuple(-(-size // parts) for size, parts in zip(found, level.grid, strict=True))  # type: ignore[assignment]
-    return found
-
-
 def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
     """Return the bytes of the sums and products of one matrix, and of its operands and result as floats.
 
@@ -231,7 +157,7 @@ def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> fl
     (m, k, n), buffers = request.shape, 1
     total = 0 if request.dtype == BITS else m * k + k * n + m * n
     for level in levels:
-        m, k, n = (-(-size // parts) for size, parts in zip((m, k, n), level.grid, strict=True))
+        m, k, n = block_sizes((m, k, n), level.grid)
         total += buffers * level.rank * (m * k + k * n + m * n)
         buffers = machine.threads
     return item * total
@@ -242,7 +168,7 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
     costs, sizes, count, seconds = machine.costs, request.shape, float(request.items), 0.0
     item = 1 / 8 if request.dtype == BITS else 8
     for level in levels:
-        m, k, n = (-(-size // parts) for size, parts in zip(sizes, level.grid, strict=True))
+        m, k, n = block_sizes(sizes, level.grid)
         gm, gk, gn = level.grid
         sizes_of = m * k, k * n, m * n
         counts = gm * gk, gk * gn, gm * gn

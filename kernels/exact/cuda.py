@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...errors import PlanError
+from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
+from ..cpu.executor import is_empty
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Stage
 from ..request import BITS, Request
 from ..ring import ExactRing
 from .bits import words_of
-from .cpu import FAMILY, is_exact, max_abs_of
 from .cuda_costs import bit_costs, integer_costs
 from .level import ExactLevel
-from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
+from .schemes import ExactChain, LevelOf, grid_of, known_levels
+from .strategy import SCHEME, ExactStrategy, chain_of, max_abs_of
 from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, digit_core
 from .tensor_sums import TensorMemory
 from .tensors import (
@@ -33,7 +35,7 @@ from .tensors import (
     require_int64,
 )
 
-LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
+LEAF, KERNEL = "leaf", "kernel"
 
 LEAST_BLOCK, PRICED_BLOCK = 2048, 6144
 """Block sides from which schemes are proposed for timing, and from which those over GF(2) have a price."""
@@ -45,7 +47,7 @@ INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
 
 
 @dataclass(frozen=True)
-class CudaExact:
+class CudaExact(ExactStrategy):
     """A strategy for exact products on a GPU.
 
     - leaf: over GF(2) torch's int8 product, then its parities; for integers float64 GEMM with delayed reduction, or
@@ -57,44 +59,13 @@ class CudaExact:
       or if `lcma tune` found them fastest.
     """
 
-    name: str
-    baseline: bool = False
-    family: str = FAMILY
-    version: int = 2
-    device: str = "cuda"
+    def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
+        return _chains(request)
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        if not is_exact(request):
-            return []
-        if self.name == SCHEME:
-            found = [one for source in _chains(request) for one in self.candidates_of(source)]
-        elif self.name == LEAF:
-            return [Proposal(0.0, Candidate(self.family, self.name))]
-        else:
-            found = [Candidate(self.family, self.name)]
-        runnable = [one for one in found if self.can_run(one, request, machine) is None]
-        return [Proposal(self._bound(one, request, machine), one) for one in runnable]
+    def methods(self, ring: ExactRing) -> Iterable[str]:
+        return (VENDOR, FUSED) if ring.modulus == 2 else (FLOAT, DIGITS)
 
-    def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
-        """Return a bound just below the price; NaN if there is none."""
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        known = [one for one in seconds if one is not None]
-        return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if self.name == SCHEME and isinstance(source, ExactChain):
-            methods = (VENDOR, FUSED) if source.ring.modulus == 2 else (FLOAT, DIGITS)
-            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if self.name != SCHEME:
-            return None if key else Candidate(self.family, self.name, None, parameters)
-        chain = None if request.ring is None or not key else restored_chain(key, request.ring)
-        return None if chain is None else Candidate(self.family, SCHEME, chain, parameters)
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if not is_exact(request):
-            return "it is no exact product of plain matrices"
+    def refuses(self, request: Request) -> str | None:
         bits = request.dtype == BITS
         if bits and self.name == DIGITS:
             return "digits are of integers; elements of GF(2) have one"
@@ -102,21 +73,11 @@ class CudaExact:
             return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf, digits or scheme"
         if not bits and request.dtype not in INTEGER_DTYPES:
             return f"{request.dtype} is not multiplied on a GPU; convert to one of {', '.join(INTEGER_DTYPES)}"
-        try:
-            if not _is_empty(request):
-                self.core(candidate, request)
-        except PlanError as error:
-            return str(error)
         return None
 
-    def core(self, candidate: Candidate, request: Request) -> BitTensorCore | IntegerTensorCore:
-        """Return the core of a candidate for a request that is not empty.
-
-        Raises:
-            PlanError: a result does not fit int64, or a scheme is not valid over the ring.
-        """
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> BitTensorCore | IntegerTensorCore:
         assert request.ring is not None
-        chain = candidate.source if isinstance(candidate.source, ExactChain) else None
+        chain = chain_of(candidate)
         if request.dtype == BITS:
             method = candidate.method or (FUSED if self.name == KERNEL else VENDOR)
             return _bit_core(request.shape, chain, method)
@@ -124,12 +85,10 @@ class CudaExact:
         require_int64(request.shape, request.ring, bounds, request.out_dtype)
         return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`; without seconds if nothing is known of the GPU or the strategy."""
-        if _is_empty(request):
-            return []
-        core = self.core(candidate, request)
-        (m, k, n), items = request.shape, request.items
+    def priced(
+        self, core: BitTensorCore | IntegerTensorCore, candidate: Candidate, request: Request, machine: Machine
+    ) -> list[Stage]:
+        (m, k, n), items, chain = request.shape, request.items, chain_of(candidate)
         if request.dtype == BITS:
             assert isinstance(core, BitTensorLeaf | ExactLevel)
             name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
@@ -140,16 +99,13 @@ class CudaExact:
             assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # cores without a level
             name, flops, moved, price = integer_costs(core)
         measured = machine.profile.hardware == h200().hardware
-        if isinstance(candidate.source, ExactChain) and _least(request, candidate.source.levels) < PRICED_BLOCK:
+        if chain is not None and _least(request, chain.levels) < PRICED_BLOCK:
             measured = False
         return [Stage(name, items * flops, items * moved, items * price if measured else None, (m, k, n))]
 
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        return 0 if _is_empty(request) else self.core(candidate, request).workspace(1)
-
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: Triton compiles at the first run."""
-        core = None if _is_empty(request) else self.core(candidate, request)
+        core = None if is_empty(request) else self.core(candidate, request, machine)
 
         def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
             assert core is not None  # an empty product is not computed
@@ -159,10 +115,6 @@ class CudaExact:
         if request.dtype == BITS:
             arithmetic = replace(arithmetic, width=words_of)
         return packed_executor(request, arithmetic, self.workspace(candidate, request, machine))
-
-
-def _is_empty(request: Request) -> bool:
-    return 0 in (*request.shape, *request.batch)
 
 
 @lru_cache(maxsize=256)
@@ -186,8 +138,7 @@ def _integer_core(
 
 def _chains(request: Request) -> Iterator[ExactChain]:
     """Yield schemes with the least prices (integers: ranks), and 2x2x2 below them, with blocks that fill a GPU."""
-    if request.ring is None or _is_empty(request):
-        return
+    assert request.ring is not None
     known, ring = known_levels(request.ring, catalogue_state()), request.ring
     fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
     if request.dtype == BITS:
@@ -202,5 +153,4 @@ def _chains(request: Request) -> Iterator[ExactChain]:
 
 
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:
-    grids = (math.prod(level.grid[axis] for level in levels) for axis in range(3))
-    return min(size / parts for size, parts in zip(request.shape, grids, strict=True))
+    return min(size / parts for size, parts in zip(request.shape, grid_of(levels), strict=True))

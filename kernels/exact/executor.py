@@ -9,10 +9,12 @@ import numpy as np
 from ...errors import PlanError
 from ..arrays import Matrix
 from ..cpu.executor import Core
-from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..cpu.workspace import Pool, shared_pool
 from ..out import check_out
-from ..request import BITS, PYTHON, WIDE, Request
+from ..overflow import require_within
+from ..request import BITS, WIDE, Request
 from .bits import BitMatrix
+from .integers import empty_integers
 
 
 class ExactExecutor:
@@ -41,7 +43,7 @@ class ExactExecutor:
         self._check("b", b, (*request.batch_b, request.k, request.n))
         shape = (*request.batch, request.m, request.n)
         if out is None:
-            result: Any = BitMatrix.zeros(*shape) if bits else _empty(request, shape)
+            result: Any = BitMatrix.zeros(*shape) if bits else empty_integers(shape, request.out_dtype)
         else:
             result = out
             self._check_out(out, shape)
@@ -76,11 +78,7 @@ class ExactExecutor:
         if matrix.shape != shape:
             raise PlanError(f"{label} is of shape {matrix.shape}; the plan is for {shape}: plan again")
         if request.max_abs is not None and matrix.size:
-            most = largest_magnitude(matrix)
-            if most > request.max_abs:
-                raise PlanError(
-                    f"{label} has an entry of magnitude {most}, but max_abs={request.max_abs} was stated; state {most}"
-                )
+            require_within(label, largest_magnitude(matrix), request.max_abs)
 
     def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:
         request = self.request
@@ -101,9 +99,3 @@ def _rows(matrix: Matrix) -> Matrix:
     """Return the matrix with contiguous rows, as the kernels require."""
     good = matrix.strides[-1] == matrix.itemsize and matrix.flags.aligned and matrix.strides[-2] >= 0
     return matrix if good else np.ascontiguousarray(matrix)
-
-
-def _empty(request: Request, shape: tuple[int, ...]) -> Matrix:
-    if request.out_dtype == PYTHON:
-        return np.zeros(shape, object)
-    return empty_aligned((*shape, 2) if request.out_dtype == WIDE else shape, request.result)

@@ -119,11 +119,12 @@ class Floats(LevelArithmetic):
     reductions: Reductions
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        from .combine import float_blocks
+        from .combine import sum_blocks, sum_reduced_blocks
 
-        scale = sums.values.astype(self.dtype), float(self.reductions.of(role)), self.reductions.each[role]
+        compute: Any = sum_reduced_blocks if self.reductions.each[role] else sum_blocks
+        scale = sums.values.astype(self.dtype), self.dtype.type(self.reductions.of(role))
         terms = *source, *target, block, sums.starts, sums.places, *scale
-        parallel_rows(lambda i, j: float_blocks(*terms, i, j), block[0], threads)
+        parallel_rows(lambda i, j: compute(*terms, i, j), block[0], threads)
 
     def products(self, workers: int) -> AbstractContextManager[object]:
         return single_threaded_blas() if workers > 1 else nullcontext()

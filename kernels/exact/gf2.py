@@ -22,6 +22,9 @@ Words = npt.NDArray[np.uint64]
 
 WORDS = np.dtype(np.uint64)
 
+UNITS = np.ones(1, WORDS)
+"""In place of the coefficients of sums of words, which are all 1."""
+
 WIDENED = 17 / 16
 """Maximum factor by which blocks are widened to rows of whole cache lines, which can be stored past the caches."""
 
@@ -107,10 +110,10 @@ class Bits(LevelArithmetic):
         return words_of(cols)
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        from .combine import xor_blocks
+        from .combine import sum_blocks
 
-        terms = *source, *target, block, sums.starts, sums.places
-        parallel_rows(lambda i, j: xor_blocks(*terms, i, j), block[0], threads)
+        terms = *source, *target, block, sums.starts, sums.places, UNITS, UNITS[0]
+        parallel_rows(lambda i, j: sum_blocks(*terms, i, j), block[0], threads)
 
     def passes(self, read: int, written: int, copied: int, width: int) -> int:
         """See `LevelArithmetic.passes`: rows that are no whole cache lines are fetched before they are written."""

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import PlanError
 from ..arrays import Matrix, Sizes
 from ..cpu.threads import parallel_rows
-from ..cpu.workspace import Arena, aligned
+from ..cpu.workspace import Arena, aligned, empty_aligned
 from ..planning.strategy import Stage
 from ..request import PYTHON, WIDE
 from ..ring import ExactRing
@@ -114,22 +114,19 @@ class IntegerCore:
         """The product of one limb of A and one of B."""
         return self._product(self.limbs)
 
-    def _product(self, limbs: int) -> FloatCore:
+    def _product(self, limbs: int, depth: int = 0) -> FloatCore:
         m, _, n = self.sizes
         if limbs == 1:
             modulus = self.ring.modulus
             return float_core(self.levels, self.sizes, self._single_dtype(), modulus, self.entry_bounds, modulus > 0)
         most = _limb_sum(self.entry_bounds, limbs)
-        return float_core(self.levels, (m, self._depth(limbs), n), "float64", 0, (most, most), False)
+        return float_core(self.levels, (m, depth or self._depth(limbs), n), "float64", 0, (most, most), False)
 
     @property
     def _tail(self) -> FloatCore | None:
         """The product of the last columns of A, if the depth does not divide k."""
         rest = self.sizes[1] % self.depth
-        if not rest:
-            return None
-        most = _limb_sum(self.entry_bounds, self.limbs)
-        return float_core(self.levels, (self.sizes[0], rest, self.sizes[2]), "float64", 0, (most, most), False)
+        return self._product(self.limbs, rest) if rest else None
 
     @property
     def _shapes(self) -> list[tuple[int, int, int]]:
@@ -148,15 +145,9 @@ class IntegerCore:
         one = np.zeros((1, 1), np.int64)
         # Run the same code on the smallest product with as many limbs.
         small = replace(self, sizes=(1, 1, 1), levels=())
-        joined = small.empty()
-        small.run(one, one, joined, Arena(np.zeros(small.workspace(1) + 64, np.uint8)), 1)
-
-    def empty(self) -> Matrix:
-        """Return an uninitialised array for the result."""
-        m, _, n = self.sizes
-        if self.out_dtype == WIDE:
-            return np.empty((m, n, 2), np.int64)
-        return np.empty((m, n), object if self.out_dtype == PYTHON else np.int64)
+        small.run(
+            one, one, empty_integers((1, 1), self.out_dtype), Arena(np.zeros(small.workspace(1) + 64, np.uint8)), 1
+        )
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """See `Core.run`; a and b are integers of any dtype."""
@@ -181,12 +172,10 @@ class IntegerCore:
         parallel_rows(lambda i, j: split_rows(matrix, limbs, width, modulus, slabs, i, j), len(matrix), threads)
 
     def _join(self, products: Any, out: Matrix, add: bool, arena: Arena, threads: int) -> None:
-        from .limbs import join_integers, join_modulo, join_terms, join_wide
+        from .limbs import join_rows, join_terms, join_wide
 
         limbs, width, modulus, m = self.limbs, self.width, self.ring.modulus, self.sizes[0]
-        if modulus:
-            parallel_rows(lambda i, j: join_modulo(products, limbs, width, modulus, add, out, i, j), m, threads)
-        elif self.out_dtype == WIDE:
+        if self.out_dtype == WIDE:
             parallel_rows(lambda i, j: join_wide(products, limbs, width, add, out, i, j), m, threads)
         elif self.out_dtype == PYTHON:
             terms: Any = arena.rest().array((2 * limbs - 1, m, self.sizes[2]), np.dtype(np.int64))
@@ -194,7 +183,7 @@ class IntegerCore:
             total = sum(term.astype(object) * (1 << place * width) for place, term in enumerate(terms))
             out[...] = out + total if add else total
         else:
-            parallel_rows(lambda i, j: join_integers(products, limbs, width, add, out, i, j), m, threads)
+            parallel_rows(lambda i, j: join_rows(products, limbs, width, modulus, add, out, i, j), m, threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         m, k, n = self.sizes
@@ -206,6 +195,13 @@ class IntegerCore:
         if (tail := self._tail) is not None:
             products += tail.stages(times * self.slabs)
         return [split, *products, joined]
+
+
+def empty_integers(shape: tuple[int, ...], out_dtype: str | None) -> Matrix:
+    """Return an array for a result: uninitialised, or of Python integers; the two words of int128 are a last axis."""
+    if out_dtype == PYTHON:
+        return np.zeros(shape, object)
+    return empty_aligned((*shape, 2) if out_dtype == WIDE else shape, np.dtype(np.int64))
 
 
 def overflow_reason(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> str | None:

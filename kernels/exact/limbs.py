@@ -73,30 +73,36 @@ def single_modulo(product, modulus, out):
 
 
 @njit(nogil=True)
-def join_modulo(products, limbs, width, modulus, add, out, first, last):
-    """Recombine rows first <= i < last of the products modulo n, 0 <= c < n; `add`: added to out, else out is set.
+def join_rows(products, limbs, width, modulus, add, out, first, last):
+    """Recombine rows first <= i < last of the products in out (int64); `add`: added to out, else out is set.
 
-    r 2^width + t is reduced with a quotient from float64, of magnitude below about 2^24, so its error is below 2^-24
-    before it is rounded: the residue exceeds modulus / 2 by less than modulus / 2^24.
-    The product of single limbs is reduced already, and k is not divided.
+    Over Z (modulus 0) the caller's bound proves that it fits. Modulo n, 0 <= c < n: r 2^width + t is reduced with a
+    quotient from float64, of magnitude below about 2^24, so its error is below 2^-24 before it is rounded: the residue
+    exceeds modulus / 2 by less than modulus / 2^24. A product of single limbs is reduced already, and k not divided.
     """
     scale = 2.0**width
     term, total = np.empty(out.shape[1], np.int64), np.empty(out.shape[1], np.int64)
     for i in range(first, last):
-        if limbs == 1:
+        if limbs == 1 and modulus:
             single_modulo(products[0, i], modulus, out[i])
             continue
         total[:] = 0
         for t in range(2 * limbs - 2, -1, -1):
             term_row(products, limbs, i, t, term)
-            for j in range(len(term)):
-                quotient = np.int64(np.rint((total[j] * scale + term[j]) / modulus))
-                total[j] = (total[j] << width) + term[j] - quotient * modulus
+            if modulus:
+                for j in range(len(term)):
+                    quotient = np.int64(np.rint((total[j] * scale + term[j]) / modulus))
+                    total[j] = (total[j] << width) + term[j] - quotient * modulus
+            else:
+                for j in range(len(term)):
+                    total[j] = (total[j] << width) + term[j]
         row = out[i]
         for j in range(len(row)):
             r = total[j] + row[j] if add else total[j]
-            r = r + modulus if r < 0 else r
-            row[j] = r - modulus if r >= modulus else r
+            if modulus:
+                r = r + modulus if r < 0 else r
+                r = r - modulus if r >= modulus else r
+            row[j] = r
 
 
 @njit(nogil=True)
@@ -118,21 +124,6 @@ def term_row(products, limbs, i, t, out):
                 for j in range(len(out)):
                     out[j] += np.int64(both[j]) - np.int64(left[j]) - np.int64(right[j])
             place += 1
-
-
-@njit(nogil=True)
-def join_integers(products, limbs, width, add, out, first, last):
-    """Recombine rows first <= i < last of the products in out (int64): exact, as the bound proves that it fits."""
-    term, total = np.empty(out.shape[1], np.int64), np.empty(out.shape[1], np.int64)
-    for i in range(first, last):
-        total[:] = 0
-        for t in range(2 * limbs - 2, -1, -1):
-            term_row(products, limbs, i, t, term)
-            for j in range(len(term)):
-                total[j] = (total[j] << width) + term[j]
-        row = out[i]
-        for j in range(len(row)):
-            row[j] = row[j] + total[j] if add else total[j]
 
 
 @njit(nogil=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from .bits import LINE_WORDS
@@ -43,18 +43,18 @@ class _Multiples:
     def added(self, builder: Any, total: Any, value: Any, index: Any) -> Any:
         place = builder.add(self._values, builder.mul(index, ir.Constant(_I64, self.bytes)))
         factor = builder.load(builder.inttoptr(place, self.element.as_pointer()), typ=self.element)
-        return builder.fadd(total, builder.fmul(value, _alike(builder, factor, value.type)))
+        return builder.fadd(total, builder.fmul(value, broadcast(builder, factor, value.type)))
 
     def finished(self, builder: Any, total: Any) -> Any:
         kind = total.type
         lanes = kind.count if isinstance(kind, ir.VectorType) else 0
         name = "llvm.rint." + (f"v{lanes}" if lanes else "") + f"f{8 * self.bytes}"
         rint = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(kind, [kind]), name)
-        quotient = builder.call(rint, [builder.fmul(total, _alike(builder, self._inverse, kind))])
-        return builder.fsub(total, builder.fmul(quotient, _alike(builder, self._modulus, kind)))
+        quotient = builder.call(rint, [builder.fmul(total, broadcast(builder, self._inverse, kind))])
+        return builder.fsub(total, builder.fmul(quotient, broadcast(builder, self._modulus, kind)))
 
 
-def _alike(builder: Any, value: Any, kind: Any) -> Any:
+def broadcast(builder: Any, value: Any, kind: Any) -> Any:
     """Return the value broadcast to all lanes of a vector type, or unchanged for a scalar type."""
     if not isinstance(kind, ir.VectorType):
         return value
@@ -84,71 +84,38 @@ def _sum_rows(builder: Any, places: Any, length: Any, streaming: Any, arithmetic
 
 
 def _sum_stretch(builder: Any, places: Any, bounds: Any, lanes: int, stream: Any, arithmetic: Any) -> None:
-    """Emit the sum of elements bounds[0] <= j < bounds[1], `lanes` at a time."""
+    """Emit the sum of elements bounds[0] <= j < bounds[1], `lanes` at a time, kept in registers."""
     addresses, count, target = places
     element, size = arithmetic.element, arithmetic.bytes
     kind = ir.VectorType(element, lanes) if lanes > 1 else element
     nothing = ir.Constant(kind, [arithmetic.zero] * lanes if lanes > 1 else arithmetic.zero)
-    zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
-    before = builder.block
-    loop, term, stored, done = (builder.append_basic_block(name) for name in ("elements", "term", "sum", "end"))
-    builder.cbranch(builder.icmp_signed("<", bounds[0], bounds[1]), loop, done)
-    builder.position_at_end(loop)
-    first = builder.phi(_I64)
-    first.add_incoming(bounds[0], before)
-    offset = builder.mul(first, ir.Constant(_I64, size))
-    builder.cbranch(builder.icmp_signed("<", zero, count), term, stored)
-    builder.position_at_end(term)
-    index, total = builder.phi(_I64), builder.phi(kind)
-    index.add_incoming(zero, loop)
-    total.add_incoming(nothing, loop)
-    place = builder.add(addresses, builder.mul(index, ir.Constant(_I64, 8)))
-    source = builder.load(builder.inttoptr(place, _I64.as_pointer()), typ=_I64)
-    value = builder.load(builder.inttoptr(builder.add(source, offset), kind.as_pointer()), typ=kind, align=size)
-    added, following = arithmetic.added(builder, total, value, index), builder.add(index, one)
-    index.add_incoming(following, term)
-    total.add_incoming(added, term)
-    builder.cbranch(builder.icmp_signed("<", following, count), term, stored)
-    builder.position_at_end(stored)
-    summed = builder.phi(kind)
-    summed.add_incoming(nothing, loop)
-    summed.add_incoming(added, term)
-    result = arithmetic.finished(builder, summed)
-    at = builder.inttoptr(builder.add(target, offset), kind.as_pointer())
-    if stream is None:
-        builder.store(result, at, align=size)
-    else:
-        with builder.if_else(stream) as (past, plain):
-            with past:
-                written = builder.store(result, at, align=LINE_BYTES)
-                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
-            with plain:
-                builder.store(result, at, align=size)
-    after = builder.add(first, ir.Constant(_I64, lanes))
-    first.add_incoming(after, builder.block)
-    builder.cbranch(builder.icmp_signed("<", after, bounds[1]), loop, done)
-    builder.position_at_end(done)
+    total = cgutils.alloca_once(builder, kind)
+    with cgutils.for_range_slice(builder, bounds[0], bounds[1], ir.Constant(_I64, lanes)) as (first, _):
+        offset = builder.mul(first, ir.Constant(_I64, size))
+        builder.store(nothing, total)
+        with cgutils.for_range(builder, count, intp=_I64) as terms:
+            place = builder.add(addresses, builder.mul(terms.index, ir.Constant(_I64, 8)))
+            source = builder.add(builder.load(builder.inttoptr(place, _I64.as_pointer()), typ=_I64), offset)
+            value = builder.load(builder.inttoptr(source, kind.as_pointer()), typ=kind, align=size)
+            builder.store(arithmetic.added(builder, builder.load(total, typ=kind), value, terms.index), total)
+        result = arithmetic.finished(builder, builder.load(total, typ=kind))
+        at = builder.inttoptr(builder.add(target, offset), kind.as_pointer())
+        if stream is None:
+            builder.store(result, at, align=size)
+        else:
+            with builder.if_else(stream) as (past, plain):
+                with past:
+                    written = builder.store(result, at, align=LINE_BYTES)
+                    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+                with plain:
+                    builder.store(result, at, align=size)
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     return builder.ptrtoint(context.make_array(kind)(context, builder, array).data, _I64)
 
 
-def _xor_rows(typing_context: Any, table: Any, terms: Any, target: Any, words: Any, streaming: Any) -> Any:
-    """Set `words` words of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
-
-    With streaming != 0 stores bypass the caches; then `target` must be a multiple of 64 and `words` of 8.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        addresses = _address(context, builder, signature.args[0], args[0])
-        _sum_rows(builder, (addresses, args[1], args[2]), args[3], args[4], _Xor())
-        return context.get_dummy_value()
-
-    return types.void(table, types.int64, types.int64, types.int64, types.int64), codegen
-
-
-def _float_rows(
+def _sum_rows_of(
     typing_context: Any,
     table: Any,
     values: Any,
@@ -159,21 +126,25 @@ def _float_rows(
     length: Any,
     streaming: Any,
 ) -> Any:
-    """Sum as `xor_rows` multiples by values[first:first + terms] of rows of floats of the dtype of `values`.
+    """Set `length` elements of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
 
-    With a modulus the sum is reduced to the residue of least magnitude, as by `combine.reduce_row`.
+    Of floats it is the sum of multiples by values[first:first + terms], reduced with a modulus to the residue of least
+    magnitude, as by `combine.reduce_row`; of words (values of uint64, not read) their XOR. With streaming != 0 stores
+    bypass the caches; then `target` and the bytes of the row must be multiples of 64.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         addresses = _address(context, builder, signature.args[0], args[0])
         element = context.get_value_type(signature.args[1].dtype)
-        size = 8 if element == ir.DoubleType() else 4
-        start = builder.mul(args[2], ir.Constant(_I64, size))
-        factors = builder.add(_address(context, builder, signature.args[1], args[1]), start)
-        zero, one = ir.Constant(element, 0.0), ir.Constant(element, 1.0)
-        held = builder.fcmp_ordered("!=", args[4], zero)
-        inverse = builder.select(held, builder.fdiv(one, args[4]), zero)
-        arithmetic = _Multiples(element, factors, args[4], inverse)
+        arithmetic: Any = _Xor()
+        if element != _I64:
+            size = 8 if element == ir.DoubleType() else 4
+            start = builder.mul(args[2], ir.Constant(_I64, size))
+            factors = builder.add(_address(context, builder, signature.args[1], args[1]), start)
+            zero, one = ir.Constant(element, 0.0), ir.Constant(element, 1.0)
+            held = builder.fcmp_ordered("!=", args[4], zero)
+            inverse = builder.select(held, builder.fdiv(one, args[4]), zero)
+            arithmetic = _Multiples(element, factors, args[4], inverse)
         _sum_rows(builder, (addresses, args[3], args[5]), args[6], args[7], arithmetic)
         return context.get_dummy_value()
 
@@ -191,6 +162,5 @@ def _settle(typing_context: Any) -> Any:
     return types.void(), codegen
 
 
-xor_rows: Any = intrinsic(_xor_rows)
-float_rows: Any = intrinsic(_float_rows)
+sum_rows: Any = intrinsic(_sum_rows_of)
 settle: Any = intrinsic(_settle)

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CatalogError, PlanError
-from ...home import data_folder
 from ...schemes_db.algebra import permute
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.factor import Factor
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.straightline import program_of
+from ..arrays import Sizes
 from ..codegen.certified import SchemeLike, certified, denominator_reason
 from ..ring import ExactRing
 
@@ -71,24 +71,33 @@ class RingMaps:
 
 @dataclass(frozen=True)
 class LevelOf:
-    """A scheme of the catalogue with its sizes in some order, or a scheme passed by the caller."""
+    """A scheme as a level; `name` identifies it permanently: by its digest, and the order of its sizes if not mkn."""
 
-    label: str
-    grid: tuple[int, int, int]
-    rank: int
-    nonzeros: tuple[int, int, int]
     name: str
-    held: Scheme | None = field(default=None, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, scheme: Scheme, name: str) -> LevelOf:
-        m, k, n = scheme.target.shape
-        nonzeros = (len(scheme.u.values), len(scheme.v.values), len(scheme.w.values))
-        return cls(f"{scheme.target}:{scheme.rank}", (m, k, n), scheme.rank, nonzeros, name, scheme)
+    scheme: Scheme = field(compare=False, repr=False)
 
     @cached_property
-    def scheme(self) -> Scheme:
-        return _restored(self.name) if self.held is None else self.held
+    def grid(self) -> tuple[int, int, int]:
+        m, k, n = self.scheme.target.shape
+        return m, k, n
+
+    @property
+    def rank(self) -> int:
+        return self.scheme.rank
+
+    @property
+    def nonzeros(self) -> tuple[int, int, int]:
+        return self.scheme.u.nnz, self.scheme.v.nnz, self.scheme.w.nnz
+
+    @cached_property
+    def label(self) -> str:
+        return f"{self.scheme.target}:{self.scheme.rank}"
+
+
+def grid_of(levels: Sequence[LevelOf]) -> Sizes:
+    """Return the grid of all levels together."""
+    m, k, n = (math.prod(level.grid[axis] for level in levels) for axis in range(3))
+    return m, k, n
 
 
 @dataclass(frozen=True)
@@ -178,7 +187,7 @@ def _restored(name: str) -> Scheme:
 def restored_chain(key: str, ring: ExactRing) -> ExactChain | None:
     """Return the chain of a key; None if the catalogue lacks one of its schemes, or one is not for general products."""
     try:
-        levels = [LevelOf.of(_restored(name), name) for name in key.split("/")]
+        levels = [LevelOf(name, _restored(name)) for name in key.split("/")]
     except CatalogError:
         return None
     if not all(level.scheme.target.is_general for level in levels):
@@ -197,17 +206,7 @@ def given_chain(scheme: SchemeLike | Sequence[Any], levels: int, ring: ExactRing
     if not entries:
         raise PlanError("no level of a scheme is left; name a scheme, or leave it to auto")
     found = [certified(entry, ring) for entry in entries]
-    return ExactChain(tuple(LevelOf.of(scheme, scheme.digest) for scheme in found), ring)
-
-
-def catalogue_state() -> object:
-    """Return a value that changes when the user's catalogue does."""
-    path = data_folder() / "catalog.db"
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return str(path), found.st_mtime_ns, found.st_size
+    return ExactChain(tuple(LevelOf(scheme.digest, scheme) for scheme in found), ring)
 
 
 @lru_cache(maxsize=64)
@@ -251,4 +250,4 @@ def _orientations(digest: str) -> tuple[LevelOf, ...]:
     """Return the scheme of a digest with its sizes in all orders; cached, as permuting takes milliseconds."""
     scheme = _restored(digest)
     orders = map("".join, permutations("mkn"))
-    return tuple(LevelOf.of(permute(scheme, order), f"{digest}@{order}") for order in orders)
+    return tuple(LevelOf(f"{digest}@{order}", permute(scheme, order)) for order in orders)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ...schemes_db.program import Lin, Load, Product, Program, Terms
+from ...schemes_db.costs import growth_and_roundings
+from ...schemes_db.program import Program
 from ..identity import memoize_on_instance
 from ..request import Request
 
-
-@dataclass(frozen=True)
-class _Size:
-    """Size of a value: the sum of |coefficients| over its terms, and the number of roundings on its longest path."""
-
-    norm: float
-    roundings: int
+_growth = memoize_on_instance(growth_and_roundings)
 
 
 def error_bound(program: Program | None, request: Request) -> float:
@@ -40,28 +33,3 @@ def _factor(program: Program | None, inner_size: int) -> float:
     below = dict(program.inner)
     kinds = {op.kind for op in program.products}
     return growth * (max(_factor(below.get(kind), block) for kind in kinds) + block * roundings)
-
-
-@memoize_on_instance
-def _growth(program: Program) -> tuple[float, int]:
-    """Return the largest norm and number of roundings of a stored block; a product's are from its operands' sizes."""
-    sizes: dict[int, _Size] = {}
-    growth, roundings = 0.0, 0
-
-    def total(terms: Terms) -> _Size:
-        norm = sum(abs(float(coefficient)) * sizes[src].norm for coefficient, src in terms)
-        return _Size(norm, len(terms) + max(sizes[src].roundings for _, src in terms))
-
-    for op in program.ops:
-        if isinstance(op, Load):
-            sizes[op.dst] = _Size(1.0, 0)
-        elif isinstance(op, Product):
-            left, right = sizes[op.left], sizes[op.right]
-            sizes[op.dst] = _Size(left.norm * right.norm, left.roundings + right.roundings)
-        else:
-            result = total(op.terms)
-            if isinstance(op, Lin):
-                sizes[op.dst] = result
-            else:
-                growth, roundings = max(growth, result.norm), max(roundings, result.roundings)
-    return growth, roundings

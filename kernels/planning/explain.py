@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...errors import PlanError
@@ -104,25 +104,15 @@ class Explanation:
             "baseline": str(self.baseline.candidate),
             "baseline_seconds": self.baseline_seconds,
             "ratio": self.ratio,
-            "dense_weight": None
-            if self.dense_weight is None
-            else {
-                "seconds": self.dense_weight.seconds,
-                "factors_seconds": self.dense_weight.factors_seconds,
-                "ratio": self.dense_weight.ratio,
-                "basis": self.dense_weight.basis,
-            },
+            "dense_weight": self.dense_weight and {**asdict(self.dense_weight), "ratio": self.dense_weight.ratio},
             "workspace": self.plan.workspace,
             "margins": [{"part": one.part, "where": one.text, "measured": one.measured} for one in self.margins],
             "considered": [
                 {
+                    **vars(one),
                     "candidate": str(one.candidate),
                     "strategy": one.candidate.strategy,
                     "method": one.candidate.method,
-                    "seconds": one.seconds,
-                    "ratio": one.ratio,
-                    "workspace": one.workspace,
-                    "refused": one.refused,
                 }
                 for one in self.considered
             ],

@@ -11,6 +11,7 @@ from ...errors import PlanError, unknown_name
 from ..request import Request
 from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal, smallness
 from .machine import Machine
+from .parameters import CandidateKey
 from .profile import ESTIMATED
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
@@ -273,13 +274,19 @@ class _Search:
     def _priced(self, candidate: Candidate, best: Plan | None) -> Plan | None:
         """Return a plan that is better than the best so far and gains its margin; else None, recording refusals."""
         strategy = self.strategies[candidate.family, candidate.strategy]
-        if self.baseline is not None:
+
+        def better() -> Plan | None:
             stages = tuple(strategy.predict(candidate, self.request, self.machine))
             plan = Plan(self.request, candidate, strategy, self.machine, stages, 0)
-            if not gains(plan, self.baseline):
+            if self.baseline is not None and not gains(plan, self.baseline):
                 return None
-            if best is not None and (plan.seconds or math.inf) >= (best.seconds or math.inf):
-                return None
+            # Of equal candidates, such as those that name a library, the first.
+            return plan if best is None or (plan.seconds or math.inf) < (best.seconds or math.inf) else None
+
+        # Beside a baseline most lose by their price, which takes less than the limits; a named one may not be priced.
+        plan = None if self.baseline is None else better()
+        if plan is None and self.baseline is not None:
+            return None
         reason, workspace = refusal(strategy, candidate, self.request, self.machine, self.free_bytes)
         if reason is not None and memory_shortage(workspace, self.free_bytes):
             self.short_of_memory = True
@@ -289,12 +296,8 @@ class _Search:
         if reason is not None:
             self.refused.append((str(candidate), reason))
             return None
-        if self.baseline is None:
-            stages = tuple(strategy.predict(candidate, self.request, self.machine))
-            plan = Plan(self.request, candidate, strategy, self.machine, stages, workspace)
-            if best is not None and (plan.seconds or math.inf) >= (best.seconds or math.inf):
-                return None  # of equal candidates, such as those that name a library, the first
-        return Plan(self.request, candidate, strategy, self.machine, stages, workspace)
+        plan = plan or better()
+        return None if plan is None else replace(plan, workspace=workspace)
 
     def reason_for_baseline(self) -> str:
         """Return the reason why the baseline was chosen."""
@@ -320,6 +323,18 @@ def plan_candidate(
     return Plan(request, candidate, strategy, machine, stages, workspace)
 
 
+def restored(
+    key: CandidateKey, request: Request, machine: Machine, strategies: Strategies, free_bytes: FreeBytes | None = None
+) -> tuple[Candidate | None, Plan | str]:
+    """Return the candidate of a key, None if it no longer exists, and its plan or the reason why it cannot run."""
+    family, name, source, parameters = key
+    strategy = strategies.get((family, name))
+    candidate = None if strategy is None else strategy.restore(source, parameters, request)
+    if strategy is None or candidate is None:
+        return None, "it no longer exists"
+    return candidate, plan_candidate(strategy, candidate, request, machine, free_bytes)
+
+
 def _measured(request: Request, machine: Machine, strategies: Strategies) -> Decision | None:
     """Return the decision by wisdom, or None if no times near this request were measured."""
     assert machine.wisdom is not None
@@ -339,17 +354,17 @@ def _measured(request: Request, machine: Machine, strategies: Strategies) -> Dec
     plans = [baseline, *(plan for plan in measured if plan is not baseline)]
     free = cache(machine.free_bytes)
     for entry in known.entries:
-        strategy = strategies.get((entry.family, entry.strategy))
-        candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters, request)
-        if strategy is None or candidate is None or any(candidate == plan.candidate for plan in plans):
+        if any(entry.key == plan.candidate.key for plan in plans):
             continue
-        found = plan_candidate(strategy, candidate, request, machine, free)
+        candidate, found = restored(entry.key, request, machine, strategies, free)
         if isinstance(found, Plan):
             plans.append(found)
-        else:
+        elif candidate is not None:
             refused.append((str(candidate), found))
-    if not known.exact and (guess := _predicted(request, machine, strategies, plans)) is not None:
-        plans.append(guess)
+    if not known.exact:
+        guess = decide(request, replace(machine, wisdom=None), strategies).plan
+        if all(guess.candidate != plan.candidate for plan in plans):
+            plans.append(replace(guess, machine=machine))
     times = {id(plan): seconds(plan) for plan in plans}
     best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
     if not times[id(best)] < known.part * times[id(baseline)]:
@@ -359,17 +374,6 @@ def _measured(request: Request, machine: Machine, strategies: Strategies) -> Dec
     reason = f"{basis} {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
     proposals = tuple(sorted((Proposal(times[id(plan)], plan.candidate) for plan in plans), key=lambda one: one.bound))
     return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=seen)
-
-
-def _predicted(request: Request, machine: Machine, strategies: Strategies, known: Sequence[Plan]) -> Plan | None:
-    """Return the plan that is chosen by prediction if it is none of the known ones."""
-    plan = decide(request, replace(machine, wisdom=None), strategies).plan
-    found = None if any(plan.candidate == one.candidate for one in known) else plan.candidate
-    strategy = None if found is None else strategies.get((found.family, found.strategy))
-    if found is None or strategy is None:
-        return None
-    again = plan_candidate(strategy, found, request, machine)
-    return again if isinstance(again, Plan) else None
 
 
 def _slower(plan: Plan, best: Plan) -> str:

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from ...errors import PlanError, VerificationError
 from ..request import Request
+from .limits import exceeds_kept
 from .machine import Machine
-from .planner import Strategies, decide, vendor_plans
+from .planner import Strategies, decide, plan_candidate, vendor_plans
 from .strategy import Plan
 from .wisdom import TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 
@@ -60,16 +61,13 @@ def candidates(request: Request, machine: Machine, strategies: Strategies, top: 
     for proposal in decision.proposals:
         if len(plans) >= most or (baseline.seconds and proposal.bound > WITHIN * baseline.seconds):
             break
-        strategy = strategies[proposal.candidate.family, proposal.candidate.strategy]
         candidate = proposal.candidate
-        if any(plan.candidate == candidate for plan in plans) or strategy.can_run(candidate, request, unwise):
+        if any(plan.candidate == candidate for plan in plans):
             continue
-        workspace = strategy.workspace(candidate, request, unwise)
-        allowed = min(unwise.free_bytes(), unwise.kept_bytes)
-        if workspace > (allowed if request.max_workspace is None else request.max_workspace):
-            continue
-        stages = tuple(strategy.predict(candidate, request, unwise))
-        plans.append(Plan(request, candidate, strategy, unwise, stages, workspace))
+        strategy = strategies[candidate.family, candidate.strategy]
+        found = plan_candidate(strategy, candidate, request, unwise)
+        if isinstance(found, Plan) and (request.max_workspace is not None or not exceeds_kept(found.workspace, unwise)):
+            plans.append(found)
     return plans
 
 

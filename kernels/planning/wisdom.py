@@ -22,7 +22,6 @@ from typing import Any
 
 from ...errors import PlanError
 from ...home import exclusive, home, write_atomic
-from ..precision import FORMER_NAMES
 from ..request import Request
 from .cache import plan_cache
 from .parameters import CandidateKey, Parameters
@@ -42,9 +41,6 @@ LEAST, LONGEST = 1e-9, 1e9
 """Bounds of the seconds of a product: what is beyond was not measured, and ratios of it overflow."""
 
 FORMAT = 1
-
-FORMER_FAMILIES = {"kronecker": "structured", "block-low-rank": "structured"}
-"""The families of candidates by the names that stored records may have."""
 
 SEGMENT = 16
 """Bytes: a GPU's vendor products are several times as slow if rows are no multiples of them."""
@@ -241,9 +237,7 @@ def _record(data: Mapping[str, Any]) -> WisdomRecord:
     m, k, n, items = (int(size) for size in data["sizes"])
     if min(m, k, n, items) < 1 or max(m, k, n, items) >= 1 << 62:
         raise ValueError("sizes must be positive, and are below 2^62")
-    device, arithmetic, *rest = str(data["class"]).split(" ", 2)
-    group = " ".join((device, FORMER_NAMES.get(arithmetic, arithmetic), *rest))
-    return WisdomRecord(group, (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
+    return WisdomRecord(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
 
 
 def _entry(data: Mapping[str, Any]) -> TimedCandidate:
@@ -252,10 +246,5 @@ def _entry(data: Mapping[str, Any]) -> TimedCandidate:
         raise ValueError(f"seconds must be numbers from {LEAST} to {LONGEST}")
     parameters = tuple(sorted((str(k), v if isinstance(v, int) else str(v)) for k, v in data["parameters"].items()))
     return TimedCandidate(
-        FORMER_FAMILIES.get(family := str(data["family"]), family),
-        str(data["strategy"]),
-        str(data["source"]),
-        parameters,
-        seconds,
-        predicted,
+        str(data["family"]), str(data["strategy"]), str(data["source"]), parameters, seconds, predicted
     )

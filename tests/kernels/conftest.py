@@ -1,9 +1,11 @@
 """Schemes built by hand, random matrices, and what a product of blocks must be."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,15 @@ import numpy as np
 import pytest
 
 from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning
+from lcma.kernels.compile_process import CompileProcess
+from lcma.kernels.cpu import machine as cpu_machine_module
+from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.machine import cpu_machine
+from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.trials import clock
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
+from lcma.schemes_db.resolve import resolve
 
 
 @pytest.fixture(autouse=True)
@@ -285,3 +293,58 @@ def timed_by_table(monkeypatch):
         return table
 
     return play
+
+
+@pytest.fixture
+def own_learner(monkeypatch):
+    """The learner of the process is a new one; rates are estimated, and one scheme, Strassen's, is a contender."""
+    scheme = OrientedScheme.of(resolve("strassen")[0], "mkn").name
+    keys = [("dense", "scheme", scheme, (("method", "batched"),))]
+    monkeypatch.setenv("LCMA_LEARN", "1")
+    monkeypatch.setattr(cpu_machine_module, "profile_for", profile_for)  # not that of the other tests
+    monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(keys))
+    found = learning.Learner()
+    monkeypatch.setattr(learning, "learner", found)
+    plan_cache.clear()
+    yield found
+    found.end()  # what is stored late would be the wisdom of the next test's home
+    plan_cache.clear()
+
+
+@pytest.fixture
+def wait_for():
+    """wait_for(condition): its value, once that is true."""
+
+    def wait(condition, seconds=120.0):
+        for _ in range(int(seconds / 0.02)):
+            if found := condition():
+                return found
+            time.sleep(0.02)
+        raise AssertionError("not within the time")
+
+    return wait
+
+
+@pytest.fixture
+def switched_off(monkeypatch, tmp_path):
+    """switched_off(reason): a context in which nothing may be tried, by "the environment" and the like."""
+
+    @contextlib.contextmanager
+    def of(reason):
+        torch = pytest.importorskip("torch")
+        if reason == "the environment":
+            monkeypatch.setenv("LCMA_LEARN", "0")
+        if reason == "a process group":
+            store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+            torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        torch.use_deterministic_algorithms(reason == "deterministic")
+        try:
+            with learning.paused() if reason == "paused" else contextlib.nullcontext():
+                yield
+        finally:
+            monkeypatch.setenv("LCMA_LEARN", "1")
+            torch.use_deterministic_algorithms(False)
+            if reason == "a process group":
+                torch.distributed.destroy_process_group()
+
+    return of

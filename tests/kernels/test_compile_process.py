@@ -30,11 +30,11 @@ def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
     process = CompileProcess()
     machine = machine_for(Request(*SIZES))
     first = next(iter(process.candidates(Request(*SIZES), machine)))
-    assert first.key[1] == "scheme"
+    assert first[1] == "scheme"
     process._process.kill()
     process._process.wait()
     assert list(process.candidates(Request(*SIZES), machine)) == []
-    assert next(iter(process.candidates(Request(*SIZES), machine))).key == first.key
+    assert next(iter(process.candidates(Request(*SIZES), machine))) == first
     process.close()
 
 
@@ -55,4 +55,4 @@ def test_the_process_finds_candidates_of_products_by_factors(home):
     process = CompileProcess()
     found = next(iter(process.candidates(request, machine_for(request))))
     process.close()
-    assert found.key[:2] == ("structured", "slabs")
+    assert found[:2] == ("structured", "slabs")

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -18,48 +18,36 @@ import pytest
 import lcma
 from lcma.kernels import contenders, decision_for, learning
 from lcma.kernels.beside_calls import SWITCH_SECONDS
-from lcma.kernels.compile_process import CompileProcess, Found
-from lcma.kernels.cpu import machine as cpu_machine
+from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu.estimate import profile_for
-from lcma.kernels.dense.pool import OrientedScheme
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profiles import profiles_folder
-from lcma.kernels.planning.strategy import Candidate, Proposal, Stage, register_strategy, unregister_strategy
+from lcma.kernels.planning.strategy import (
+    BaseStrategy,
+    Candidate,
+    Proposal,
+    Stage,
+    register_strategy,
+    unregister_strategy,
+)
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products.arrays import key_of
 from lcma.kernels.request import Request
-
-STRASSEN = Found(
-    ("dense", "scheme", OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name, (("method", "batched"),)), 1.0
-)
 
 SIZES = 656, 648, 664
 """Sizes just above those that are left to the library without planning."""
 
 
 @pytest.fixture
-def learner(home, monkeypatch):
-    monkeypatch.setenv("LCMA_LEARN", "1")
-    monkeypatch.setattr(cpu_machine, "profile_for", profile_for)  # not that of the other tests
-    found = learning.Learner()
-    monkeypatch.setattr(learning, "learner", found)
-    plan_cache.clear()
-    yield found
-    found.end()  # what is stored late would be the wisdom of the next test's home
-    plan_cache.clear()
+def learner(home, own_learner):
+    return own_learner
 
 
 @pytest.fixture
-def played(learner, timed_by_table, monkeypatch):
-    """played(seconds): contenders' seconds by strategy are those of a table, and nothing is compiled elsewhere."""
-
-    def play(seconds, candidates=(STRASSEN,)):
-        table = timed_by_table(seconds)
-        monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(candidates))
-        return table
-
-    return play
+def stored(wait_for):
+    """stored(): the wisdom, once it is written."""
+    return lambda: wait_for(lambda: stored_wisdom(profile_for().id))
 
 
 def operands(dtype=np.float32, seed=0):
@@ -111,13 +99,13 @@ print([name for name in late if f"lcma.{name}" in sys.modules])
     assert done.stdout == "[]\n"
 
 
-def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, played):
-    played({"vendor": 4e-3, "scheme": 3e-3})
+def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, timed_by_table, stored):
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     multiply_until(a, b, decided)
     lesson = next(iter(learner._lessons.values()))
     assert lesson.plan.candidate.strategy == "scheme"
-    wisdom = stored_when_written()
+    wisdom = stored()
     (record,) = wisdom.records
     assert record.sizes == (*SIZES, 1)
     assert record.entries[0].strategy == "scheme"
@@ -131,39 +119,31 @@ def test_a_faster_scheme_wins_is_stored_and_serves_the_next_process(learner, pla
     assert (found.plan.candidate.strategy, found.measured) == ("scheme", True)
 
 
-def test_a_plan_stays_what_it_is_while_its_class_is_learned(learner, played):
-    played({"vendor": 4e-3, "scheme": 3e-3})
+def test_a_plan_stays_what_it_is_while_its_class_is_learned(learner, timed_by_table, stored):
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     before = lcma.plan(a, b)
     multiply_until(a, b, decided)
-    stored_when_written()
+    stored()
     plan_cache.clear()
     assert lcma.plan(a, b).candidate.strategy == "scheme"
     assert before.candidate.strategy == "vendor"
     np.testing.assert_array_equal(before.run(a, b), np.matmul(a, b))
 
 
-def test_a_slower_scheme_loses_and_the_library_is_called_directly(learner, played, monkeypatch):
-    played({"vendor": 3e-3, "scheme": 4e-3})
+def test_a_slower_scheme_loses_and_the_library_is_called_directly(learner, timed_by_table, monkeypatch, stored):
+    timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
     a, b = operands()
     multiply_until(a, b, decided)
-    assert stored_when_written().records[0].entries[0].strategy == "vendor"
+    assert stored().records[0].entries[0].strategy == "vendor"
     monkeypatch.setattr(plan_cache, "_checked", math.inf)  # what was written is a change, which drops cached plans
     lcma.matmul(a, b)
     executor = plan_cache.get(key_of(a, b))
     assert [executor.left_to("numpy") for _ in range(40)].count(True) == 38
 
 
-def stored_when_written():
-    for _ in range(500):
-        if (found := stored_wisdom(profile_for().id)) is not None:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("no wisdom was written")
-
-
-def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, played, monkeypatch):
-    played({"vendor": 3e-3, "scheme": 4e-3})
+def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, timed_by_table, monkeypatch):
+    timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
     from lcma.kernels.cpu.level import Level
 
     def full(self, *operands):
@@ -177,15 +157,15 @@ def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, play
 
 
 def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_library_helps(
-    learner, played, monkeypatch
+    learner, timed_by_table, monkeypatch, stored
 ):
-    played({"vendor": 4e-3, "scheme": 3e-3})
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     from lcma.kernels.cpu.level import Level
     from lcma.kernels.products import arrays
 
     a, b = operands()
     multiply_until(a, b, decided)
-    stored_when_written()
+    stored()
     monkeypatch.setattr(plan_cache, "_checked", math.inf)  # what was written is a change, which drops cached plans
     lcma.matmul(a, b)
     (lesson,) = learner.lessons()
@@ -214,8 +194,8 @@ def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_l
     assert lesson.plan.candidate.strategy == "vendor"
 
 
-def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch):
-    played({"vendor": 1.0, "scheme": 0.8})
+def test_the_collector_rests_while_plans_are_loaded(timed_by_table, learner, monkeypatch):
+    timed_by_table({"vendor": 1.0, "scheme": 0.8})
     found, usual = [], sys.getswitchinterval()
     monkeypatch.setattr(contenders, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
     multiply_until(*operands(), decided)
@@ -225,41 +205,27 @@ def test_the_collector_rests_while_plans_are_loaded(played, learner, monkeypatch
     assert sys.getswitchinterval() == usual
 
 
-@pytest.mark.parametrize("reason", ["the environment", "paused", "learn=False"])
-def test_learning_is_switched_off(learner, monkeypatch, reason):
+@pytest.mark.parametrize("reason", ["the environment", "paused", "deterministic", "a process group", "learn=False"])
+def test_learning_is_switched_off(learner, switched_off, reason):
     a, b = operands()
-    if reason == "the environment":
-        monkeypatch.setenv("LCMA_LEARN", "0")
-    options = {"learn": False} if reason == "learn=False" else {}
-    if reason == "paused":
-        with learning.paused():
-            lcma.matmul(a, b)
-    else:
-        lcma.matmul(a, b, **options)
+    with switched_off(reason):
+        assert learning.allowed() == (reason == "learn=False")
+        c = lcma.matmul(a, b, learn=reason != "learn=False")
+    np.testing.assert_allclose(c, a @ b, rtol=1e-3, atol=1e-3)
     assert not learner._lessons
+    assert learning.allowed()
 
 
-def test_torchs_deterministic_algorithms_switch_it_off(learner):
-    torch = pytest.importorskip("torch")
-    a, b = map(torch.from_numpy, operands())
-    torch.use_deterministic_algorithms(True)
-    try:
-        lcma.matmul(a, b)
-    finally:
-        torch.use_deterministic_algorithms(False)
-    assert not learner._lessons
-    with torch.no_grad():
-        lcma.matmul(a, b)
-    assert learner._lessons
-
-
-def test_gradients_use_what_is_known(learner):
+def test_tensors_are_learned_unless_gradients_are_wanted(learner):
     torch = pytest.importorskip("torch")
     a, b = (torch.from_numpy(x).requires_grad_() for x in operands())
     from lcma.kernels.torch.ops import bilinear_mm
 
     bilinear_mm(a, b, "auto").sum().backward()
     assert not learner._lessons
+    with torch.no_grad():
+        lcma.matmul(a, b)
+    assert learner._lessons
 
 
 def test_without_threads_products_are_the_vendors_and_one_warning_says_why(learner, monkeypatch):
@@ -289,8 +255,8 @@ def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, monkeyp
     assert said == ["learning of faster products failed: RuntimeError: no compiler"]
 
 
-def test_at_the_end_threads_stop_and_decisions_are_stored(learner, played, monkeypatch):
-    played({"vendor": 4e-3, "scheme": 3e-3})
+def test_at_the_end_threads_stop_and_decisions_are_stored(learner, timed_by_table, monkeypatch):
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     monkeypatch.setattr(learner, "_decided", lambda lesson: None)  # the thread has not come to it yet
     multiply_until(a, b, decided)
@@ -317,39 +283,14 @@ def test_new_classes_are_bounded(learner, monkeypatch):
     assert len(learner._lessons) == 5
 
 
-def test_nothing_is_learned_in_a_process_group(learner, tmp_path):
-    torch = pytest.importorskip("torch")
-    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    try:
-        assert not learning.allowed()
-        a, b = operands()
-        np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
-        assert not learner._lessons
-    finally:
-        torch.distributed.destroy_process_group()
-    assert learning.allowed()
-
-
 @dataclass(frozen=True)
-class Doubling:
-    """A strategy of a user: the library's product, plus a zero that shows that it ran."""
+class Doubling(BaseStrategy):
+    """A strategy of a user: the library's product, and a list that shows that it ran."""
 
-    runs: list
-    device: str = "cpu"
-    family: str = "dense"
-    name: str = "doubling"
-    version: int = 1
-    baseline: bool = False
+    runs: list = field(default_factory=list)  # a field as of any dataclass
 
     def propose(self, request, machine):
         return [Proposal(1e-9, Candidate(self.family, self.name))] if request.is_dense else []
-
-    def candidates_of(self, source):
-        return ()
-
-    def restore(self, key, parameters, request):
-        return Candidate(self.family, self.name)
 
     def can_run(self, candidate, request, machine):
         return None
@@ -370,7 +311,7 @@ class Doubling:
 
 def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
     monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(()))
-    strategy = Doubling([])
+    strategy = Doubling("doubling", "dense", device="cpu")
     register_strategy(strategy)
     try:
         a, b = operands()
@@ -379,8 +320,8 @@ def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
         unregister_strategy(strategy)
 
 
-def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkeypatch):
-    played({"vendor": 3e-3, "scheme": 4e-3})
+def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table, monkeypatch):
+    timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
     said = []
     monkeypatch.setattr(learning.warnings, "warn", lambda text, **_: said.append(text))
 
@@ -401,10 +342,10 @@ def test_a_home_that_cannot_be_written_costs_one_warning(learner, played, monkey
     assert "set LCMA_HOME" in said[0]
 
 
-def test_threads_that_multiply_at_once_get_right_products(learner, played):
+def test_threads_that_multiply_at_once_get_right_products(learner, timed_by_table):
     from concurrent.futures import ThreadPoolExecutor
 
-    played({"vendor": 4e-3, "scheme": 3e-3})
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     exact = a.astype(np.float64) @ b
 
@@ -415,8 +356,8 @@ def test_threads_that_multiply_at_once_get_right_products(learner, played):
         assert max(pool.map(one, range(48))) < 1e-5
 
 
-def test_a_forked_child_multiplies_and_learns_anew(learner, played):
-    played({"vendor": 4e-3, "scheme": 3e-3})
+def test_a_forked_child_multiplies_and_learns_anew(learner, timed_by_table):
+    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     multiply_until(a, b, lambda lesson: True)
     with warnings.catch_warnings(), plan_cache._lock:  # as another thread may

@@ -12,11 +12,7 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import contenders, learning, shadow
-from lcma.kernels.compile_process import CompileProcess, Found
-from lcma.kernels.cpu import machine as cpu_machine
 from lcma.kernels.cpu.estimate import profile_for
-from lcma.kernels.dense.pool import OrientedScheme
-from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
@@ -30,11 +26,6 @@ EAGER = 656, 648, 664
 """Sizes that `lcma.matmul` does not leave to the library."""
 
 
-def strassen():
-    found = OrientedScheme.of(lcma.resolve("strassen")[0], "mkn")
-    return Found(("dense", "scheme", found.name, (("method", "batched"),)), 1.0)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """One home for all tests: the catalogue of each is read once."""
@@ -42,22 +33,18 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def learner(folder, timed_by_table, monkeypatch):
-    """A learner whose contenders' seconds are those of a table: a scheme takes 3 ms, the library 4 ms."""
+def home(folder, monkeypatch):
     monkeypatch.setenv("LCMA_HOME", str(folder))
-    monkeypatch.setenv("LCMA_LEARN", "1")
     shutil.rmtree(folder / "profiles", ignore_errors=True)
-    monkeypatch.setattr(cpu_machine, "profile_for", profile_for)
+
+
+@pytest.fixture
+def learner(home, own_learner, timed_by_table, monkeypatch):
+    """A learner whose contenders' seconds are those of a table: a scheme takes 3 ms, the library 4 ms."""
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter([strassen()]))
     vendors = contenders.vendor_plans
     monkeypatch.setattr(contenders, "vendor_plans", lambda *given: vendors(*given)[:1])
-    found = learning.Learner()
-    monkeypatch.setattr(learning, "learner", found)
-    plan_cache.clear()
-    yield found
-    found.end()
-    plan_cache.clear()
+    return own_learner
 
 
 @pytest.fixture
@@ -93,7 +80,7 @@ def strategy():
         return plan_for(Request(*SIZES)).candidate.strategy
 
 
-def test_classes_of_gradients_are_decided_on_demand_stored_and_used(learner, busy):
+def test_classes_of_gradients_are_decided_on_demand_stored_and_used(learner, busy, wait_for):
     assert strategy() == "vendor"
     step()
     assert learner.shadow.queue.waiting() == []  # each was met once
@@ -111,15 +98,7 @@ def test_classes_of_gradients_are_decided_on_demand_stored_and_used(learner, bus
     assert lcma.learn() == []
 
 
-def wait_for(condition, seconds=120.0):
-    for _ in range(int(seconds / 0.02)):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise AssertionError("not within the time")
-
-
-def test_idle_time_decides_the_same_classes(learner, monkeypatch):
+def test_idle_time_decides_the_same_classes(learner, monkeypatch, wait_for):
     monkeypatch.setattr(shadow, "IDLE_SECONDS", 0.02)
     monkeypatch.setattr(shadow, "is_idle", lambda called, *_: not called)
     monkeypatch.setattr(shadow, "may_start", lambda spent, elapsed: True)
@@ -144,27 +123,13 @@ def test_nothing_is_decided_in_idle_time_beyond_its_share(learner, monkeypatch):
 
 
 @pytest.mark.parametrize("reason", ["the environment", "paused", "deterministic", "a process group"])
-def test_where_nothing_is_learned_nothing_is_queued(learner, monkeypatch, tmp_path, reason):
-    if reason == "the environment":
-        monkeypatch.setenv("LCMA_LEARN", "0")
-    torch.use_deterministic_algorithms(reason == "deterministic")
-    if reason == "a process group":
-        store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-        torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    try:
+def test_where_nothing_is_learned_nothing_is_queued(learner, switched_off, reason):
+    with switched_off(reason):
         for _ in range(3):
-            if reason == "paused":
-                with learning.paused():
-                    step()
-            else:
-                step()
+            step()
         if reason != "paused":
             with pytest.raises(PlanError, match="nothing can be learned: "):
                 lcma.learn()
-    finally:
-        torch.use_deterministic_algorithms(False)
-        if reason == "a process group":
-            torch.distributed.destroy_process_group()
     assert not learner.shadow.queue._met
     assert learner.shadow._thread is None
 
@@ -283,7 +248,7 @@ def test_without_a_thread_classes_are_decided_on_demand(learner, monkeypatch):
     assert len(lcma.learn()) == 3
 
 
-def test_an_eager_class_that_is_being_learned_is_decided_too(learner, busy):
+def test_an_eager_class_that_is_being_learned_is_decided_too(learner, busy, wait_for):
     a, b = (np.ones(shape, np.float32) for shape in (EAGER[:2], EAGER[1:]))
     lcma.matmul(a, b)
     wait_for(lambda: learner.lessons())

@@ -243,7 +243,8 @@ def test_the_bound_on_sums_is_of_magnitudes(strassen):
 
 
 def test_primes():
-    from lcma.verify.primes import fresh_generator, is_prime, primes_below, random_prime
+    from lcma.schemes_db.ring import is_prime
+    from lcma.verify.primes import fresh_generator, primes_below, random_prime
 
     sieve = [n for n in range(2, 2000) if all(n % d for d in range(2, int(n**0.5) + 1))]
     assert list(primes_below(2000)) == sieve[::-1]

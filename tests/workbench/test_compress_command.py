@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from lcma.errors import SchemeFormatError
 from lcma.kernels import safetensors
 from lcma.kernels.bfloat16 import bfloat16_bits, float32_of
 from lcma.kernels.block_low_rank import Blast, Monarch
@@ -257,17 +256,3 @@ def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_need
         with pytest.raises(lcma.PlanError, match=f"in the model {reason}"):
             lcma.load_compressed_(other, out)
         assert type(other["up"]) is torch.nn.Linear
-
-
-def test_a_file_whose_layers_round_intermediate_results_is_refused_in_one_line(run, tmp_path):
-    facts = {"lcma_structures": "{}", "lcma_intermediates": '{"up": "fp8"}'}
-    path, out = tmp_path / "earlier.safetensors", tmp_path / "out.safetensors"
-    weights = {"a.weight": ("F32", np.ones((16, 16), np.float32))}
-    path.write_bytes(b"".join(safetensors.chunks(weights, facts)))
-    with pytest.raises(SchemeFormatError, match=r"to 8 bits, which was removed \(.*\); compress the model again"):
-        structures_in(path)
-    code, _, err = run("compress", path, "--out", out, "--kind", "low-rank:rank=2")
-    assert (code, "was removed" in err, len(err.strip().splitlines())) == (65, True, 1)
-    assert not out.exists()
-    assert run("compress", path, "--out", out, "--intermediate", "fp8")[0] == 2
-    assert run("compress", path, "--out", out, "--layer", "a=monarch:intermediate=fp8")[0] == 2

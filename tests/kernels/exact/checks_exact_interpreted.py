@@ -32,7 +32,7 @@ from lcma.kernels.products.exact import exact_request, multiply_elements
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing
 
 SIZES = [(1, 1, 1), (33, 130, 70), (70, 65, 257), (5, 300, 64)]
-P61 = (1 << 61) - 1
+INT64 = -(1 << 63), (1 << 63) - 1
 CPU = TensorMemory("cpu")
 PRIMES = (3, 1021, 8388593, (1 << 31) - 1, (1 << 61) - 1)
 
@@ -46,15 +46,31 @@ def words(matrix):
     return torch.from_numpy(matrix.words.view(np.int64).copy())
 
 
-def canvas(rows, cols):
+def computed(core, left, right, rows, cols):
+    """Run a core into the middle of a canvas, whose border must stay."""
     whole = torch.full((rows + 2, cols + 2), 0x5A5A, dtype=torch.int64)
-    return whole, whole[1:-1, 1:-1]
+    out = whole[1:-1, 1:-1]
+    core.run(left, right, out, CPU)
+    found = out.clone()
+    out[...] = 0x5A5A
+    assert (whole == 0x5A5A).all()
+    return found.numpy()
 
 
-def border_is_kept(whole):
-    inner = whole.clone()
-    inner[1:-1, 1:-1] = 0x5A5A
-    return bool((inner == 0x5A5A).all())
+def assert_bits(core, seed=1):
+    m, k, n = core.sizes
+    a, b = BitMatrix.random(m, k, seed=seed), BitMatrix.random(k, n, seed=seed + 1)
+    found = computed(core, words(a), words(b), m, -(-n // 64))
+    assert (found.view(np.uint64) == naive_bits(a, b).words).all()
+
+
+def assert_exact(core, low, high, ring, reduced=False):
+    """Multiply random integers from low to high, some at the ends; `reduced`: residues are given to the core."""
+    rng, (m, k, n) = np.random.default_rng(5), core.sizes
+    a, b = (rng.integers(low, high, shape, endpoint=True) for shape in ((m, k), (k, n)))
+    a[0], b[:, 0] = high, low
+    left, right = (torch.from_numpy(x % ring.modulus if reduced else x) for x in (a, b))
+    assert (computed(core, left, right, m, n) == naive_product(a, b, ring)).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64])
@@ -75,70 +91,37 @@ def test_integers_are_packed_modulo_2():
 @pytest.mark.parametrize("method", [VENDOR, FUSED])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_leaves_are_the_naive_product(method, sizes):
-    m, k, n = sizes
-    a, b = BitMatrix.random(m, k, seed=1), BitMatrix.random(k, n, seed=2)
-    whole, out = canvas(m, -(-n // 64))
-    BitTensorLeaf(sizes, method).run(words(a), words(b), out)
-    assert (out.numpy().view(np.uint64) == naive_bits(a, b).words).all()
-    assert border_is_kept(whole)
+    assert_bits(BitTensorLeaf(sizes, method))
 
 
 @pytest.mark.parametrize("schemes", [["strassen"], ["4x4x5:60"], ["strassen", "strassen"]])
 def test_levels_are_the_naive_product(schemes):
-    sizes = m, k, n = 37, 300, 257
-    a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
-    whole, out = canvas(m, -(-n // 64))
-    bit_tensor_core(given_chain(schemes, 1, GF2).maps, sizes, VENDOR).run(words(a), words(b), out, CPU)
-    assert (out.numpy().view(np.uint64) == naive_bits(a, b).words).all()
-    assert border_is_kept(whole)
-
-
-def integers(sizes, low, high):
-    rng, (m, k, n) = np.random.default_rng(5), sizes
-    a, b = (rng.integers(low, high, shape, endpoint=True) for shape in ((m, k), (k, n)))
-    a[0], b[:, 0] = high, low
-    return a, b
+    assert_bits(bit_tensor_core(given_chain(schemes, 1, GF2).maps, (37, 300, 257), VENDOR), seed=3)
 
 
 @pytest.mark.parametrize("modulus", [*PRIMES, 100, 1 << 32, 1 << 62])
 def test_products_of_digits_are_exact(modulus):
-    ring, sizes = ExactRing(modulus), (33, 70, 65)
-    a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
-    whole, out = canvas(sizes[0], sizes[2])
-    leaf = DigitTensorLeaf(sizes, ring, integer_bounds(ring, 1 << 63))
-    leaf.run(torch.from_numpy(a), torch.from_numpy(b), out)
-    assert (out.numpy() == naive_product(a, b, ring)).all()
-    assert border_is_kept(whole)
+    ring = ExactRing(modulus)
+    assert_exact(DigitTensorLeaf((33, 70, 65), ring, integer_bounds(ring, 1 << 63)), *INT64, ring)
 
 
 @pytest.mark.parametrize("bits", [1, 7, 8, 20, 26])
 def test_products_of_digits_over_the_integers_are_exact(bits):
-    sizes = (33, 130, 70)
-    a, b = integers(sizes, -(1 << bits), 1 << bits)
-    whole, out = canvas(33, 70)
-    DigitTensorLeaf(sizes, INTEGERS, (1 << bits,) * 2).run(torch.from_numpy(a), torch.from_numpy(b), out)
-    assert (out.numpy() == naive_product(a, b, INTEGERS)).all()
-    assert border_is_kept(whole)
+    assert_exact(DigitTensorLeaf((33, 130, 70), INTEGERS, (1 << bits,) * 2), -(1 << bits), 1 << bits, INTEGERS)
 
 
 def test_products_of_digits_are_cut_along_k(monkeypatch):
     monkeypatch.setattr(DigitTensorLeaf, "depth", 64)
-    ring, sizes = ExactRing(8388593), (5, 200, 9)
-    a, b = integers(sizes, 0, 8388592)
-    out = torch.empty((5, 9), dtype=torch.int64)
-    DigitTensorLeaf(sizes, ring, integer_bounds(ring, 1 << 23)).run(torch.from_numpy(a), torch.from_numpy(b), out)
-    assert (out.numpy() == naive_product(a, b, ring)).all()
+    ring = ExactRing(8388593)
+    assert_exact(DigitTensorLeaf((5, 200, 9), ring, integer_bounds(ring, 1 << 23)), 0, 8388592, ring)
 
 
 @pytest.mark.parametrize("modulus", [3, 1021, 8388593])
 def test_products_in_float64_are_exact(modulus):
-    ring, sizes = ExactRing(modulus), (7, 1300, 5)
-    a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
-    out = torch.empty((7, 5), dtype=torch.int64)
-    leaf = FloatTensorCore(sizes, ring, integer_bounds(ring, 1 << 63))
-    assert leaf.depth < 1300 or modulus < 8388593
-    leaf.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
-    assert (out.numpy() == naive_product(a, b, ring)).all()
+    ring = ExactRing(modulus)
+    core = FloatTensorCore((7, 1300, 5), ring, integer_bounds(ring, 1 << 63))
+    assert core.depth < 1300 or modulus < 8388593
+    assert_exact(core, *INT64, ring)
 
 
 @pytest.mark.parametrize("digits", [False, True])
@@ -154,26 +137,18 @@ def test_products_in_float64_are_exact(modulus):
 )
 def test_levels_over_a_field_are_exact(schemes, digits, modulus):
     ring, sizes = ExactRing(modulus), (17, 29, 11)
-    a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
-    whole, out = canvas(sizes[0], sizes[2])
-    left, right = (torch.from_numpy(x % modulus if digits else x) for x in (a, b))
     bounds = (modulus - 1,) * 2 if digits else integer_bounds(ring, 1 << 63)
     maps = given_chain(schemes, 1, ring).maps
     core = digit_core(maps, sizes, ring, bounds) if digits else FloatTensorCore(sizes, ring, bounds, maps)
-    core.run(left, right, out, CPU)
-    assert (out.numpy() == naive_product(a, b, ring)).all()
-    assert border_is_kept(whole)
+    assert_exact(core, *INT64, ring, reduced=digits)
 
 
 @pytest.mark.parametrize(("digits", "bits"), [(False, 18), (True, 24)])
 def test_levels_over_the_integers_are_exact(digits, bits):
-    sizes = (17, 29, 11)
-    a, b = integers(sizes, -(1 << bits), 1 << bits)
-    out = torch.empty((17, 11), dtype=torch.int64)
-    maps, bounds = given_chain("winograd", 2 - digits, INTEGERS).maps, (1 << bits,) * 2
+    sizes, bounds = (17, 29, 11), (1 << bits,) * 2
+    maps = given_chain("winograd", 2 - digits, INTEGERS).maps
     core = digit_core(maps, sizes, INTEGERS, bounds) if digits else FloatTensorCore(sizes, INTEGERS, bounds, maps)
-    core.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
-    assert (out.numpy() == naive_product(a, b, INTEGERS)).all()
+    assert_exact(core, -(1 << bits), 1 << bits, INTEGERS)
 
 
 def test_sums_of_blocks_are_reduced_where_the_bound_asks():
@@ -182,10 +157,7 @@ def test_sums_of_blocks_are_reduced_where_the_bound_asks():
     core = digit_core(levels, (4, 12, 4), ring, (ring.modulus - 1,) * 2)
     assert core.arithmetic.reductions.sums
     assert not core.inner.arithmetic.reductions.sums
-    a, b = integers((4, 12, 4), 0, ring.modulus - 1)
-    out = torch.empty((4, 4), dtype=torch.int64)
-    core.run(torch.from_numpy(a), torch.from_numpy(b), out, CPU)
-    assert (out.numpy() == naive_product(a, b, ring)).all()
+    assert_exact(core, 0, ring.modulus - 1, ring)
     fields = FloatTensorCore((64, 1024, 64), ExactRing(8388593), (1 << 22,) * 2, levels)
     assert fields.core.arithmetic.reductions.sums
     with pytest.raises(PlanError, match="beyond int64"):

@@ -12,7 +12,7 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Request
 from lcma.kernels.cpu.workspace import empty_aligned
-from lcma.kernels.exact.combine import float_blocks
+from lcma.kernels.exact.combine import sum_blocks
 from lcma.kernels.exact.floats import LIMITS, float_core
 from lcma.kernels.exact.integers import IntegerCore, _limb_sum, _width
 from lcma.kernels.exact.level import corners
@@ -187,34 +187,41 @@ def test_the_longest_product_of_three_limbs_is_exact():
         assert (found == 2048 * int(one[0, 0]) * int(other[0, 0]) % P61).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("rows", "width"), [(3, 1), (2, 7), (2, 8), (3, 13), (2, 64), (1, 150), (2060, 512)])
-@pytest.mark.parametrize("modulus", [0, 251])
-def test_sums_of_floats_are_right(dtype, rows, width, modulus):
+@pytest.mark.parametrize(
+    ("dtype", "modulus"),
+    [(np.uint64, 0), *((dtype, modulus) for dtype in (np.float32, np.float64) for modulus in (0, 251))],
+)
+@pytest.mark.parametrize(
+    ("rows", "width"), [(3, 1), (2, 7), (2, 8), (3, 13), (2, 64), (1, 150), (2060, 512), (1030, 511)]
+)
+def test_sums_of_blocks_are_right(dtype, modulus, rows, width):
     """The largest are written past the caches; those of other lengths end in an overlapping or a short step."""
     rng = np.random.default_rng(0)
-    matrix = rng.integers(-1000, 1001, (2 * rows, 2 * width)).astype(dtype)
+    low, high = (0, 1 << 63) if dtype == np.uint64 else (-1000, 1001)
+    matrix = rng.integers(low, high, (2 * rows, 2 * width)).astype(dtype)
     starts, places, values = np.array([0, 1, 4, 4, 6]), np.array([2, 0, 1, 3, 1, 2]), np.array([1, -1, 2, 1, 1, -3])
     sums = empty_aligned((4, rows, width), np.dtype(dtype))
     inside, stacked, block = corners(2, 2, rows, width), corners(4, 1, rows, 0), (rows, width)
     slabs, factors = sums.reshape(-1, width), values.astype(dtype)
-    float_blocks(matrix, inside, slabs, stacked, block, starts, places, factors, modulus, False, 0, rows)
-    made = np.full((2 * rows - 1, 2 * width - 1), np.nan, dtype)
+    sum_blocks(matrix, inside, slabs, stacked, block, starts, places, factors, dtype(modulus), 0, rows)
+    made = empty_aligned((2 * rows - 1, 2 * width - (width % 8 > 0)), np.dtype(dtype))
     arguments = (starts[[0, 1, 2, 4, 4]], places % 4, factors)
-    float_blocks(slabs, stacked, made, inside, block, *arguments, modulus, False, 0, rows)
+    sum_blocks(slabs, stacked, made, inside, block, *arguments, dtype(modulus), 0, rows)
 
-    def reduced(x):
+    def total(blocks, part):
+        if dtype == np.uint64:
+            return np.bitwise_xor.reduce(blocks, axis=0, initial=0) if blocks else np.zeros((), dtype)
+        x = sum((x.astype(np.float64) * y for x, y in zip(blocks, values[part], strict=True)), np.zeros(()))
         return x - modulus * np.rint(x / modulus) if modulus else x
 
     for r in range(4):
-        blocks = [matrix[p // 2 * rows :, p % 2 * width :][:rows, :width] for p in places[starts[r] : starts[r + 1]]]
-        factors = values[starts[r] : starts[r + 1]]
-        wanted = reduced(sum((x.astype(np.float64) * y for x, y in zip(blocks, factors, strict=True)), np.zeros(())))
-        assert (sums[r] == wanted).all()
+        part = slice(starts[r], starts[r + 1])
+        blocks = [matrix[p // 2 * rows :, p % 2 * width :][:rows, :width] for p in places[part]]
+        assert (sums[r] == total(blocks, part)).all()
         part = slice(arguments[0][r], arguments[0][r + 1])
-        wanted = sum((sums[p].astype(np.float64) * y for p, y in zip(places[part], values[part], strict=True)), 0.0)
+        wanted = np.broadcast_to(total([sums[p] for p in places[part]], part), (rows, width))
         block = made[r // 2 * rows :, r % 2 * width :][:rows, :width]
-        assert (block == reduced(np.broadcast_to(wanted, (rows, width)))[: len(block), : block.shape[1]]).all()
+        assert (block == wanted[: len(block), : block.shape[1]]).all()
 
 
 def test_integers_that_could_overflow_are_refused():
@@ -293,6 +300,8 @@ def test_strided_operands_and_out():
 @pytest.mark.parametrize("scheme", ["auto", "strassen"])
 def test_empty_products_are_zero(shape, scheme):
     m, k, n = shape
+    bits = lcma.matmul(lcma.BitMatrix.zeros(m, k), lcma.BitMatrix.zeros(k, n), scheme, ring="Z2")
+    assert bits == lcma.BitMatrix.zeros(m, n)
     for ring in ("GF(1021)", "Z"):
         product = lcma.matmul(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), scheme, ring=ring)
         assert product.shape == (m, n)

@@ -8,11 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from lcma.kernels import Layout, Machine, Profile, Request, decision_for, machine_for
-from lcma.kernels.block_low_rank import Blast
+from lcma.kernels import Layout, Machine, Profile, Request, decision_for
 from lcma.kernels.dense.pool import SchemePool
-from lcma.kernels.factored import factored_request
-from lcma.kernels.kronecker import KroneckerSparse, monarch
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import (
     Known,
@@ -28,7 +25,6 @@ from lcma.schemes_db.shipped import shipped
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
 REQUEST = Request(2048, 2048, 2048)
-BLAST = 64, 64, 4, 4, 8
 TIMES = itertools.count(10**18, 10**9)
 """Times of change of files that are written faster than clocks tick."""
 
@@ -163,7 +159,6 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
         with_first(candidates=[{**candidate, "seconds": 1e300}]),
         with_first(candidates=[{**candidate, "seconds": None}]),
         with_first(candidates=[{**candidate, "predicted": float("nan")}]),
-        with_first(sizes=[1, 2, float("inf"), 1]),
         with_first(candidates=[{**candidate, "parameters": []}]),
         with_first(candidates=[{}]),
     ):
@@ -172,26 +167,3 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
         assert stored_wisdom("flat") is None, damage
     keep_record("flat", mine)
     assert stored_wisdom("flat") == Wisdom((mine,))
-
-
-def test_records_of_the_former_families_of_factored_matrices_are_read(home):
-    for family, structure in (("kronecker", KroneckerSparse.of(monarch(64, 64, 8))), ("block-low-rank", Blast(*BLAST))):
-        request = factored_request(structure, 200)
-        best = TimedCandidate("structured", "slabs", "", (("slab", 128),), 1e-3, 1e-3)
-        other = TimedCandidate("structured", "strided", "", (), 2e-3, 2e-3)
-        path = keep_record(family, record(request, best, other))
-        path.write_text(path.read_text().replace('"structured"', f'"{family}"'))
-        os.utime(path, ns=(stamp := next(TIMES), stamp))
-        found = decision_for(request, machine=replace(machine_for(request), wisdom=stored_wisdom(family)))
-        assert found.measured
-        assert found.plan.candidate.key == best.key
-
-
-def test_records_of_the_former_name_of_a_precision_are_read(home):
-    request = factored_request(KroneckerSparse.of(monarch(64, 64, 8)), 200, device="cuda", precision="fp32-accurate")
-    mine = record(request, TimedCandidate("structured", "split", "", (), 1e-3, 1e-3))
-    path = keep_record("flat", mine)
-    path.write_text(path.read_text().replace('"cuda fp32-accurate ', '"cuda tf32x3 '))
-    os.utime(path, ns=(stamp := next(TIMES), stamp))
-    assert "tf32x3" in path.read_text()
-    assert stored_wisdom("flat").near(request).record == mine

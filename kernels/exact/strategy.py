@@ -1,0 +1,120 @@
+"""What the strategies of exact products share on every device: their candidates, and the refusal of a core."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import PlanError
+from ..cpu.executor import is_empty
+from ..planning.machine import Machine
+from ..planning.strategy import BaseStrategy, Candidate, Parameters, Proposal, Source, Stage
+from ..request import BITS, PLAIN, Request
+from ..ring import ExactRing
+from .schemes import ExactChain, restored_chain
+
+SCHEME = "scheme"
+
+
+@dataclass(frozen=True)
+class ExactStrategy(BaseStrategy):
+    """A strategy for exact products: "scheme" runs levels of a scheme, any other name one product without levels."""
+
+    family: str = "exact"
+    version: int = 2
+
+    @abstractmethod
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Any:
+        """Return the core of a candidate for a request that is not empty.
+
+        Raises:
+            PlanError: a result or a sum of blocks exceeds its dtype, or a scheme is not valid over the ring.
+        """
+
+    @abstractmethod
+    def priced(self, core: Any, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """Return the stages of a core for all matrices of the request, with seconds where they are known."""
+
+    @abstractmethod
+    def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
+        """Yield the chains that may be worth running, for a request that is not empty."""
+
+    def methods(self, ring: ExactRing) -> Iterable[str]:
+        """Return the methods of running levels over a ring; "" for the only one."""
+        return ("",)
+
+    def refuses(self, request: Request) -> str | None:
+        """Return the reason why this strategy is not for an exact request, or None."""
+        return None
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+        if not is_exact(request) or (self.name == SCHEME and is_empty(request)):
+            return []
+        if self.baseline:
+            return [Proposal(0.0, Candidate(self.family, self.name))]
+        found: Iterable[Candidate] = [Candidate(self.family, self.name)]
+        if self.name == SCHEME:
+            found = (one for chain in self.chains(request, machine) for one in self.candidates_of(chain))
+        runnable = [one for one in found if self.can_run(one, request, machine) is None]
+        return [Proposal(self._bound(one, request, machine), one) for one in runnable]
+
+    def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
+        """Return a bound just below the price; NaN if there is none."""
+        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
+        known = [one for one in seconds if one is not None]
+        return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        if self.name == SCHEME and isinstance(source, ExactChain):
+            for method in self.methods(source.ring):
+                yield Candidate(self.family, SCHEME, source, (("method", method),) if method else ())
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        if self.name != SCHEME:
+            return None if key else Candidate(self.family, self.name, None, parameters)
+        chain = None if request.ring is None or not key else restored_chain(key, request.ring)
+        return None if chain is None else Candidate(self.family, SCHEME, chain, parameters)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        if not is_exact(request):
+            return "it is no exact product of plain matrices"
+        if reason := self.refuses(request):
+            return reason
+        try:
+            if not is_empty(request):
+                self.core(candidate, request, machine)
+        except PlanError as error:
+            return str(error)
+        return None
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`; without seconds if nothing is known of the device or the strategy."""
+        if is_empty(request):
+            return []
+        return self.priced(self.core(candidate, request, machine), candidate, request, machine)
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        return 0 if is_empty(request) else int(self.core(candidate, request, machine).workspace(machine.threads))
+
+
+def is_exact(request: Request) -> bool:
+    """Return whether a request is of plain matrices in an exact ring."""
+    return request.ring is not None and request.structures == PLAIN
+
+
+def chain_of(candidate: Candidate) -> ExactChain | None:
+    """Return the levels of a candidate; None for a product without levels."""
+    return candidate.source if isinstance(candidate.source, ExactChain) else None
+
+
+def max_abs_of(request: Request) -> int:
+    """Return the largest magnitude of an entry: the stated one, or that of the dtype."""
+    if request.dtype == BITS:
+        return 1
+    if request.max_abs is not None:
+        return request.max_abs
+    bits = 8 * request.storage.itemsize
+    return 1 << (bits - 1) if request.storage.kind == "i" else (1 << bits) - 1
