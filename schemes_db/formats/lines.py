@@ -138,7 +138,6 @@ _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
     r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
 )
-_CLOSED = pattern(r"\s*(?:end\w*\b|od\b|fi\b|\}|until\b)")
 
 
 def statements(text: str, code: bool = False) -> Iterator[Statement]:
@@ -258,24 +257,18 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
 def controlled_lines(text: str) -> set[int]:
     """The numbers of the lines that a loop or a condition governs: what they do is not known."""
     found: set[int] = set()
-    open_at: int | None = None
-    braces = 0
+    open_at, braces = -1, 0
     for number, line in numbered(text) if _CONTROLS.search(text) else ():
-        if not line.strip():
+        indent, bare = len(line) - len(line.lstrip()), line.strip()
+        if not bare:
             continue
-        indent = len(line) - len(line.lstrip())
-        if open_at is not None:
-            fresh = number - 1 not in found
-            if indent > open_at or braces > 0 or (fresh and not line.lstrip().startswith("}")):
-                found.add(number)
-            if indent <= open_at and braces <= 0 and (not fresh or _CLOSED.match(line)):
-                open_at = None
-            braces += line.count("{") - line.count("}")
-            if open_at is not None:
-                continue
-        if _CONTROL.match(line):
+        inside = open_at >= 0 and (indent > open_at or braces > 0 or bare == "{")
+        if inside:
             found.add(number)
-            open_at, braces = indent, line.count("{") - line.count("}")
+        else:
+            open_at, braces = (indent if _CONTROL.match(line) else -1), 0
+            found |= {number} if open_at >= 0 else set()
+        braces += line.count("{") - line.count("}")
     return found
 
 

@@ -1,7 +1,10 @@
-"""Arrays as people write them down: JSON, code that binds names to them, or tables of numbers.
+"""Arrays as people write them down: JSON, code that binds names to them, lists of products, or tables of numbers.
 
 AlphaEvolve's files are tuples of three arrays (entries, R) each, columns are products, C transposed: every
 `name = (array(..), array(..), array(..))` of a Python file or a notebook is one scheme.
+
+Maple's are `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`, as the FMM catalogue has them, Mathematica's
+{A, B, C^T} a product, matrices as lists of rows in braces: one after the other, in a list, or in a list of schemes.
 """
 
 from __future__ import annotations
@@ -9,38 +12,56 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..ring import Z2, Ring
+from ..ring import Ring
 from ..target import Target
 from . import equations, exp
 from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
-from .candidates import reading_of_rows
 from .dense import TextReader
-from .lines import plain_code
+from .lines import without_block_comments
 from .parts import HOW
 from .patterns import check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .strict_json import loads
 from .syntax import Parser, plain
-from .tables import has_tables, masks_of, table_count, three_tables
+from .tables import has_tables, reading_of_masks, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*(?:[A-Za-z]\w*|(?:\[\d*\])+\w+|vec!)?\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
+    r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*[A-Za-z]*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
-_TUPLES = pattern(r"=\s*\(\s*(?:\w+\.)?array\s*\(")
+_TRIAD = pattern(r"\bTriad\s*\(\s*\[")
+_BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
+_TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
+_DOCUMENTED = {
+    "alphaevolve": (C_TRANSPOSED, "products as columns"),
+    "maple": (C_TRANSPOSED, ""),
+    "mathematica": (C_TRANSPOSED, ""),
+}
+"""How the arrays of formats lie that say so."""
 
 
 def _body(text: str) -> str:
-    """The text between code fences, or the whole text if there are none."""
+    """The code cells of a notebook, the text between code fences, or the whole text if there are none."""
+    if text.lstrip().startswith("{") and '"nbformat"' in text:
+        return "\n".join(_cells(loads(text)))
     parts = _FENCE.split(text)
     return "\n".join(parts[1::2]) if len(parts) > 2 else text
+
+
+def _cells(notebook: Any) -> Iterator[str]:
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    for cell in cells if isinstance(cells, list) else []:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = cell.get("source", "")
+            yield "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def _sniff(text: str) -> bool:
@@ -49,26 +70,40 @@ def _sniff(text: str) -> bool:
     return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(_body(text))
 
 
-def _parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def _sniff_tuples(text: str) -> bool:
+    """Return whether a name is set to a tuple of arrays."""
+    if text.lstrip().startswith("{"):
+        return '"nbformat"' in text and "array(" in text
+    return _TUPLES.search(re.sub(r"\s", "", text[:20_000])) is not None
+
+
+def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read every scheme of a text.
 
     Raises:
         SchemeFormatError: no three arrays that could be factors, or something that may change them.
     """
     body = _body(text)
-    if (masks := masks_of(body)) is not None:
-        return [_modulo_2(*masks, target, ring)]
+    if (masks := reading_of_masks(body, target, ring)) is not None:
+        return [masks]
     value = _whole(body)
     found: Bindings | None = None
     bare = value is None and not re.search(r"[\[({]", body)
     if bare and (tables := three_tables(body)):
-        return [reading_of_unlabelled("arrays", tables, target, ring)]
+        return [reading_of_unlabelled(name, tables, target, ring)]
     if value is None:
         found = read_bindings(body)
-        value = found.arrays
-        found.account(value.keys())
+        found.account(
+            {one for one, value in found.arrays.items() if _depth(value) > 1} | found.arrays.keys() & found.used
+        )
+        several = name in _DOCUMENTED and len(found.loose) > 1
+        value = found.arrays or (found.loose if several else found.loose[0] if len(found.loose) == 1 else None)
+        if found.loose and (found.arrays or "" in found.faults):
+            raise found.faults.get("") or SchemeFormatError("arrays with names and without in one file")
+    if name in ("maple", "mathematica") and _depth(value) == 3:
+        value = [value]  # one product
     if value:
-        readings = list(_schemes(value, target, ring, 0, found))
+        readings = list(_schemes(name, value, target, ring, 0, found))
         written = _equations(value)
         if readings:
             return [equations.agreeing(one, written) for one in readings]
@@ -76,38 +111,33 @@ def _parse(text: str, target: Target | None = None, ring: Ring | None = None) ->
             readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
     if not bare and not (found and found.faults) and (tables := three_tables(body)):
-        return [reading_of_unlabelled("arrays", tables, target, ring)]
-    if table_count(body) == 1:
-        raise SchemeFormatError(f"one table of numbers; {HOW}")
+        return [reading_of_unlabelled(name, tables, target, ring)]
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found is not None and found.faults:
-        raise next(iter(found.faults.values()))
+        raise list(found.faults.values())[-1]
+    if name in ("maple", "mathematica"):
+        raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
+    if table_count(body) == 1:
+        raise SchemeFormatError(f"one table of numbers; {HOW}")
     raise SchemeFormatError(f"no three arrays of numbers here{names}; name them u, v and w, (R, entries) each")
 
 
 def _whole(text: str) -> Any:
-    """The value that a whole text is, or None: JSON, or code with comments."""
-    body = text.strip()
-    if body[:1] in ("[", "{"):
-        try:
-            return _value(body)
-        except SchemeFormatError as error:
-            if "twice" in error.message:
-                raise
-    return _value(plain_code(text)) if body[:1] in ("[", "{", "(") else None
-
-
-def _value(code: str) -> Any:
-    parser = Parser(code, Bindings())
-    value = parser.value()
-    if isinstance(value, dict) and parser.at("{"):  # a product a line
-        value = [value]
-        while parser.at("{"):
-            value.append(parser.value())
-    parser.accept(";")
-    if parser.kind != "end":
-        raise parser.fault(f"unexpected {parser.token[:12]!r} after the end of the value")
-    return plain(value)
+    """The value that a whole text is, or None: JSON, or an object a line."""
+    parser = Parser(text.strip(), Bindings())
+    if not parser.at("[", "{"):
+        return None
+    try:
+        value = parser.value()
+        if isinstance(value, dict) and parser.at("{"):  # a product a line
+            value = [value]
+            while parser.at("{"):
+                value.append(parser.value())
+        return plain(value) if parser.kind == "end" else None
+    except SchemeFormatError as error:
+        if "twice" in error.message:
+            raise
+        return None
 
 
 def _equations(value: Any) -> str:
@@ -130,30 +160,33 @@ def _equations(value: Any) -> str:
 
 
 def _schemes(
-    value: Any, target: Target | None, ring: Ring | None, depth: int, found: Bindings | None = None
+    name: str, value: Any, target: Target | None, ring: Ring | None, depth: int, found: Bindings | None = None
 ) -> Iterator[Reading]:
     """The readings of all schemes in nested values; of several ways to find factors the first that fits together."""
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
-    for factors, note in _factors(value, found):
+    for factors, note in _factors(name, value, found):
         try:
-            yield reading_of_unlabelled("arrays", factors, target, ring, (note,))
+            yield reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
             return
         except SchemeFormatError as error:
             failure = failure or error
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
-    some = False
-    for item in value.values() if isinstance(value, dict) else value:
-        for reading in _schemes(item, target, ring, depth + 1):
-            some = True
-            yield reading
-    if failure is not None and not some:
+    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in _items(value)]
+    if failure is not None and not any(inner):
         raise failure
+    if isinstance(value, list) and any(inner) and not all(inner):
+        raise SchemeFormatError("a list of schemes with one that is none")
+    yield from (reading for found_here in inner for reading in found_here)
 
 
-def _factors(value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _items(value: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
     """Every way to find three factors in a value, and how.
 
     Raises:
@@ -161,6 +194,14 @@ def _factors(value: list[Any] | dict[str, Any], found: Bindings | None) -> Itera
     """
     if isinstance(value, dict):
         yield from _named(value, found)
+        return
+    if name in _DOCUMENTED:
+        tuples = name == "alphaevolve"
+        three = (_arrays(value) if len(value) == 3 else None) if tuples else _by_products(value)
+        if three is not None and all(part.ndim == (2 if tuples else 3) for part in three):
+            yield three, ""
+        elif tuples and _depth(value) == 3:
+            raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
         return
     if len(value) == 3 and (parts := _arrays(value)) is not None:
         yield parts, "three arrays in the order of the file"
@@ -175,9 +216,10 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
     """The factors among values with names, which no other of them may change."""
     arrays = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
     named = named_factors(arrays)
+    present = {name.lower() for name in arrays}
     for name, fault in (found.faults if found else {}).items():
-        roles = [names for names in zip(*ROLES, strict=True) if name.lower() in names]
-        if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
+        others = [set(names) - {name.lower()} for names in zip(*ROLES, strict=True) if name.lower() in names]
+        if any(one <= present if named else one & present for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
     rank = next((one for name, one in (found.values if found else value).items() if name.lower() == "rank"), None)
     if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
@@ -208,6 +250,11 @@ def _check_settings(value: dict[str, Any], known: set[str]) -> None:
         check_setting(name, value[name])
 
 
+def _depth(value: Any) -> int:
+    """Return how many lists stand within each other at the start of a value."""
+    return 1 + (_depth(value[0]) if len(value) else 0) if isinstance(value, list) else 0
+
+
 def _arrays(parts: list[Any]) -> list[Array] | None:
     """Three arrays of numbers, of two or three dimensions each; None where one is none."""
     found = [array for part in parts if (array := as_array(part)) is not None and array.ndim in (2, 3)]
@@ -230,71 +277,13 @@ def _by_products(value: list[Any]) -> list[Any] | None:
     return None
 
 
-def _modulo_2(words: list[list[int]], shape: tuple[int, int, int], target: Target | None, ring: Ring | None) -> Reading:
-    """The reading of three bit masks a product."""
-    u, v, w = (
-        [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
-    )
-    reading = reading_of_rows("arrays", (u, v, w), target.shape if target else shape, C, target, ring or Z2)
-    return dataclasses.replace(reading, declared=ring or Z2)
-
-
-def _sniff_tuples(text: str) -> bool:
-    """Return whether a name is set to a tuple of arrays."""
-    if text.lstrip().startswith("{"):
-        return '"nbformat"' in text and "array(" in text
-    return re.search(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(", re.sub(r"\s", "", text[:20_000])) is not None
-
-
-def _parse_tuples(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read all schemes: every tuple of three arrays.
-
-    Raises:
-        SchemeFormatError: not such arrays, or something that may change them.
-    """
-    cells = _cells(text)
-    if plain_code(cells[0]).lstrip()[:1] == "(":
-        cells[0] = f"factors = {plain_code(cells[0]).lstrip()}"
-    readings: list[Reading] = []
-    every = Bindings()
-    for cell in cells:
-        lines = {cell.count("\n", 0, match.start()) + 1 for match in _TUPLES.finditer(cell)}
-        found = read_bindings(cell if lines or len(cells) == 1 else "")
-        if name := next((name for name, fault in found.faults.items() if fault.line in lines), None):
-            raise SchemeFormatError(f"{name}: {found.faults[name].message}", line=found.faults[name].line)
-        for value in found.arrays.values():
-            parts = _arrays(value) if isinstance(value, list) and len(value) == 3 else None
-            if parts and all(part.ndim == 2 for part in parts):
-                documented = C_TRANSPOSED, "products as columns"
-                readings.append(reading_of_unlabelled("alphaevolve", parts, target, ring, (), documented))
-            elif isinstance(value, list) and isinstance((value or [0])[0], list) and not _is_matrix(value):
-                raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
-        every.values |= found.arrays
-        every.unknown += found.unknown if lines else enumerate(plain_code(cell).splitlines(), start=1)
-    every.account(every.values.keys())
-    if not readings:
-        raise SchemeFormatError("expected tuples of three arrays of numbers, not 0 arrays")
-    return readings
-
-
-def _is_matrix(value: list[Any]) -> bool:
-    array = as_array(value)
-    return array is not None and array.ndim == 2
-
-
-def _cells(text: str) -> list[str]:
-    """The text itself, or the code cells of a notebook."""
-    if not text.lstrip().startswith("{"):
-        return [text]
-    notebook = loads(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    sources = [
-        cell.get("source", "")
-        for cell in (cells if isinstance(cells, list) else [])
-        if isinstance(cell, dict) and cell.get("cell_type") == "code"
-    ]
-    return ["".join(map(str, one)) if isinstance(one, list) else str(one) for one in sources] or [""]
-
-
-arrays = TextReader("arrays", ".json", C, _sniff, _parse)
-alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, _parse_tuples)
+arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))
+alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, partial(_parse, "alphaevolve"))
+maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: bool(_TRIAD.search(text)), partial(_parse, "maple"))
+mathematica = TextReader(
+    "mathematica",
+    ".m",
+    C_TRANSPOSED,
+    lambda text: _BRACES.match(without_block_comments(text[:20_000])) is not None,
+    partial(_parse, "mathematica"),
+)

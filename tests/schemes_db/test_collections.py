@@ -231,15 +231,10 @@ def markdown(rows):
 
 LANGUAGES = {
     "sage": lambda name, rows: f"{name} = matrix(QQ, {rows})",
-    "rbind": lambda name, rows: f"{name} <- rbind({', '.join(f'c({by_rows([row])})' for row in rows)})",
-    "R": lambda name, rows: f"{name} <- matrix(c({by_rows(rows)}), nrow = 7, byrow = TRUE)",
     "fortran": lambda name, rows: f"{name} = reshape([{by_rows(transposed(rows))}], [7, 4])",
     "magma": lambda name, rows: f"{name} := Matrix(Rationals(), 7, 4, [{by_rows(rows)}]);",
     "yaml": lambda name, rows: f"{name}: {rows}",
     "julia": lambda name, rows: f"{name} = Int{matlab(rows, '; ')}",
-    "typescript": lambda name, rows: f"const {name}: number[][] = {rows};",
-    "rust": lambda name, rows: f"const {name}: [[i32; 4]; 7] = {rows};",
-    "go": lambda name, rows: f"var {name} = [][]int{braces(rows)}",
     "float": lambda name, rows: (
         f"const float {name}[7][4] = {braces([[f'{x}.0f' for x in row] for row in rows])};".replace("'", "")
     ),
@@ -251,6 +246,16 @@ LANGUAGES = {
 def test_arrays_of_more_languages(language):
     arrays = [LANGUAGES[language](name, rows) for name, rows in zip("UVW", (U, V, W), strict=True)]
     assert proven("\n".join(arrays) + "\n").scheme == SCHEME
+
+
+@pytest.mark.parametrize("line", [
+    "const {name}: number[][] = {rows};", "const {name}: [[i32; 4]; 7] = {rows};", "var {name} = [][]int{braces}",
+    "int[][] {name} = {braces};", "int[,] {name} = {braces};", "{name} <- rbind({rows})",
+])  # fmt: skip
+def test_arrays_of_languages_that_nobody_publishes_in_are_refused(line):
+    factors = zip("UVW", (U, V, W), strict=True)
+    with pytest.raises(SchemeFormatError):
+        parse_text("\n".join(line.format(name=name, rows=rows, braces=braces(rows)) for name, rows in factors))
 
 
 @pytest.mark.parametrize(("old", "new"), [
