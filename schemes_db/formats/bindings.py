@@ -48,26 +48,13 @@ _PURE = pattern(
 )
 """Functions that do not change their arguments."""
 
-_FRESH = pattern(
-    r"(?s)\s*(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size|numel)\("
-    r"|\s*\w+\.(?:shape|ndim|size|copy)\b"
+_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
+_LOOKS = pattern(
+    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return)\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
+    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
+    r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
 )
-"""Values that are no view of an array."""
-
-_CLAUSE = pattern(
-    r"\s*(?:for\s*\(?\s*(?P<each>[\w\s,()]+?)\s+in\b[^:]*:?"
-    r"|for\s*\(?\s*(?:\w+\s+)?(?P<count>\w+)\s*=\s*[\w.,():+\s-]*?(?:$|:\d+\s|,|\bdo\b)"
-    r"|(?:if|elif|else|while|with|match|case|try|except|finally)\b[^:=]*:)\s*"
-)
-"""The head of a loop or a condition."""
-
-_NAMING = pattern(r"\b(?:import|as|class|def|del|global|nonlocal)\s+(\w+)")
-_SET = pattern(r"(?s)\s*([A-Za-z_][\w\[\], .:]*?)\s*(?:[-+*/@%]|//|\*\*)?=(?!=)(.*)")
-_STAYS = pattern(
-    r"\s*(?:(?:import|from|using|include|package|check\w*|verify\w*|test\w*|show\w*|raise|pass|end)\b"
-    r"|return\s*[\[({]*\s*\w+(?:\s*,\s*\w+)*\s*[\])}]*\s*;?\s*$|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$)"
-)
-"""Statements that set nothing: imports, checks, and calls."""
+"""Checks, calls, and names that are set to what is no view of an array."""
 
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
@@ -161,39 +148,29 @@ class Bindings(Meaning):
         Raises:
             SchemeFormatError: one may.
         """
-        arrays = set(names)
         for line, text, parameters in self.inner:
             changed = _CHANGED.match(text)
-            if changed and changed[1] in arrays and changed[1] not in parameters:
+            if changed and changed[1] in names and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
         for line, text in self.unknown:
-            if (arrays and says_change(text)) or (self.loose and changes_something(text)):
+            if (names and says_change(text)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
-            named = arrays.intersection(_WORD.findall(_OPENED.sub("", text)))
-            if named and not _looks(text, arrays):
+            named = names & set(_WORD.findall(_OPENED.sub("", text)))
+            if named and not _looks(text, names):
                 raise SchemeFormatError(
                     f"{text.strip()[:40]!r} may change {min(named)}, and is not understood", line=line
                 )
 
 
-def _looks(text: str, arrays: set[str]) -> bool:
-    """Return whether a statement only looks at arrays; new names of them, or of their parts, are added to `arrays`."""
-    targets = set(_NAMING.findall(text))
-    while clause := _CLAUSE.match(text):
-        targets |= set(_WORD.findall(clause["each"] or clause["count"] or ""))
-        text = text[clause.end() :]
-    left, right = match.groups() if (match := _SET.match(text)) else ("", text)
-    bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
-    called = set(re.findall(r"(\w+)\(", right)) - arrays
-    pure = all(map(_PURE.fullmatch, called)) and not re.search(r"\bout\s*=|:=", right)
-    if not pure or targets & arrays:
-        return False
-    arrays |= targets
-    if bound & arrays:
-        return False
-    if bound and not _FRESH.match(right):
-        arrays |= bound
-    return bool(bound or SHOWN.match(text) or _STAYS.match(text) or not changes_something(text))
+def _looks(text: str, arrays: Set[str]) -> bool:
+    """Return whether a statement only looks at arrays: prose, a check, or a new name for what is computed from them."""
+    if not changes_something(text):
+        return not _KEYWORD.match(text)
+    looks = _LOOKS.match(text)
+    pure = all(map(_PURE.fullmatch, set(re.findall(r"(\w+)\(", text)) - arrays)) and not re.search(
+        r"\bout\s*=|:=", text
+    )
+    return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in arrays))
 
 
 def _is_array(value: Value) -> bool:

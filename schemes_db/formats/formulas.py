@@ -21,7 +21,6 @@ from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_
 from .patterns import pattern
 from .reading import Entries
 from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
-from .syntax import joined as matrix_of
 
 _CALLED = pattern(
     r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
@@ -81,7 +80,7 @@ class Formulas(Meaning):
         if lower := is_caseless([each for _, _, each in listed if each]):
             for each in (each for _, _, each in listed if each):
                 each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
-        self.equations = [each for _, _, each in listed if each and not each.item and not each.is_split]
+        self.equations = [each for _, _, each in listed if each]
         self.set_by = Counter(each.name for each in self.equations)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
@@ -171,15 +170,8 @@ class Formulas(Meaning):
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
-        axis = "".join(keywords.values()) if keywords.keys() <= {"axis", "dim"} else "?"
-        if len(arguments) == 1 and isinstance(value := arguments[0], list):
-            joins = {"vstack": "0", "hstack": "1"}.get(name, axis or "0" if name in ("concatenate", "cat") else "")
-            if joins == "0" or (name in ("block", "bmat") and not axis):
-                return matrix_of([row if isinstance(row, list) and not joins else [row] for row in value])
-            if joins and not all(isinstance(one, LinearForm) for one in value):
-                return matrix_of([value])
-            if joins or name in ("array", "Matrix", "matrix", "list"):
-                return value
+        if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
+            return arguments[0]
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not (match or name in self.multiplies):
             raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")

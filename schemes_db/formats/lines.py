@@ -98,10 +98,8 @@ _PARTS = {
 }
 """What parts statements of prose, and of code."""
 
-_COMMAS = pattern(rf"{_BRACKETS}|,")
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
 _COMMENT = pattern(r"#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
@@ -307,9 +305,7 @@ def _unnumbered(text: str) -> str:
 @lru_cache(maxsize=512)
 def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
-    plain = without_comment(
-        re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
-    ).rstrip()  # R has %*%
+    plain = without_comment(line).rstrip()
     if not latex:
         plain = _CONTINUED.sub("", plain).rstrip()
     if "\\" in plain and (echo := _ECHO.match(plain)):
@@ -347,11 +343,6 @@ def _without_echo(match: re.Match[str]) -> str:
 
 
 def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
-    if not code and len(text) < MAX_SPLIT and (several := _SEVERAL.match(text)):  # a11, a12 = x, y
-        names, values = (cut(side, _COMMAS) for side in several.groups())
-        if len(names) == len(values):
-            yield from ((number, f"{x.strip()} = {y.strip()}") for x, y in zip(names, values, strict=True))
-            return
     for part in cut(text, _PARTS[code]):
         if shorter := part.rstrip(" \t.,;:") if code else _trimmed(part):
             yield number, shorter

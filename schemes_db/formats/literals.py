@@ -24,6 +24,7 @@ from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled
 from .bindings import Bindings, read_bindings
 from .dense import TextReader
 from .lines import without_block_comments
+from .listed import agreeing, listed_text
 from .parts import HOW
 from .patterns import check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
@@ -93,9 +94,8 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         return [reading_of_unlabelled(name, tables, target, ring)]
     if value is None:
         found = read_bindings(body)
-        found.account(
-            {one for one, value in found.arrays.items() if _depth(value) > 1} | found.arrays.keys() & found.used
-        )
+        flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
+        found.account(found.arrays.keys() - (flat - found.used))
         several = name in _DOCUMENTED and len(found.loose) > 1
         value = found.arrays or (found.loose if several else found.loose[0] if len(found.loose) == 1 else None)
         if found.loose and (found.arrays or "" in found.faults):
@@ -104,9 +104,9 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         value = [value]  # one product
     if value:
         readings = list(_schemes(name, value, target, ring, 0, found))
-        written = _equations(value)
+        written = listed_text(value)
         if readings:
-            return [equations.agreeing(one, written) for one in readings]
+            return [agreeing(one, written) for one in readings]
         if written:
             readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
@@ -138,25 +138,6 @@ def _whole(text: str) -> Any:
         if "twice" in error.message:
             raise
         return None
-
-
-def _equations(value: Any) -> str:
-    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11)."""
-    lines: list[str] = []
-
-    def collect(item: Any, name: str = "") -> None:
-        if isinstance(item, dict):
-            for key, inner in item.items():
-                collect(inner, key)
-        elif isinstance(item, list) and not set(map(type, item)) <= {int}:
-            for inner in item:
-                collect(inner)
-        elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
-            whole = "=" in item or exp.sniff(item)
-            lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
-
-    collect(value)
-    return "\n".join(lines) if len([line for line in lines if line]) > 1 else ""
 
 
 def _schemes(
@@ -221,13 +202,14 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
         others = [set(names) - {name.lower()} for names in zip(*ROLES, strict=True) if name.lower() in names]
         if any(one <= present if named else one & present for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
-    rank = next((one for name, one in (found.values if found else value).items() if name.lower() == "rank"), None)
+    settings = (found.values if found else {}) | value
+    rank = next((one for name, one in settings.items() if name.lower() == "rank"), None)
     if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
         raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
-        _check_sizes(found.values if found else value, named[0])
+        _check_sizes(settings, named[0])
         known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
-        _check_settings(found.values if found else value, known)
+        _check_settings(settings, known)
         yield named[0], "; ".join(named[1])
 
 

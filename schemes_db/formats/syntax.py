@@ -37,7 +37,7 @@ MAX_DEPTH = 40
 """Brackets within brackets."""
 
 _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
-_MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
+_MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math)\."
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
     rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"

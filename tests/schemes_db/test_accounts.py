@@ -42,13 +42,6 @@ def matlab(rows):
 
 
 MATLAB = f"U = {matlab(U)};\nV = {matlab(V)};\nW = {matlab(W)};\n"
-RECURSIVE = (
-    "def strassen(A, B):\n    n = len(A)\n    if n <= 64:\n        return A @ B\n    h = n // 2\n"
-    "    A11, A12, A21, A22 = A[:h, :h], A[:h, h:], A[h:, :h], A[h:, h:]\n"
-    "    B11, B12, B21, B22 = B[:h, :h], B[:h, h:], B[h:, :h], B[h:, h:]\n"
-    + "".join(f"    {re.sub('[abcm](?=[0-9])', lambda match: match[0].upper(), line)}\n" for line in LINES)
-    + "    return np.block([[C11, C12], [C21, C22]])\n"
-)
 
 
 def text(*lines):
@@ -61,7 +54,7 @@ def refused(content):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [text(*LINES), text(*TRILINEAR), LISTS, ARRAYS, MATLAB, RECURSIVE])
+@pytest.mark.parametrize("content", [text(*LINES), text(*TRILINEAR), LISTS, ARRAYS, MATLAB])
 def test_what_the_cases_are_made_from_is_right(content):
     (reading,) = parse_text(content)
     assert judge(reading, "file").ok
@@ -186,17 +179,6 @@ def test_tokens_that_are_not_understood_refuse_trilinear_products(lines):
     refused(text(*lines))
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("A[:h, h:], A[h:, :h]", "A[h:, :h], A[:h, h:]"), ("[C11, C12], [C21, C22]", "[C11, C21], [C12, C22]"),
-    ("np.block([[C11, C12], [C21, C22]])", "2*np.block([[C11, C12], [C21, C22]])"), ("A[:h, :h]", "A[h:, h:]"),
-    ("]])\n", "]]).T\n"), ("    h = n // 2", "    A = A / 2\n    h = n // 2"),
-    ("    M1 =", "    for k in range(2): M1 ="),
-])  # fmt: skip
-def test_cuts_and_joins_of_matrices_are_checked(old, new):
-    assert old in RECURSIVE
-    refused(RECURSIVE.replace(old, new))
-
-
 @pytest.mark.parametrize(
     "program",
     [
@@ -206,6 +188,9 @@ def test_cuts_and_joins_of_matrices_are_checked(old, new):
         "import numpy as np\na1 = np.random.rand(3, 3)\nb1 = np.random.rand(3, 3)\nc1 = a1 @ b1\nassert len(c1) == 3\n",
         "for i in range(3):\n    x1 = a1*b1\n    y1 += x1\n",
         "% timing\nfor k = 1:10\n  C11 = A11*B11;\nend\n",
+        "def strassen(A, B):\n    h = len(A) // 2\n    A11, A12 = A[:h, :h], A[:h, h:]\n" + text(*LINES),
+        "def strassen(A, B):\n    a11, a12, a21, a22 = split(A)\n" + text(*LINES),
+        "class Strassen:\n" + text(*(f"    self.{line}" for line in LINES)),
     ],
 )
 def test_programs_get_no_verdict(program):
@@ -371,7 +356,8 @@ def test_sentences_that_describe_the_product_are_passed_over(sentence):
 
 
 @pytest.mark.parametrize("change", [
-    "for r in u: r[0] = 0", "u //= 2", "x, y = u, v\nx[0] = 0", "print(u := v)", "print(u.pop())",
+    "for r in u: r[0] = 0", "for r in u: print(r)", "u //= 2", "x, y = u, v\nx[0] = 0",
+    "print(u := v)", "print(u.pop())",
     "assert u.sort() is None", 'print(f"{u.sort()}")', "for u, v in x: pass", "if True: u = v", "u: object = v",
     "match u:\n    case _: u[0] = 0", "scale = 2", "* 2", "0 0 0 1",
 ])  # fmt: skip
@@ -380,7 +366,7 @@ def test_changes_within_other_statements_refuse_the_file(change):
 
 
 @pytest.mark.parametrize("statement", [
-    "for r in u: print(r)", 'np.savez("s.npz", u=u, v=v)', "rows = u.shape[0]", "nnz = np.count_nonzero(u)",
+    'np.savez("s.npz", u=u, v=v)', "rows = u.shape[0]", "nnz = np.count_nonzero(u)",
 ])  # fmt: skip
 def test_statements_that_look_at_arrays_are_passed_over(statement):
     (reading,) = parse_text(ARRAYS + statement + "\n")

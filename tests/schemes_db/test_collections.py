@@ -282,9 +282,3 @@ def test_numbers_and_bullets_of_trilinear_products_are_no_coefficients(line):
 def test_products_as_texts_of_json():
     assert proven(json.dumps({"products": EXP.splitlines()})).scheme == SCHEME
     assert proven(json.dumps(PLAIN)).scheme == SCHEME
-
-
-def test_outputs_joined_along_axes():
-    products, (c11, c12, c21, c22) = PLAIN[:7], (line.split(" = ")[1] for line in PLAIN[7:])
-    rows = [f"np.concatenate([{left}, {right}], axis=1)" for left, right in ((c11, c12), (c21, c22))]
-    assert proven("\n".join([*products, f"C = np.concatenate([{', '.join(rows)}], axis=0)"])).scheme == SCHEME

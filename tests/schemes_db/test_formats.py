@@ -143,7 +143,10 @@ def test_exp_dialects():
         ("{{{1/0}}, {{1}}, {{1}}}", "division by 0"),
         ("{{{1}}, {{1}}, {{1}}", "expected"),
         ("{{{y}}, {{1}}, {{1}}}", "y is no number"),
-        ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "other sizes than it claims"),
+        (
+            "T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])",
+            "other sizes than it claims",
+        ),
         ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
         ("T:=TriadSet(Triad([1]))", "three matrices"),
         ("T:=TriadSet(Triad([1], [2]))", "Triad.* is not understood"),
