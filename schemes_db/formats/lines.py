@@ -313,8 +313,6 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
-    if plain.lstrip()[:1] == "|" and "=" in plain:
-        plain = _only_cell(plain)
     if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
         name, left, right = row.group(1), row.group(3), row.group(4)
         plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
@@ -327,12 +325,6 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         if part:
             found.append(part)
     return tuple(found)
-
-
-def _only_cell(line: str) -> str:
-    """The one cell of a table's row that is an equation, if no other names a block."""
-    cells = [cell for cell in line.strip().strip("|").split("|") if "=" in cell or re.search(r"[A-Za-z]_?\d", cell)]
-    return cells[0] if len(cells) == 1 else line
 
 
 def _without_echo(match: re.Match[str]) -> str:

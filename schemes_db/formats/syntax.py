@@ -6,9 +6,7 @@ is accounted for, or is a fault.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,6 +48,10 @@ _TERMS = pattern(rf"([-+]?)\s*{_TERM}")
 _SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\];]|,(?!\d)|$)")
 """Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
 
+_INTEGERS = r"\s*-?\d{1,18}\s*(?:,\s*-?\d{1,18}\s*)+"
+_ROW = pattern(rf"(?a)\[{_INTEGERS}\]|\{{{_INTEGERS}\}}")
+"""A list of integers, read at once as almost all lists of files are so."""
+
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
@@ -61,18 +63,6 @@ BY_COLUMNS = "reshape by columns"
 """The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
 
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
-_BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
-_INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
-
-
-def _plain_rows(start: str, end: str) -> str:
-    """The pattern of a list of lists of integers."""
-    row = rf"{start}{_INTEGER}(?:,{_INTEGER})*{end}"
-    return rf"{start}{_BLANKS}{row}{_BLANKS}(?:,{_BLANKS}{row}{_BLANKS})*{end}"
-
-
-_PLAIN_ROWS = {"[": pattern(_plain_rows(r"\[", r"\]"), re.ASCII), "{": pattern(_plain_rows(r"\{", r"\}"), re.ASCII)}
-_AS_JSON = str.maketrans("{}", "[]")
 
 
 class NotUnderstoodError(SchemeFormatError):
@@ -107,9 +97,6 @@ class Meaning:
     unit = staticmethod(unit_in_arrays)
     functions: frozenset[str] = frozenset()
     """Names of one letter that are called."""
-
-    keys: Mapping[str, Any] = {}
-    """The keys of names that stand for one thing, which may be looked up here instead."""
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
@@ -201,11 +188,7 @@ class Parser:
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
         found, text = LinearForm(), "".join(match.group().split())
-        terms = text.replace("-", " -").replace("+", " ").split()
-        keys = [self.meaning.keys.get(term.removeprefix("-")) for term in terms]
-        if None not in keys and len(set(keys)) == len(keys):
-            found.update(zip(keys, [-1 if term[0] == "-" else 1 for term in terms], strict=True))
-        for sign, size, name in _TERMS.findall(text) if not found else ():
+        for sign, size, name in _TERMS.findall(text):
             if type(value := self.meaning.named(name)) is not LinearForm:
                 return None
             factor = int(f"{sign}{size or 1}")
@@ -279,10 +262,10 @@ class Parser:
             return self.meaning.text(token[1:-1])
         if kind == "name":
             return self.name(token)
-        if kind == "symbol" and token in _PLAIN_ROWS and (rows := _PLAIN_ROWS[token].match(self.text, self.start)):
-            self.position = rows.end()
+        if kind == "symbol" and (row := _ROW.match(self.text, self.start)):
+            self.position = row.end()
             self.take()
-            return (Braces if token == "{" else list)(json.loads(rows.group().translate(_AS_JSON)))
+            return (Braces if token == "{" else list)(map(int, row.group()[1:-1].split(",")))
         plain = _SUM.match(self.text, self.position) if token == "(" else None
         if plain and self.text.startswith(")", plain.end()) and (form := self.sum(plain)) is not None:
             self.take()
