@@ -198,6 +198,8 @@ def _read(text: str, within: bool) -> Bindings:
         if indent <= function:
             function = -1
         match = _STATEMENT.match(statement)
+        if re.match(r"\s*function\b", statement):
+            continue  # the head of a function of MATLAB, whose values are set in it
         if function >= 0:
             found.inner.append((line, statement, parameters))
         elif _FUNCTION.match(statement):

@@ -8,6 +8,7 @@ may stand in one table or in three. Cells are parted by commas, semicolons, tabs
 from __future__ import annotations
 
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -18,8 +19,8 @@ from ..target import Target
 from .arrays import ROLES
 from .candidates import reading_of_terms
 from .dense import on_line
-from .lines import numbered
-from .patterns import CHANGES, pattern
+from .lines import numbered, without_comment
+from .patterns import changes_something, pattern
 from .reading import C, Entries, Reading
 from .syntax import number
 
@@ -141,7 +142,8 @@ def _block(cell: str) -> Block | None:
 def _rows(text: str) -> Iterator[Row]:
     """Yield the rows of cells: all lines but empty ones, rulers, comments, and headings that change no numbers."""
     for at, line in numbered(text):
-        if _NO_ROW.fullmatch(line) and not CHANGES.search(line.partition("#")[0]):
+        said = without_comment(line)
+        if _NO_ROW.fullmatch(line) and not (re.search(r"\w", said) and changes_something(said)):
             continue
         bars = line.strip().startswith("|")
         parted = line.strip().strip("|") if bars else line

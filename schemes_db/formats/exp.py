@@ -64,7 +64,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     for line, factors, _ in listed:
         with on_line(line):
             for key in (key for factor in factors for key in factor if key not in places):
-                if type(key) is int:
+                if type(key) is not str:
                     raise SchemeFormatError("a product of sums where a sum of blocks belongs")
                 places[key] = place_of(key)
     letters = "xyz" if places and {letters_of(key) for key in places} <= set("xyz") else "abc"
@@ -81,6 +81,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
                 forms[slot].append(factors[(slot + turn) % 3])
     entries = [Entries.of_forms(part, places, base) for part in forms]
     reading = reading_of_terms(NAME, entries, CONVENTION, target, ring)
+    if skipped and all(part.extent == (1, 1) for part in entries):
+        raise SchemeFormatError("products of single numbers, in a text that says more: this is no scheme")
     rotated = sum(cyclic for *_, cyclic in listed)
     notes = [] if base else ["indices count from 0"]
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []

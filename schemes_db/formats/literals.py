@@ -26,7 +26,7 @@ from .dense import TextReader
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
-from .patterns import check_setting, pattern
+from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .strict_json import loads
 from .syntax import Parser, plain
@@ -54,7 +54,11 @@ def _body(text: str) -> str:
     if text.lstrip().startswith("{") and '"nbformat"' in text:
         return "\n".join(_cells(loads(text)))
     parts = _FENCE.split(text)
-    return "\n".join(parts[1::2]) if len(parts) > 2 else text
+    if len(parts) < 3:
+        return text
+    if change := next((line for part in parts[::2] for line in part.splitlines() if changes_all(line)), None):
+        raise SchemeFormatError(f"{change.strip()[:40]!r} is said of the numbers beside it")
+    return "\n".join(parts[1::2])
 
 
 def _cells(notebook: Any) -> Iterator[str]:

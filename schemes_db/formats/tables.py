@@ -14,11 +14,10 @@ from ..ring import Z2, Ring
 from ..target import Target
 from .arrays import ROLES, Array, as_array
 from .candidates import reading_of_rows, shape_of
-from .dense import on_line
+from .dense import numbers
 from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
 from .reading import C, Reading
-from .syntax import number
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
 _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
@@ -88,10 +87,7 @@ def table_count(text: str) -> int:
 
 
 def _numbers(at: int, line: str) -> list[Any]:
-    if _INTEGERS.fullmatch(line):
-        return list(map(int, line.split()))
-    with on_line(at):
-        return [number(word) for word in _NUMBER.findall(line)]
+    return list(map(int, line.split())) if _INTEGERS.fullmatch(line) else numbers(at, _NUMBER.findall(line))
 
 
 def three_tables(text: str) -> list[Array] | None:

@@ -247,6 +247,7 @@ def test_languages_that_nobody_publishes_in_are_refused(line):
 @pytest.mark.parametrize("change", [
     ("4,A,22,1\n", "4,A,22,1\n4,A,22,1\n"),
     ("4,A,22,1\n", "4,A,22,1\nscaled by 2\n"),
+    ("4,A,22,1\n", "4,A,22,1\nA = A.T\n"),
     ("4,A,22,1\n", "4,A,22,1\nall values transposed\n"),
     ("4,A,22,1\n", "4,A,22,1,2\n"),
     ("4,A,22,1\n", "4,D,22,1\n"),
@@ -344,6 +345,12 @@ ALL_CHANGED = [
 @pytest.mark.parametrize("content", [text(*LINES), LISTS], ids=["equations", "arrays"])
 def test_sentences_that_change_all_results_refuse_the_file(content, sentence):
     refused(content + sentence + "\n")
+    refused(f"```\n{content}```\n\n{sentence}\n")
+
+
+@pytest.mark.parametrize("content", [LISTS, json.dumps({"u": U, "v": V, "w": W})])
+def test_a_product_of_single_numbers_beside_arrays_is_no_scheme(content):
+    refused(f"{content}\n(a11)*(b11)*(c11)\n")
 
 
 @pytest.mark.parametrize("sentence", [

@@ -248,6 +248,11 @@ def test_arrays_of_more_languages(language):
     assert proven("\n".join(arrays) + "\n").scheme == SCHEME
 
 
+def test_a_function_of_matlab_that_returns_the_factors_is_read():
+    body = "\n".join(f"    {name} = {matlab(rows, '; ')};" for name, rows in zip("ABC", (U, V, W), strict=True))
+    assert proven(f"function [A,B,C] = strassen()\n% factors\n{body}\nend\n").scheme == SCHEME
+
+
 @pytest.mark.parametrize("line", [
     "const {name}: number[][] = {rows};", "const {name}: [[i32; 4]; 7] = {rows};", "var {name} = [][]int{braces}",
     "int[][] {name} = {braces};", "int[,] {name} = {braces};", "{name} <- rbind({rows})",

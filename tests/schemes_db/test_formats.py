@@ -165,7 +165,7 @@ def test_exp_dialects():
         ("2\n1 1 1 1\n1\n1\n1\n", "1 schemes, where the first line says 2"),
         ("1 1 1 1\n1 0\n1\n1\n", "denominator is 0"),
         ("1 1 1 999999999999\n1\n1\n1\n", "1 to"),
-        ("Bini 2 2 2 7\n1 ; 1 ; 1 ; 1\n", "1 numbers, where 4 entries belong"),
+        ("Bini 2 2 2 1\n1 ; 1 ; 1 ; 1\n", "1 numbers, where 4 entries belong"),
         ("Bini 1 1 1 2\n1 ; 1 ; 1 ; 1\n", "1 products, where the header says 2"),
         ("1 2\n3 4\n#\n1 2\n#\n1 2\n", "fit together in no way"),
         ("1 2\n3\n#\n1 2\n#\n1 2\n", "where 2 entries belong"),
