@@ -112,7 +112,7 @@ class Bindings(Meaning):
                 return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
             if len(lists) == 1 and name in _CASTS and (sizes or len(arguments) == 1):
                 return _cast(lists[0], sizes, dtype)
-        raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+        return super().called(name, arguments, keywords)
 
     def bind(self, names: list[str], text: str, line: int, controlled: bool) -> None:
         """Bind names to the values of a text; without names the values are `loose`."""
@@ -153,7 +153,7 @@ class Bindings(Meaning):
             if changed and changed[1] in names and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
         for line, text in self.unknown:
-            if (names and says_change(text)) or (self.loose and changes_something(text)):
+            if (says_change(text) and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
             named = names & set(_WORD.findall(_OPENED.sub("", text)))
             if named and not _looks(text, names):

@@ -69,6 +69,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         forms = factors[block[0]]
         forms += [{} for _ in range(r + 1 - len(forms))]
         with on_line(at):
+            if re.search(r"[A-Za-hk-z]", value):
+                raise SchemeFormatError(f"{value[:20]!r} is no coefficient")
             if block in forms[r]:
                 raise SchemeFormatError(f"a coefficient of {product} is set twice")
             forms[r][block] = number(value)

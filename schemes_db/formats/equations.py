@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
-from ..factor import Factor
 from ..gaussian import Gaussian
 from ..ring import Ring
 from ..scheme import Scheme
@@ -114,14 +113,11 @@ def _schemes(
     """The schemes of the options that fit their targets, and the first failure."""
     found: list[tuple[str, Scheme]] = []
     failure: LcmaError | None = None
-    made: dict[tuple[int, int, int], Factor] = {}  # most options have the same factors of A and B
     for label, target, factors in options:
         m, k, n = target.shape
         try:
-            for factor, rows, cols, letter in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True):
-                if (id(factor), rows, cols) not in made:
-                    made[id(factor), rows, cols] = factor_of(factor, rows, cols, letter)
-            u, v, w = (made[id(factor), *grid] for factor, grid in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
+            grids = zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
+            u, v, w = (factor_of(*grid) for grid in grids)
             found.append((label, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)))
         except LcmaError as error:
             failure = failure or error

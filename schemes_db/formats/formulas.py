@@ -163,7 +163,7 @@ class Formulas(Meaning):
             return arguments[0]
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not match:
-            raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+            return super().called(name, arguments, keywords)
         left, right = arguments
         sign = {"add": 1, "subtract": -1}.get(match.lastgroup or "", 0)
         return total([left, scaled(right, sign)]) if sign else self.multiplied(left, right)

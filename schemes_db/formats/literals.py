@@ -40,6 +40,7 @@ _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
+_NUMBERS = pattern(r"(?<![\w\])])\[[\s\[]*[-+]?[\d.]")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
 _DOCUMENTED = {
     "alphaevolve": (C_TRANSPOSED, "products as columns"),
@@ -98,6 +99,9 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         return [reading_of_unlabelled(name, tables, target, ring)]
     if value is None:
         found = read_bindings(body)
+        lists = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
+        if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in lists), None):
+            raise fault
         flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
         found.account(found.arrays.keys() - (flat - found.used))
         several = name in _DOCUMENTED and len(found.loose) > 1
@@ -178,7 +182,8 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         SchemeFormatError: one of them is set to something that is not understood, or a setting changes them.
     """
     if isinstance(value, dict):
-        yield from _named(value, found)
+        if name not in _DOCUMENTED:
+            yield from _named(value, found)
         return
     if name in _DOCUMENTED:
         tuples = name == "alphaevolve"
@@ -204,7 +209,7 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
     present = {name.lower() for name in arrays}
     for name, fault in (found.faults if found else {}).items():
         others = [set(names) - {name.lower()} for names in zip(*ROLES, strict=True) if name.lower() in names]
-        if any(one <= present if named else one & present for one in others):
+        if any(one <= present or named is None for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
     settings = (found.values if found else {}) | value
     rank = next((one for name, one in settings.items() if name.lower() == "rank"), None)

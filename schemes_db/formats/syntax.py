@@ -29,7 +29,7 @@ from .arrays import Array
 from .patterns import pattern
 
 Value = Any
-"""A number, a LinearForm, a str, a list, a Table, an array or a Call."""
+"""A number, a LinearForm, a str, a list, a Table or an array."""
 
 MAX_DEPTH = 40
 """Brackets within brackets."""
@@ -81,13 +81,6 @@ class Joined(np.ndarray):
     """A matrix of rows that blanks or semicolons part: a list of such is one matrix, as in MATLAB."""
 
 
-class Call:
-    """A call, of a method with the object as the first argument and a dot before the name."""
-
-    def __init__(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> None:
-        self.name, self.arguments, self.keywords = name, arguments, keywords
-
-
 class Meaning:
     """Defines the values of names, calls and products: imaginary units are numbers, other names variables."""
 
@@ -106,7 +99,7 @@ class Meaning:
         return text
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
-        return Call(name, arguments, keywords)
+        raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
 
     def multiplied(self, left: Value, right: Value) -> Value:
         """The product of two values that are no numbers."""
@@ -161,17 +154,13 @@ class Parser:
         Raises:
             SchemeFormatError: with the line; something is no value, or is left over.
         """
-        value = self.top()
+        try:
+            value = self.value()
+        except SchemeFormatError as error:
+            raise error if error.line else self.fault(error.message) from None
         if self.kind != "end":
             raise self.unexpected("the end")
         return value
-
-    def top(self) -> Value:
-        """A value that stands in no other; faults name the line."""
-        try:
-            return self.value()
-        except SchemeFormatError as error:
-            raise error if error.line else self.fault(error.message) from None
 
     def value(self, in_row: bool = False) -> Value:
         """A sum; `in_row` between brackets, where a blank may part two items."""
@@ -416,10 +405,8 @@ def plain(value: Value) -> Value:
     """
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, LinearForm | Call):
-        raise NotUnderstoodError(
-            f"{described(value)} is no number" if name_of(value) else f"{described(value)} is not understood"
-        )
+    if isinstance(value, LinearForm):
+        raise NotUnderstoodError(f"{described(value)} is {'no number' if name_of(value) else 'not understood'}")
     if isinstance(value, dict):
         return Table({name: plain(item) for name, item in value.items()})
     simple = not isinstance(value, list) or all(
@@ -435,8 +422,6 @@ def name_of(value: Value) -> str:
 
 def described(value: Value) -> str:
     """What a value is, in a few words."""
-    if isinstance(value, Call):
-        return f"{value.name.lstrip('.')}(...)"
     if isinstance(value, list | np.ndarray | Table):
         return "a list"
     if isinstance(value, str):
