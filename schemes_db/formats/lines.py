@@ -100,7 +100,7 @@ _PARTS = {
 
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_COMMENT = pattern(r"#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
+_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
@@ -153,7 +153,8 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
         last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or (first in "+-" and equals))))
-        within = open_ > 0 and equals and (code or (equals == 1 and not more))
+        inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
+        within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):
             if within and not code and last not in "+-*=(,/[" and first not in "+-*/=)]":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
@@ -196,7 +197,7 @@ def cut(text: str, separators: re.Pattern[str]) -> list[str]:
 def plain_code(text: str) -> str:
     """The text without comments, with LaTeX's matrices as rows."""
     text = without_block_comments(text)
-    if "\\begin{" in text or "\\frac" in text:
+    if ("\\begin{" in text or "\\frac" in text) and text.lstrip()[:1] not in ("{", "["):
         lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
         return "\n".join(_AND.sub(";", line) for line in plain)
@@ -225,6 +226,8 @@ def without_comment(line: str) -> str:
         before, rest = line[: match.start()].rstrip(), line[match.end() :]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
         mark = match.group()
+        if mark[0] == '"':
+            continue
         if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(rest):
             continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
         if before[-1:] == "\\" and not opens:

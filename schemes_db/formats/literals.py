@@ -29,7 +29,6 @@ from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .strict_json import loads
-from .syntax import Parser, plain
 from .tables import has_tables, reading_of_masks, table_count, three_tables
 
 _LISTED = pattern(
@@ -92,24 +91,22 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     body = _body(text)
     if (masks := reading_of_masks(body, target, ring)) is not None:
         return [masks]
-    value = _whole(body)
-    found: Bindings | None = None
-    bare = value is None and not re.search(r"[\[({]", body)
+    bare = not re.search(r"[\[({]", body)
     if bare and (tables := three_tables(body)):
         return [reading_of_unlabelled(name, tables, target, ring)]
-    if value is None:
-        found = read_bindings(body)
-        lists = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
-        if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in lists), None):
-            raise fault
-        flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
-        found.account(found.arrays.keys() - (flat - found.used))
-        several = name in _DOCUMENTED and len(found.loose) > 1
-        value = found.arrays or (found.loose if several else found.loose[0] if len(found.loose) == 1 else None)
-        if found.loose and (found.arrays or "" in found.faults):
-            raise found.faults.get("") or SchemeFormatError("arrays with names and without in one file")
-    if name in ("maple", "mathematica") and _depth(value) == 3:
-        value = [value]  # one product
+    found = read_bindings(body)
+    listed = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
+    if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in listed), None):
+        raise fault
+    flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
+    found.account(found.arrays.keys() - (flat - found.used))
+    if found.loose and (found.arrays or "" in found.faults):
+        raise found.faults.get("") or SchemeFormatError("arrays with names and without in one file")
+    value: Any = found.arrays or found.loose
+    if len(found.loose) == 1 and not (name == "mathematica" and _depth(value) == 4):  # one product, or all of them
+        value = found.loose[0]
+    elif found.loose and name not in _DOCUMENTED and not all(isinstance(one, dict) for one in value):
+        raise SchemeFormatError(f"{len(value)} arrays without names")
     if value:
         readings = list(_schemes(name, value, target, ring, 0, found))
         written = listed_text(value)
@@ -118,34 +115,16 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         if written:
             readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    if not bare and not (found and found.faults) and (tables := three_tables(body)):
+    if not bare and not found.faults and (tables := three_tables(body)):
         return [reading_of_unlabelled(name, tables, target, ring)]
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
-    if found is not None and found.faults:
+    if found.faults:
         raise list(found.faults.values())[-1]
     if name in ("maple", "mathematica"):
         raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     raise SchemeFormatError(f"no three arrays of numbers here{names}; name them u, v and w, (R, entries) each")
-
-
-def _whole(text: str) -> Any:
-    """The value that a whole text is, or None: JSON, or an object a line."""
-    parser = Parser(text.strip(), Bindings())
-    if not parser.at("[", "{"):
-        return None
-    try:
-        value = parser.value()
-        if isinstance(value, dict) and parser.at("{"):  # a product a line
-            value = [value]
-            while parser.at("{"):
-                value.append(parser.value())
-        return plain(value) if parser.kind == "end" else None
-    except SchemeFormatError as error:
-        if "twice" in error.message:
-            raise
-        return None
 
 
 def _schemes(
