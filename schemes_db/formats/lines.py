@@ -149,7 +149,7 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
     listed = numbered(plain_code(text)) if code else ()
-    lines = ((at, line, False) for at, line in listed if line.strip())
+    lines = ((at, line.rstrip(), False) for at, line in listed if line.strip())
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
         last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or (first in "+-" and equals))))
