@@ -111,12 +111,13 @@ def njit(
     """`numba.njit(cache=True)` with the cache above.
 
     Helpers must be in the same folder, or in or below the folder `stamped`. A closure over other compiled functions is
-    cached if `variant` says which of all that its source may become it is.
+    cached if `variant` says which of all that its source may become it is; closures that it calls are `named` so, too.
     """
     if function is None:
         return functools.partial(njit, stamped=stamped, variant=variant, **options)
     if variant is not None:
         function.variant = variant  # type: ignore[attr-defined]  # read by the index of the cache
+        named(function, variant)
     if stamped is not None:
         function.stamped_folder = stamped  # type: ignore[attr-defined]
     dispatcher = numba.njit(**options)(function)
@@ -125,6 +126,16 @@ def njit(
             dispatcher._cache = cache = _Cache(function)
             dispatcher.compile = functools.partial(_compile_once, cache, dispatcher.compile)
     return dispatcher
+
+
+def named(function: Callable[..., Any], variant: str) -> Callable[..., Any]:
+    """Add the variant of a closure to its name, which becomes that of its machine code; return the closure.
+
+    numba tells closures of one name apart by a number that counts the functions of a process. Code from the cache has
+    the numbers of the process that compiled it: with equal ones the linker took the code of another variant.
+    """
+    function.__qualname__ += f"_{hashlib.sha256(variant.encode()).hexdigest()[:16]}"
+    return function
 
 
 def _compile_once(cache: _Cache, compiling: Callable[[Any], Any], signature: Any) -> Any:

@@ -63,8 +63,8 @@ class ClusterTurns:
     def __len__(self) -> int:
         return len(self.pool.workers)
 
-    def take(self, turns: Turns, seconds: float) -> None:
-        """Run turns of `seconds` each, at most one a worker."""
+    def take(self, turns: Turns, seconds: float, longest: float) -> None:
+        """Run turns of `seconds` each, at most one a worker: none goes on to `longest`, as the others would wait."""
         self.pool.run_turns(
             [self._task(gap, tried, seconds) for gap, tried in turns],
             seconds,

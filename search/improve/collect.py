@@ -49,6 +49,7 @@ def collect_below(
     *,
     steps: int,
     seconds: float,
+    longest: float = 0.0,
     count: int = 64,
     provenance: Provenance | None = None,
     on_find: Callable[[Scheme, Certificate], None] = lambda scheme, certificate: None,
@@ -57,18 +58,25 @@ def collect_below(
 ) -> dict[int, int]:
     """Walk for `seconds`, report up to `count` schemes of each rank up to `highest`, and return their number by rank.
 
-    The walk ends earlier if `enough()`. Walkers do not stop at a find. Finds are the lowest and the current
-    schemes of walkers after a launch, without duplicates, certified, the lowest ranks first.
+    A walk whose lowest rank fell in the second half of its time goes on, to `longest` seconds: after an end, walks from
+    a naive scheme would begin anew. It ends earlier if `enough()`. Walkers do not stop at a find. Finds are the lowest
+    and the current schemes of walkers after a launch, without duplicates, certified, the lowest ranks first.
 
     Raises:
         VerificationError: a walker returned a wrong scheme (an internal error).
         DeviceLostError: a GPU stopped responding.
     """
     found, seen, begin = Counter[int](), set[str](), time.perf_counter()
+    lowest, fell = int(fleet.score.min()), 0.0
     looked, rng = np.full(fleet.walkers, highest + 1), np.random.default_rng(len(fleet.target.terms))
-    while time.perf_counter() - begin < seconds and not enough():
+    while not enough():
+        passed = time.perf_counter() - begin
+        if passed >= seconds and (passed >= longest or 2 * fell <= passed):
+            break
         fleet.launch(steps)
         low = int(fleet.score.min())
+        if low < lowest:
+            lowest, fell = low, time.perf_counter() - begin
         rate = f", {fleet.flips_per_second / 1e6:.0f} M flips/s" if fleet.flips else ""
         say(f"{fleet.target}: lowest rank {low}{rate}")
         if low > highest:

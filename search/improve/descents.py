@@ -140,8 +140,11 @@ class Descents:
         stop: Callable[[], bool] = lambda: False,
         history: History | None = None,
         on_route: Callable[[str], None] = lambda text: None,
+        longest: float = 0.0,
     ) -> RunRecord | None:
         """Search a format for `seconds`, by the route and the policy with the highest expected gain.
+
+        A search whose ranks still fall then goes on, to `longest` seconds.
 
         Returns the record of the turn, or None, without a search, where every route is a dead end.
 
@@ -169,7 +172,7 @@ class Descents:
             other = others[choice.route]
             on_route(f"{gap.target}: by {other.name}")
             chosen = Choice(choice.route, "")
-            return self._record(other.fleet(), other.steps, gap, chosen, other.start, seconds, say, stop)
+            return self._record(other.fleet(), other.steps, gap, chosen, other.start, (seconds, longest), say, stop)
         route = by_name[choice.route]
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
@@ -183,7 +186,7 @@ class Descents:
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
-        record = self._record(fleet, setting.steps, gap, choice, lowest[route.name], seconds, say, stop)
+        record = self._record(fleet, setting.steps, gap, choice, lowest[route.name], (seconds, longest), say, stop)
         self._islands.settle(gap.target.name, route.name, fleet, began)
         return record
 
@@ -246,17 +249,22 @@ class Descents:
         gap: Gap,
         choice: Choice,
         start: int,
-        seconds: float,
+        seconds: tuple[float, float],
         say: Callable[[str], None],
         stop: Callable[[], bool],
     ) -> RunRecord:
-        """Advance a fleet for `seconds`, store its finds, and return the record of the turn."""
+        """Advance a fleet, store its finds, and return the record of the turn.
+
+        Args:
+            seconds: of the turn, and the most of one whose ranks still fall.
+        """
         shape = in_order(gap.target.shape)
         found_ranks = collect_below(
             fleet,
             gap.rank - 1,
             steps=steps,
-            seconds=seconds,
+            seconds=seconds[0],
+            longest=seconds[1],
             count=FOUND,
             provenance=self._provenance(gap.target, choice.route),
             on_find=self._updater.take,

@@ -82,7 +82,7 @@ class GeneralImprovement:
         self.turns: Counter[str] = Counter()
         self.exhausted: dict[str, int] = {}
         self._at_once = 1
-        self._take_turns: Callable[[Turns, float], None]
+        self._take_turns: Callable[[Turns, float, float], None]
         if cluster is not None:
             on_cluster = ClusterTurns(
                 stack, updater, cluster, config, on_event, stop, history=self._history, on_turn=self._record
@@ -105,8 +105,12 @@ class GeneralImprovement:
         open_ = [gap for gap in found if self.exhausted.get(gap.target.name) != gap.rank]
         return sorted(open_, key=lambda gap: -self._history.worth(gap))
 
-    def turn(self, seconds: float) -> bool:
-        """Search the format of the highest expected gain (on a cluster: one a worker); return False if none is left."""
+    def turn(self, seconds: float, longest: float) -> bool:
+        """Search the format of the highest expected gain (on a cluster: one a worker); return False if none is left.
+
+        In this process a search whose ranks still fall after `seconds` goes on, to `longest` seconds; on a cluster the
+        other workers would wait for it.
+        """
         found = self.gaps()
         if not found:
             return False
@@ -120,7 +124,7 @@ class GeneralImprovement:
             )
             chosen.append((gap, taken[gap.target.name]))
             taken[gap.target.name] += 1
-        self._take_turns(chosen, seconds)
+        self._take_turns(chosen, seconds, longest)
         self.turns = taken
         self.updater.look()
         return True
@@ -136,13 +140,13 @@ class GeneralImprovement:
             if catalog.path is not None:
                 catalog.record_run(turn)
 
-    def _descents(self) -> Callable[[Turns, float], None]:
+    def _descents(self) -> Callable[[Turns, float, float], None]:
         """Return a function that runs a turn in this process."""
         from .descents import Descents  # imports a compiler
 
         descents = Descents(self.updater, self._config, jobs=self._jobs)
 
-        def take(turns: Turns, seconds: float) -> None:
+        def take(turns: Turns, seconds: float, longest: float) -> None:
             ((gap, tried),) = turns
             name = gap.target.name
             done = descents.turn(
@@ -153,6 +157,7 @@ class GeneralImprovement:
                 self._stop,
                 self._history.of(name),
                 lambda text: self._on_event(TurnBegun(name, text)),
+                longest,
             )
             self._record(gap, done)
 

@@ -26,7 +26,8 @@ SHORTEST = 10.0
 """Least seconds of a turn, unless fewer are left: its starts, and the choice of members of its island, take 2 to 3."""
 
 LONGEST = 60.0
-"""Maximum seconds of a turn; then the format with the highest expected gain has the next."""
+"""Maximum seconds of a turn whose ranks do not fall any more; then the format with the highest expected gain has the
+next."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,8 @@ def improve(
 ) -> Improved:
     """Improve the catalogue for some targets in turns, each of a twentieth of the time, from 10 to 60 s.
 
+    A turn on a full product whose lowest rank fell in the second half of its time goes on.
+
     Full products have turns while the catalogue's rank is above the best known one, in proportion to what that rank
     would take from the mean gap of the table, with compositions; structured targets to improve their fronts of products
     and full products. Every improvement is certified and stored at once; several processes may share the catalogue.
@@ -273,7 +276,8 @@ def _go(
                 if left <= 1 and turned:
                     break
                 part = open_parts[turned % len(open_parts)]
-                if not part.turn(min(LONGEST, max(SHORTEST, SHARE * config.seconds), max(left, 1.0))):
+                left = max(left, 1.0)
+                if not part.turn(min(LONGEST, max(SHORTEST, SHARE * config.seconds), left), left):
                     open_parts.remove(part)
                     continue
                 turned += 1

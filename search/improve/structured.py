@@ -154,8 +154,8 @@ class StructuredImprovement:
         self.turns: Counter[str] = Counter()
         self.updater, self._on_event = updater, on_event
 
-    def turn(self, seconds: float) -> bool:
-        """Walk on the target with the fewest turns for `seconds`; return True."""
+    def turn(self, seconds: float, longest: float) -> bool:
+        """Walk on the target with the fewest turns for `seconds`, whatever `longest` is; return True."""
         walk = min(self.walks, key=lambda one: self.turns[one.target.name])
         name = walk.target.name
         walk.turn(self.turns[name], seconds, say=lambda text: self._on_event(Walking(name, text)))

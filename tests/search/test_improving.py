@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from lcma.schemes_db.shipped import shipped
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.policy import Selection
-from lcma.search.improve import descents
+from lcma.search.improve import collect, descents
 from lcma.search.improve.catalogue import CatalogueUpdater, kept_ranks
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
@@ -241,6 +242,31 @@ def test_a_descent_goes_on_below_its_finds():
     assert max(found.values()) == 3
     ranks = fleet.ranks()
     assert [fleet.scheme(walker, current=True).rank for walker in range(8)] == ranks.tolist()
+
+
+@pytest.mark.parametrize(
+    ("falls", "longest", "launches"),
+    [
+        ((), 100, 10),  # no fall: the time of a turn
+        ((4,), 100, 10),
+        ((6, 11, 21), 100, 42),  # the last fall at the middle of all
+        ((6, 11, 21), 30, 30),
+        ((6,), 0, 10),
+    ],
+)
+def test_a_turn_goes_on_while_its_ranks_fall(monkeypatch, falls, longest, launches):
+    clock = SimpleNamespace(perf_counter=lambda: float(fleet.launches))
+    monkeypatch.setattr(collect, "time", clock)
+
+    def launch(steps):
+        fleet.launches += 1
+        fleet.score -= fleet.launches in falls
+
+    fleet = SimpleNamespace(
+        launches=0, flips=0, walkers=3, score=np.full(3, 27), launch=launch, target=Target.general(3, 3, 3)
+    )
+    assert collect_below(fleet, 20, steps=1, seconds=10, longest=longest) == {}
+    assert fleet.launches == launches
 
 
 def test_a_turn_by_triples_keeps_integral_schemes(home):

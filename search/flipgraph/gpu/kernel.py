@@ -181,10 +181,11 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
 
     Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
     """
-    launch = make_launch(processor(), form, cost)
+    variant = f"{form} {cost}"
+    launch = make_launch(processor(variant), form, cost)
     threads = form.threads
 
-    @njit(_nrt=False, variant=f"{form} {cost}")
+    @njit(_nrt=False, variant=variant)
     def run(
         fast, walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
     ):

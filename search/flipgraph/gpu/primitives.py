@@ -13,6 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from ....jit import named
+
 U32, U64, I32 = np.uint32, np.uint64, np.int32
 
 
@@ -32,12 +34,16 @@ class Primitives:
     differs: Callable[..., Any]
 
 
-def processor() -> Primitives:
-    """Return the primitives of the processor, compiled by njit: the twin of the GPU."""
+def processor(variant: str) -> Primitives:
+    """Return the primitives of the processor, compiled by njit: the twin of the GPU.
+
+    Args:
+        variant: which of all that the closures may become these are, for the names of their machine code.
+    """
 
     def jit(function: Callable[..., Any]) -> Any:
         compiled: Any = numba.njit
-        return compiled(function, _nrt=False)
+        return compiled(named(function, variant), _nrt=False)
 
     @jit
     def popcount(word):
