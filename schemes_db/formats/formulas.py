@@ -268,8 +268,10 @@ class Formulas(Meaning):
                     if list(map(len, names)) != list(map(len, each.value)):
                         raise SchemeFormatError("two matrices of unlike sizes are set equal")
                 for named, values in zip(names, each.value, strict=True):
-                    for (name,), value in zip(named, values, strict=True):
-                        groups[letters_of(name)][name] = Equation(each.line, name, [], value=value)
+                    for cell, value in zip(named, values, strict=True):
+                        if not (letters := letters_of(name := name_of(cell))):
+                            raise SchemeFormatError("a matrix that is set has more than names in it", line=each.line)
+                        groups[letters][name] = Equation(each.line, name, [], value=value)
         indices = {
             letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters
         }

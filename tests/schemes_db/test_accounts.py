@@ -402,6 +402,16 @@ def test_what_an_output_is_said_to_be_must_agree():
     refused(text(*LINES, "return c11, c21, c12, c22"))
 
 
+@pytest.mark.parametrize("line", ["c11 += m1", "c11 = 0"])
+def test_a_name_in_a_matrix_that_is_set_is_set_by_nothing_else(line):
+    sums = [output.partition("= ")[2] for output in OUTPUTS]
+    refused(text(*PRODUCTS, f"[c11, c12; c21, c22] = [{', '.join(sums[:2])}; {', '.join(sums[2:])}]", line))
+
+
+def test_a_product_of_products_in_a_trilinear_form_is_refused():
+    refused(text(*TRILINEAR, "(a11)*(b11)*(c11)*((a11)*(b11)*(c11) + c12)", "a11*b11*(c11 + a11*b11*c11)"))
+
+
 def test_a_block_that_is_set_to_another_refuses_the_equations():
     lines = [
         re.sub(r"([abc])(\d)(\d)", lambda match: f"{match[1]}[{int(match[2]) - 1}, {int(match[3]) - 1}]", line)
