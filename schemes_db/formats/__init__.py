@@ -40,7 +40,6 @@ from .layouts import named_target
 from .parts import companions, is_part
 from .reading import Reading, UnknownFormatError
 from .sections import naming_sections
-from .triads import maple, mathematica
 
 MAX_FILE_BYTES = 64 << 20
 
@@ -84,8 +83,8 @@ _TEXT: tuple[TextFormat, ...] = (
     lcma_json,
     fmm_reduced,
     fmm_json,
-    maple,
-    mathematica,
+    literals.maple,
+    literals.mathematica,
     sms,
     bini,
     slp,
@@ -100,7 +99,7 @@ _TEXT: tuple[TextFormat, ...] = (
 _JSON: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json)
 """Formats whose texts are kept as they are written."""
 
-_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz, sparse_npz)
+_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, literals.maple, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
 
 _WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)

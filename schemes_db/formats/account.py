@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
 from .lines import cut
-from .naming import NAME, WORD, family, letters_of, placed
+from .naming import NAME, WORD, family, letters_of
 from .patterns import CHANGES, OPERATOR, SHOWN, changes_all, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
-    rf"^(?P<words>(?:[A-Za-z]+[ ,:]\s*)*?)(?P<name>{NAME}|[A-Za-z]\[[^\]=]*:[^\]=]*\])\s*"
+    rf"^(?P<words>(?:[A-Za-z]+[ ,:]\s*)*?)(?P<name>{NAME})\s*"
     r"(?P<sign>:=|\+=|-=|=(?!=)|<-|:(?!.*=))\s*(?P<right>.*)$",
     re.DOTALL,
 )
@@ -29,8 +29,6 @@ _MATRIX = pattern(
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
 
-_SPLIT = pattern(r"[A-Za-z_]\w+\(\s*[A-Za-z]\w*\s*\)")
-_ITEM = pattern(r"([A-Za-z]\w*)\[([^\[\]]*)\]")
 _DECLARED = pattern(
     r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
     r"\w+(?:[\[(][\d,\s]*[\])])*(?:\s*,\s*\**\w+(?:[\[(][\d,\s]*[\])])*)*",
@@ -68,18 +66,6 @@ class Equation:
     uses: set[str] = field(default_factory=set)
     """The names that its value is computed from, without most that have an index."""
 
-    @property
-    def item(self) -> tuple[str, str] | None:
-        """The matrix and the index of a part of it that the name is set to, as in `a11 = A[:h, :h]`."""
-        match = _ITEM.fullmatch(self.texts[0])
-        return None if match is None or WORD.fullmatch(self.texts[0]) else (match[1], match[2])
-
-    @property
-    def is_split(self) -> bool:
-        """True if a call cuts a matrix into the names of its four blocks by rows, as in `a, b, c, d = split(x)`."""
-        last = self.name in ("d", "h") or family(self.name)[1] == (2, 2)
-        return last and _SPLIT.fullmatch(self.texts[0]) is not None
-
 
 def split_equation(line: int, text: str) -> Equation | None:
     """The equation that a statement is, or None.
@@ -97,10 +83,6 @@ def split_equation(line: int, text: str) -> Equation | None:
         reversed_ = _REVERSED.match(text)
         return Equation(line, reversed_[2], [reversed_[1]]) if reversed_ else None
     name, right = match["name"], match["right"]
-    if ":" in name:
-        if (place := placed(name[2:-1])) is None:
-            raise SchemeFormatError(f"{name[:30]} is not understood as a block", line=line)
-        name = f"{name[0]}[{place[0] + 1},{place[1] + 1}]"
     first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
@@ -123,9 +105,6 @@ class Account:
     """What is known while statements are accounted for: the letters of blocks and products."""
 
     families: set[str]
-    bases: set[int] = field(default_factory=set)
-    """The first index of blocks that are cut out of matrices."""
-
     code: list[int] = field(default_factory=list)
     """The lines that look like a program and have no block in them."""
 
@@ -135,13 +114,10 @@ class Account:
         Raises:
             SchemeFormatError: it does something to a block or a product, and what is not known.
         """
-        if SHOWN.match(text) or _DECLARED.fullmatch(text) or (equation and equation.is_split):
+        if SHOWN.match(text) or _DECLARED.fullmatch(text):
             return
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
-        if equation is not None and (item := equation.item):
-            self.cuts_block(equation, *item)
-            return
         if text.startswith("return") and "," in text and "(" not in text:
             places = [family(name)[1] for name in WORD.findall(text)[1:]]
             if all(len(place) == 2 for place in places) and places != sorted(places):
@@ -171,15 +147,3 @@ class Account:
         if not letter:
             return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
         return letter in self.families and (sign[0] in "-+*/@" or letter in bare or len(bare) == 1)
-
-    def cuts_block(self, equation: Equation, matrix: str, index: str) -> None:
-        """Check that a name that is set to slices of a matrix is that of the block that they cut out."""
-        place, (letters, written) = placed(index), family(equation.name)
-        if letters != matrix.lower():
-            if equation.name in self.families or letters in self.families:
-                raise SchemeFormatError(f"{equation.name} is not understood as a block", line=equation.line)
-            return
-        if place is not None and len(written) > 1:
-            self.bases.update(index - at for index, at in zip(written, place, strict=False))
-        if place is None or len(self.bases) > 1 or not self.bases <= {0, 1}:
-            raise SchemeFormatError(f"{equation.name} is set to another block", line=equation.line)

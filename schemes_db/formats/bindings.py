@@ -1,4 +1,4 @@
-"""The arrays that names are bound to in Python, MATLAB, Julia, Maple, C and LaTeX text.
+"""The arrays that names are bound to in Python, MATLAB, Julia, Maple, Mathematica, C and LaTeX text.
 
 Scalings and transposes are applied. A statement that may change an array and is not understood makes the file
 unreadable; imports, checks and prose are passed over. Nothing is ever evaluated as code.
@@ -24,62 +24,53 @@ from .patterns import SHOWN, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
-_TYPED = pattern(
-    r"^(?:new\s+)?(?:(?:\[\d*\])+\w+(?=\{)|\w+(?:\[,*\])+\s*(?=\{)|(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[))"
-    r"|\bvec!(?=\[)"
-)
-"""The type of an array before its values: [][]int{..}, new int[][] {..}, Int[..], vec![..]."""
+_TYPED = pattern(r"^(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[)")
+"""The type of an array of Julia before its values."""
 
 _STATEMENT = pattern(
     r"[ \t>,;.]*(?:[*-][ \t]+)?"
-    rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:<>]*[\w>])?(?:\[,*\])*[ \t*&]+){{0,5}})"
+    rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:<>]*[\w>])?[ \t*&]+){{0,5}})"
     r"(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
-    r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.\[\], ;]{1,80})?(?:=(?!=)|:=|<-|:(?=\s*\[\[))\s*(?=\S)"
+    r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.]{1,40}(?:\[\w[\w.\[\], ]{1,80}\])?[ \t]*)?"
+    r"(?:=(?!=)|:=|<-|:(?=\s*\[\[))\s*(?=\S)"
 )
+_LOOSE = pattern(r"\s*(?:[\[({]\s*(?:[\[({\"]|[\w.]+\()|Triad(?:Set)?\s*\()")
+"""The start of an array or a list of arrays without a name."""
+
 _WORD = pattern(r"[A-Za-z_]\w*")
 _FUNCTION = pattern(r"\s*(?:async\s+)?def\s")
-_HARMLESS = pattern(
-    r"\s*(?:import|from|using|include|package|check\w*|verify\w*|test\w*|show\w*|raise|pass|end"
-    r"|return\s*[\[({]*\s*\w+(?:\s*,\s*\w+)*\s*[\])}]*\s*;?\s*$)\b"
-)
-_SET = pattern(r"\s*([A-Za-z_][\w\[\], .:]*?)\s*(?:[-+*/@%]|//|\*\*)?=(?!=)(.*)$", re.DOTALL)
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
 _PURE = pattern(
     r"einsum|len|shape|sum|max|min|abs|allclose|array_equal|zeros|dot|matmul|outer|kron|tensordot|range|print|str|dict|list"
     r"|tuple|array|asarray|size|reshape|norm|ones|eye|mod|permute|isequal|matrix_rank|ravel|numel|float|int|round|sqrt|all"
     r"|any|zip|enumerate|n?nz|count_nonzero|copy|save[z\w]*|dumps?|open|write|format|assert|disp|display|[sf]?printf"
-    r"|check\w*|verify\w*|test\w*|tolist|mean|if|and|or|not|in"
+    r"|check\w*|verify\w*|test\w*|tolist|mean|if|and|or|not|in|map|expand|simplify|add|op|Trace|Transpose"
 )
 """Functions that do not change their arguments."""
 
-_FRESH = pattern(
-    r"\s*(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size|numel)\("
-    r"|\s*\w+\.(?:shape|ndim|size|copy)\b"
+_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
+_LOOKS = pattern(
+    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return)\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
+    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
+    r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
 )
-"""Values that are no view of an array."""
+"""Checks, calls, and names that are set to what is no view of an array."""
 
 _OPENED = pattern(r"\bopen\([^()]*\)")
-_LOOP = pattern(
-    r"\s*for\s*\(?\s*([\w\s,()]+?)\s+in\b[^:]*:?\s*|\s*(?:if|elif|else|while|with|match|case|try|except|finally)\b[^:=]*:\s*"
-    r"|\s*for\s*\(?\s*(?:\w+\s+)?(\w+)\s*=\s*[\w.,():+\s-]*?(?:$|:\d+\s+|,\s*|\bdo\b\s*)"
-)
-_CALL = pattern(r"\s*(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\(.*\)\s*;?\s*", re.DOTALL)
-_IDENTITIES = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "sparse", "full", "Array")
-_CASTS = (*_IDENTITIES, ".tolist", ".copy", ".astype", ".numpy", ".clone")
+_ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
+_CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
 
-_FIELDS = ("Rationals", "Integers", "RationalField", "IntegerRing")
 _RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 
 
 @dataclass
 class Bindings(Meaning):
-    """The values of names, in order; the statements that were not understood, and those of functions, by line."""
-
-    functions = frozenset("c")
+    """The values of names, and those without; the statements that were not understood, and those of functions."""
 
     values: dict[str, Value] = field(default_factory=dict)
+    loose: list[Value] = field(default_factory=list)
     unknown: list[tuple[int, str]] = field(default_factory=list)
     inner: list[tuple[int, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
@@ -104,36 +95,27 @@ class Bindings(Meaning):
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """The value of a call that makes an array or a number, or turns or casts an array."""
         dtype = keywords.pop("dtype", "")
-        if name in _FIELDS and not arguments:
+        if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
         arguments = [one for one in arguments if name_of(one) not in _RINGS]
-        if name == "c":
-            return arguments
-        if name in ("rbind", "cbind") and not keywords:
-            return arguments if name == "rbind" else transposed(arguments)
-        if name == "matrix" and {"nrow", "ncol"} & keywords.keys() and isinstance(arguments[0], list):
-            rows, columns = (keywords.get(key, "-1") for key in ("nrow", "ncol"))
-            by_rows = keywords.get("byrow", "F")[:1] == "T"
-            return _reshaped(arguments[0], [int(rows), int(columns)], "C" if by_rows else "F")
-        if keywords or not arguments:
-            raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
-        if name in _NUMBERS:
+        lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
+        sizes = [one for one in arguments if isinstance(one, int)]
+        if not keywords and arguments and name in _NUMBERS:
             return _number(name, [number_in(one, name) for one in arguments])
         if name == ".astype" and len(arguments) == 2:
             dtype = name_of(arguments.pop()) or "?"
-        sizes = [one for one in arguments if isinstance(one, int)]
-        lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
-        if name.endswith("transpose") and len(arguments) == 1:
-            return transposed(arguments[0])
-        if "reshape" in name and lists:
-            order: Any = "F" if name == BY_COLUMNS else "C"
-            return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
-        if len(lists) == 1 and name in _CASTS and (sizes or len(arguments) == 1):
-            return _cast(lists[0], sizes, dtype)
-        raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+        if not keywords and lists:
+            if name.endswith("transpose") and len(arguments) == 1:
+                return transposed(arguments[0])
+            if "reshape" in name:
+                order: Any = "F" if name == BY_COLUMNS else "C"
+                return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
+            if len(lists) == 1 and name in _CASTS and (sizes or len(arguments) == 1):
+                return _cast(lists[0], sizes, dtype)
+        return super().called(name, arguments, keywords)
 
     def bind(self, names: list[str], text: str, line: int, controlled: bool) -> None:
-        """Bind names to the values of a text."""
+        """Bind names to the values of a text; without names the values are `loose`."""
         try:
             parser = Parser(_TYPED.sub("", text), self)
             values = [parser.value()]
@@ -145,19 +127,20 @@ class Bindings(Meaning):
                 values = [values]
             if len(names) > 1 and len(values) == 1 and isinstance(values[0], list | np.ndarray):
                 values = list(values[0])
-            if len(names) != len(values):
+            if names and len(names) != len(values):
                 raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
-            list(map(plain, values))
+            listed = list(map(plain, values))
         except SchemeFormatError as error:
-            self.unknown.append((line, f"{', '.join(names)} = {text}"))
-            self.faults.update(dict.fromkeys(names, SchemeFormatError(error.message, line=line)))
+            self.unknown.append((line, f"{', '.join(names)} = {text}" if names else text))
+            self.faults.update(dict.fromkeys(names or [""], SchemeFormatError(error.message, line=line)))
             return
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(names, values, strict=False):
             again = _is_array(self.values.get(name)) and (len(names) > 1 or name not in _WORD.findall(text))
             if again or (controlled and _is_array(value)):
                 how = "set in a loop or under a condition" if controlled else "set twice"
                 raise SchemeFormatError(f"{name} is {how}", line=line)
-        self.values.update(zip(names, values, strict=True))
+        self.values.update(zip(names, values, strict=False))
+        self.loose += [] if names else listed
 
     def account(self, names: Set[str]) -> None:
         """Check that no statement that is not understood may change an array of these names.
@@ -165,48 +148,33 @@ class Bindings(Meaning):
         Raises:
             SchemeFormatError: one may.
         """
-        arrays = set(names)
         for line, text, parameters in self.inner:
             changed = _CHANGED.match(text)
-            if changed and changed[1] in arrays and changed[1] not in parameters:
+            if changed and changed[1] in names and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
         for line, text in self.unknown:
-            if arrays and says_change(text):
+            if (says_change(text) and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
-            loop = _LOOP.match(text)
-            rest = text[loop.end() :] if loop else text
-            named = arrays.intersection(_WORD.findall(_OPENED.sub("", text)))
-            if not named:
-                continue
-            targets = set(_WORD.findall(loop[1] or loop[2] or "")) if loop else set()
-            match = _SET.match(rest)
-            left, right = match.groups() if match else ("", "")
-            bound = set(re.findall(r"(?:^|,)\s*(\w+)", left))
-            looks = _is_pure(rest if match is None else right, arrays)
-            targets |= set(re.findall(r"\b(?:import|as|class|def)\s+(\w+)", text))
-            if targets & arrays or re.match(r"\s*(?:del|global|nonlocal)\b", text):
-                looks = False
-            elif loop or (bound and not arrays & bound):
-                arrays |= targets
-                if not _FRESH.match(right):
-                    arrays |= bound  # other names of arrays, or of parts of them
-            elif match is not None or not (SHOWN.match(text) or _HARMLESS.match(text) or _CALL.fullmatch(text)):
-                looks = looks and not changes_something(text)
-            if loop and match is None and rest.strip():
-                looks = looks and (_CALL.fullmatch(rest) is not None or not changes_something(rest))
-            if not looks or (loop and arrays & bound):
-                name = sorted(named)[0]
-                raise SchemeFormatError(f"{text.strip()[:40]!r} may change {name}, and is not understood", line=line)
+            named = names & set(_WORD.findall(_OPENED.sub("", text)))
+            if named and not _looks(text, names):
+                raise SchemeFormatError(
+                    f"{text.strip()[:40]!r} may change {min(named)}, and is not understood", line=line
+                )
+
+
+def _looks(text: str, arrays: Set[str]) -> bool:
+    """Return whether a statement only looks at arrays: prose, a check, or a new name for what is computed from them."""
+    if not changes_something(text):
+        return not _KEYWORD.match(text)
+    looks = _LOOKS.match(text)
+    pure = all(map(_PURE.fullmatch, set(re.findall(r"(\w+)\(", text)) - arrays)) and not re.search(
+        r"\bout\s*=|:=", text
+    )
+    return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in arrays))
 
 
 def _is_array(value: Value) -> bool:
     return isinstance(value, list | Table | np.ndarray)
-
-
-def _is_pure(right: str, arrays: set[str]) -> bool:
-    """Return whether the right side of a statement only looks at arrays."""
-    called = set(re.findall(r"(\w+)\(", right)) - arrays
-    return all(map(_PURE.fullmatch, called)) and not re.search(r"\bout\s*=|:=", right)
 
 
 def read_bindings(text: str) -> Bindings:
@@ -216,7 +184,9 @@ def read_bindings(text: str) -> Bindings:
         SchemeFormatError: an array is set twice, or in a loop.
     """
     found = _read(text, within=False)
-    return _read(text, within=True) if not found.arrays and re.search(r"(?m)^\s*def\s", text) else found
+    return (
+        _read(text, within=True) if not (found.arrays or found.loose) and re.search(r"(?m)^\s*def\s", text) else found
+    )
 
 
 def _read(text: str, within: bool) -> Bindings:
@@ -228,6 +198,8 @@ def _read(text: str, within: bool) -> Bindings:
         if indent <= function:
             function = -1
         match = _STATEMENT.match(statement)
+        if re.match(r"\s*function\b", statement):
+            continue  # the head of a function of MATLAB, whose values are set in it
         if function >= 0:
             found.inner.append((line, statement, parameters))
         elif _FUNCTION.match(statement):
@@ -236,6 +208,8 @@ def _read(text: str, within: bool) -> Bindings:
         elif match and (match["words"] or not match["sizes"]):
             names = re.findall(r"\w+", match["names"])
             found.bind(names, statement[match.end() :], line, line in controlled)
+        elif _LOOSE.match(statement):
+            found.bind([], statement, line, line in controlled)
         else:
             found.unknown.append((line, statement))
     return found

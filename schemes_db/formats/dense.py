@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..inexact import Coefficient
@@ -62,10 +60,10 @@ def _words(text: str) -> list[Line]:
     return [(at, words) for at, words in lines if words]
 
 
-def _row(words: Sequence[str], size: int, line: int) -> list[Coefficient]:
-    """A line of so many numbers."""
+def numbers(line: int, words: Sequence[str], size: int | None = None) -> list[Coefficient]:
+    """The numbers of a line, as many as `size` says."""
     with on_line(line):
-        if len(words) != size:
+        if len(words) != (size or len(words)):
             raise SchemeFormatError(f"{len(words)} numbers, where {size} entries belong")
         return list(map(number, words))
 
@@ -87,7 +85,7 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
     if len(blocks) != 3:
         raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
     rank = len(blocks[0][0][1])
-    arrays = [_array([_row(words, rank, line) for line, words in block]) for block in blocks]
+    arrays = [_array([numbers(*row, rank) for row in block]) for block in blocks]
     columns = C, "products as columns"
     return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
 
@@ -111,17 +109,11 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         table = at > before
         if (table and not _BINI_LINE.fullmatch(line)) or (line.count(";") != 3 and (says_change(line) or "=" in line)):
             raise SchemeFormatError("expected a line of product ; Gamma ; Alpha ; Beta", line=at)
-    rows = [
-        [
-            _row(column.split(), size, at)
-            for column, size in zip(line.split(";")[1:], (m * n, m * k, k * n), strict=True)
-        ]
-        for at, line in lines
-        if line.count(";") == 3
-    ]
-    if len(rows) != rank:
-        raise SchemeFormatError(f"{len(rows)} products, where the header says {rank}")
-    w, u, v = (_array(list(part)) for part in zip(*rows, strict=True))
+    sizes = m * n, m * k, k * n
+    parts = [(at, line.split(";")[1:]) for at, line in lines if line.count(";") == 3]
+    if len(parts) != rank:
+        raise SchemeFormatError(f"{len(parts)} products, where the header says {rank}")
+    w, u, v = (_array([numbers(at, part[slot].split(), sizes[slot]) for at, part in parts]) for slot in range(3))
     return [reading_of_unlabelled("bini", [u, v, w], target, ring, (), (C, ""))]
 
 
@@ -161,8 +153,14 @@ def _rows(line: int, words: list[int], rank: int, entries: int) -> Array:
 
 
 def _array(rows: list[Any]) -> Array:
-    found = as_array(rows)
-    return np.empty((0, 0)) if found is None else found
+    """The array of rows.
+
+    Raises:
+        SchemeFormatError: their lengths differ.
+    """
+    if (found := as_array(rows)) is None:
+        raise SchemeFormatError("rows of unlike lengths, or none")
+    return found
 
 
 def _integer(word: str, line: int) -> int:

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
-from ..factor import Factor
 from ..gaussian import Gaussian
-from ..ring import Z2, Ring
+from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
 from .candidates import Shape, approximate, doubt_of
@@ -71,45 +70,10 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     header = parse_header(text)
     wanted, ring = target or header.target, ring or header.ring
     found = Formulas(statements(text), controlled_lines(text))
-    return [dataclasses.replace(_reading(found, wanted, ring, header.name), declared=ring)]
+    return [dataclasses.replace(reading_of(found, wanted, ring, header.name), declared=ring)]
 
 
-def listed_text(data: dict[str, Any], *keys: str) -> str:
-    """The equations that fields of a JSON object list as texts, one a line; nothing where they are not all there."""
-    found = [data.get(key) for key in keys]
-    lines = [line for part in found if isinstance(part, list) for line in part]
-    complete = all(isinstance(part, list) for part in found) and all(isinstance(line, str) for line in lines)
-    return "\n".join(lines) if complete else ""
-
-
-def agreeing(reading: Reading, text: str) -> Reading:
-    """A reading of numbers whose file also has these equations, once both are found to say the same.
-
-    Raises:
-        SchemeFormatError: they do not.
-    """
-    if not text or not reading.candidates or max(reading.candidates[0][1].target.shape) > 9:
-        return reading  # two digits can't be told apart in the names of larger ones
-    try:
-        found = Formulas(statements(text))
-        if found.skipped:
-            return reading  # text for people
-        target = reading.candidates[0][1].target
-        written = [scheme for _, scheme in _reading(found, target, None, "").candidates]
-    except SchemeFormatError:
-        return reading
-    given = [scheme for _, scheme in reading.candidates]
-    modulo_2 = any(scheme.ring == Z2 for scheme in given)
-    said, meant = (
-        {((scheme.over_z2() if modulo_2 and scheme.ring != Z2 else None) or scheme).digest for scheme in schemes}
-        for schemes in (written, given)
-    )
-    if said and not said & meant:
-        raise SchemeFormatError("the equations in the file contradict its numbers")
-    return reading
-
-
-def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
     if not found.products or not (found.outputs or target):
         raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
@@ -149,14 +113,11 @@ def _schemes(
     """The schemes of the options that fit their targets, and the first failure."""
     found: list[tuple[str, Scheme]] = []
     failure: LcmaError | None = None
-    made: dict[tuple[int, int, int], Factor] = {}  # most options have the same factors of A and B
     for label, target, factors in options:
         m, k, n = target.shape
         try:
-            for factor, rows, cols, letter in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True):
-                if (id(factor), rows, cols) not in made:
-                    made[id(factor), rows, cols] = factor_of(factor, rows, cols, letter)
-            u, v, w = (made[id(factor), *grid] for factor, grid in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
+            grids = zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
+            u, v, w = (factor_of(*grid) for grid in grids)
             found.append((label, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)))
         except LcmaError as error:
             failure = failure or error

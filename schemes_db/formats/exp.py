@@ -61,26 +61,26 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if not listed:
         raise UnknownFormatError("no products here")
     places: dict[str, Index] = {}
-    for line, factors, _ in listed:
-        with on_line(line):
-            for key in (key for factor in factors for key in factor if key not in places):
-                if type(key) is int:
-                    raise SchemeFormatError("a product of sums where a sum of blocks belongs")
-                places[key] = place_of(key)
-    letters = "xyz" if places and {letters_of(key) for key in places} <= set("xyz") else "abc"
-    base = int(all(map(all, places.values())))
-    own = [{key for key in places if letters_of(key) == letter} for letter in letters]
+    letters = "xyz" if letters_of(str(next(iter(listed[0][1][0]), ""))) == "x" else "abc"
     forms: list[list[LinearForm]] = [[], [], []]
     for line, factors, cyclic in listed:
-        for letter, keys, factor in zip(letters, own, factors, strict=True):
-            if wrong := factor.keys() - keys:
-                raise SchemeFormatError(f"{min(wrong)} is not a block of {letter.upper()}", line=line)
+        with on_line(line):
+            for letter, factor in zip(letters, factors, strict=True):
+                for key in (one for one in factor if one not in places):
+                    if type(key) is not str:
+                        raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+                    places[key] = place_of(key)
+                if wrong := next((key for key in factor if letters_of(key) != letter), None):
+                    raise SchemeFormatError(f"{wrong} is not a block of {letter.upper()}")
         alike = cyclic and [{places[key]: x for key, x in factor.items()} for factor in factors]
         for turn in range(3 if alike and not alike[0] == alike[1] == alike[2] else 1):
             for slot in range(3):
                 forms[slot].append(factors[(slot + turn) % 3])
+    base = int(all(map(all, places.values())))
     entries = [Entries.of_forms(part, places, base) for part in forms]
     reading = reading_of_terms(NAME, entries, CONVENTION, target, ring)
+    if skipped and all(part.extent == (1, 1) for part in entries):
+        raise SchemeFormatError("products of single numbers, in a text that says more: this is no scheme")
     rotated = sum(cyclic for *_, cyclic in listed)
     notes = [] if base else ["indices count from 0"]
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
@@ -93,7 +93,8 @@ def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearF
 
     Lines of prose are added to `skipped`.
     """
-    symmetric, controlled, found = _is_symmetric(text), controlled_lines(text), Formulas()
+    symmetric = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
+    controlled, found = controlled_lines(text), Formulas()
     account = Account(set("abcxyz"))
     for line, statement in statements(text):
         with on_line(line):
@@ -115,11 +116,6 @@ def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearF
                     raise SchemeFormatError("expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)")
                 three = [*found.products[key[0]], scaled(found.thirds[key[1]], scalar)]
                 yield line, three, symmetric or shorter != statement
-
-
-def _is_symmetric(text: str) -> bool:
-    """Return whether the text says that all of its products stand for their rotations."""
-    return re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
 
 
 def _is_trilinear(statement: str) -> bool:

@@ -15,10 +15,10 @@ from ...errors import SchemeFormatError
 from ..ring import Z2, Q, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from . import equations
 from .candidates import reading_of_rows
 from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Rows, Statement, expanded_rows
+from .listed import agreeing, listed_text
 from .patterns import check_setting
 from .reading import C_TRANSPOSED, Reading, parse_coefficient
 from .strict_json import loads, need
@@ -56,7 +56,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
     ring = ring or (Z2 if data.get("z2") is True else None)
     reading = reading_of_rows(name, rows, (m, k, n), C_TRANSPOSED, target, ring, notes)
-    reading = equations.agreeing(reading, equations.listed_text(data, "multiplications", "elements"))
+    reading = agreeing(reading, listed_text(data))
     return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
 
 

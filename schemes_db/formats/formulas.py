@@ -6,7 +6,6 @@ of B. Names that have the letter c, or are set and used by no other, are outputs
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 from typing import Any
@@ -21,7 +20,6 @@ from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_
 from .patterns import pattern
 from .reading import Entries
 from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
-from .syntax import joined as matrix_of
 
 _CALLED = pattern(
     r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
@@ -54,10 +52,6 @@ class Formulas(Meaning):
             SchemeFormatError: with the line, where an equation means nothing or a name has no value.
         """
         self.names: dict[str, Value] = {}
-        self.keys: dict[str, Any] = {}
-        self.words: dict[str, Value] = {}
-        """The values of names without an index: they are looked up by `named` alone, which notes their use."""
-
         self.products: dict[int, tuple[LinearForm, LinearForm]] = {}
         self.owners: list[Equation] = []
         """For every product the equation that it stands in."""
@@ -76,12 +70,10 @@ class Formulas(Meaning):
         self.owner = Equation(0, "", [])
         self.depth = 0
         listed = [(line, text, split_equation(line, text)) for line, text in statements]
-        defined = [re.findall(r"^(?:def|function)\s+(?:\w+\s*=\s*)?(\w+)\s*\(", text[:200]) for _, text, _ in listed]
-        self.multiplies = {name.lower() for names in defined for name in names}
         if lower := is_caseless([each for _, _, each in listed if each]):
             for each in (each for _, _, each in listed if each):
                 each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
-        self.equations = [each for _, _, each in listed if each and not each.item and not each.is_split]
+        self.equations = [each for _, _, each in listed if each]
         self.set_by = Counter(each.name for each in self.equations)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
@@ -136,14 +128,11 @@ class Formulas(Meaning):
                 if (value and is_number(value)) or each.name[:1] in ("", "["):
                     raise SchemeFormatError("a bare number where a sum of blocks belongs")
                 form = value if isinstance(value, LinearForm) else LinearForm()
-                known = self.names if letters_of(each.name) else self.words
                 if each.sign:
-                    form = total([known.get(each.name, LinearForm()), scaled(form, each.sign)])
-                elif each.name in known and each.name not in words(text):
+                    form = total([self.names.get(each.name, LinearForm()), scaled(form, each.sign)])
+                elif each.name in self.names and each.name not in words(text):
                     raise SchemeFormatError(f"{each.name} is set twice")
-                each.value = known[each.name] = form
-                if known is self.names and list(form.values()) == [1] and self.set_by[each.name] == 1:
-                    (self.keys[each.name],) = form
+                each.value = self.names[each.name] = form
         except SchemeFormatError as error:
             each.fault, each.value = error, None
         finally:
@@ -156,7 +145,7 @@ class Formulas(Meaning):
             each = self.single.get(name)
             if each and each.value is None and each.fault is None:
                 self.compute(each)
-            if (value := self.names.get(name, self.words.get(name))) is None:
+            if (value := self.names.get(name)) is None:
                 raise (each and each.fault) or SchemeFormatError(f"{name} has no value yet")
             self.owner.uses.add(name)
             return value
@@ -165,26 +154,18 @@ class Formulas(Meaning):
                 return unit
             if not letters_of(name) and name not in LETTERS:
                 raise SchemeFormatError(f"{name} has no value yet")
-            self.keys[name] = label_of(*family(name)) or name
-            self.names[name] = LinearForm({self.keys[name]: 1})
+            self.names[name] = LinearForm({label_of(*family(name)) or name: 1})
         return self.names[name]
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
-        axis = "".join(keywords.values()) if keywords.keys() <= {"axis", "dim"} else "?"
-        if len(arguments) == 1 and isinstance(value := arguments[0], list):
-            joins = {"vstack": "0", "hstack": "1"}.get(name, axis or "0" if name in ("concatenate", "cat") else "")
-            if joins == "0" or (name in ("block", "bmat") and not axis):
-                return matrix_of([row if isinstance(row, list) and not joins else [row] for row in value])
-            if joins and not all(isinstance(one, LinearForm) for one in value):
-                return matrix_of([value])
-            if joins or name in ("array", "Matrix", "matrix", "list"):
-                return value
+        if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
+            return arguments[0]
         match = _CALLED.fullmatch(name)
-        if len(arguments) != 2 or keywords or not (match or name in self.multiplies):
-            raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+        if len(arguments) != 2 or keywords or not match:
+            return super().called(name, arguments, keywords)
         left, right = arguments
-        sign = {"add": 1, "subtract": -1}.get((match and match.lastgroup) or "", 0)
+        sign = {"add": 1, "subtract": -1}.get(match.lastgroup or "", 0)
         return total([left, scaled(right, sign)]) if sign else self.multiplied(left, right)
 
     def multiplied(self, left: Value, right: Value) -> Value:
@@ -287,8 +268,10 @@ class Formulas(Meaning):
                     if list(map(len, names)) != list(map(len, each.value)):
                         raise SchemeFormatError("two matrices of unlike sizes are set equal")
                 for named, values in zip(names, each.value, strict=True):
-                    for (name,), value in zip(named, values, strict=True):
-                        groups[letters_of(name)][name] = Equation(each.line, name, [], value=value)
+                    for cell, value in zip(named, values, strict=True):
+                        if not (letters := letters_of(name := name_of(cell))):
+                            raise SchemeFormatError("a matrix that is set has more than names in it", line=each.line)
+                        groups[letters][name] = Equation(each.line, name, [], value=value)
         indices = {
             letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters
         }

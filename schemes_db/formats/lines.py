@@ -98,11 +98,9 @@ _PARTS = {
 }
 """What parts statements of prose, and of code."""
 
-_COMMAS = pattern(rf"{_BRACKETS}|,")
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
-_COMMENT = pattern(r"#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
+_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
@@ -138,7 +136,6 @@ _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
     r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
 )
-_CLOSED = pattern(r"\s*(?:end\w*\b|od\b|fi\b|\}|until\b)")
 
 
 def statements(text: str, code: bool = False) -> Iterator[Statement]:
@@ -152,11 +149,12 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     """
     number, held, length, equals, open_, whole = 0, [""], 0, 0, 0, False
     listed = numbered(plain_code(text)) if code else ()
-    lines = ((at, line, False) for at, line in listed if line.strip())
+    lines = ((at, line.rstrip(), False) for at, line in listed if line.strip())
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
         last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or (first in "+-" and equals))))
-        within = open_ > 0 and equals and (code or (equals == 1 and not more))
+        inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
+        within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):
             if within and not code and last not in "+-*=(,/[" and first not in "+-*/=)]":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
@@ -199,7 +197,7 @@ def cut(text: str, separators: re.Pattern[str]) -> list[str]:
 def plain_code(text: str) -> str:
     """The text without comments, with LaTeX's matrices as rows."""
     text = without_block_comments(text)
-    if "\\begin{" in text or "\\frac" in text:
+    if ("\\begin{" in text or "\\frac" in text) and text.lstrip()[:1] not in ("{", "["):
         lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
         return "\n".join(_AND.sub(";", line) for line in plain)
@@ -228,6 +226,8 @@ def without_comment(line: str) -> str:
         before, rest = line[: match.start()].rstrip(), line[match.end() :]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
         mark = match.group()
+        if mark[0] == '"':
+            continue
         if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(rest):
             continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
         if before[-1:] == "\\" and not opens:
@@ -258,24 +258,18 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
 def controlled_lines(text: str) -> set[int]:
     """The numbers of the lines that a loop or a condition governs: what they do is not known."""
     found: set[int] = set()
-    open_at: int | None = None
-    braces = 0
+    open_at, braces = -1, 0
     for number, line in numbered(text) if _CONTROLS.search(text) else ():
-        if not line.strip():
+        indent, bare = len(line) - len(line.lstrip()), line.strip()
+        if not bare:
             continue
-        indent = len(line) - len(line.lstrip())
-        if open_at is not None:
-            fresh = number - 1 not in found
-            if indent > open_at or braces > 0 or (fresh and not line.lstrip().startswith("}")):
-                found.add(number)
-            if indent <= open_at and braces <= 0 and (not fresh or _CLOSED.match(line)):
-                open_at = None
-            braces += line.count("{") - line.count("}")
-            if open_at is not None:
-                continue
-        if _CONTROL.match(line):
+        inside = open_at >= 0 and (indent > open_at or braces > 0 or bare == "{")
+        if inside:
             found.add(number)
-            open_at, braces = indent, line.count("{") - line.count("}")
+        else:
+            open_at, braces = (indent if _CONTROL.match(line) else -1), 0
+            found |= {number} if open_at >= 0 else set()
+        braces += line.count("{") - line.count("}")
     return found
 
 
@@ -314,9 +308,7 @@ def _unnumbered(text: str) -> str:
 @lru_cache(maxsize=512)
 def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
-    plain = without_comment(
-        re.sub(r"\b(?:self|this)\.(?=[A-Za-z])", "", line.replace("%*%", "*"))
-    ).rstrip()  # R has %*%
+    plain = without_comment(line).rstrip()
     if not latex:
         plain = _CONTINUED.sub("", plain).rstrip()
     if "\\" in plain and (echo := _ECHO.match(plain)):
@@ -324,8 +316,6 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
-    if plain.lstrip()[:1] == "|" and "=" in plain:
-        plain = _only_cell(plain)
     if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
         name, left, right = row.group(1), row.group(3), row.group(4)
         plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
@@ -340,12 +330,6 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _only_cell(line: str) -> str:
-    """The one cell of a table's row that is an equation, if no other names a block."""
-    cells = [cell for cell in line.strip().strip("|").split("|") if "=" in cell or re.search(r"[A-Za-z]_?\d", cell)]
-    return cells[0] if len(cells) == 1 else line
-
-
 def _without_echo(match: re.Match[str]) -> str:
     """A formula of a web page that stands there twice, as text and as LaTeX: the LaTeX; any other line as it is."""
     numbering, said, latex = match.groups()
@@ -354,11 +338,6 @@ def _without_echo(match: re.Match[str]) -> str:
 
 
 def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
-    if not code and len(text) < MAX_SPLIT and (several := _SEVERAL.match(text)):  # a11, a12 = x, y
-        names, values = (cut(side, _COMMAS) for side in several.groups())
-        if len(names) == len(values):
-            yield from ((number, f"{x.strip()} = {y.strip()}") for x, y in zip(names, values, strict=True))
-            return
     for part in cut(text, _PARTS[code]):
         if shorter := part.rstrip(" \t.,;:") if code else _trimmed(part):
             yield number, shorter

@@ -1,7 +1,10 @@
-"""Arrays as people write them down: JSON, code that binds names to them, or tables of numbers.
+"""Arrays as people write them down: JSON, code that binds names to them, lists of products, or tables of numbers.
 
 AlphaEvolve's files are tuples of three arrays (entries, R) each, columns are products, C transposed: every
 `name = (array(..), array(..), array(..))` of a Python file or a notebook is one scheme.
+
+Maple's are `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`, as the FMM catalogue has them, Mathematica's
+{A, B, C^T} a product, matrices as lists of rows in braces: one after the other, in a list, or in a list of schemes.
 """
 
 from __future__ import annotations
@@ -9,38 +12,61 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..ring import Z2, Ring
+from ..ring import Ring
 from ..target import Target
 from . import equations, exp
 from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
-from .candidates import reading_of_rows
 from .dense import TextReader
-from .lines import plain_code
+from .lines import without_block_comments
+from .listed import agreeing, listed_text
 from .parts import HOW
-from .patterns import check_setting, pattern
+from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .strict_json import loads
-from .syntax import Parser, plain
-from .tables import has_tables, masks_of, table_count, three_tables
+from .tables import has_tables, reading_of_masks, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*(?:[A-Za-z]\w*|(?:\[\d*\])+\w+|vec!)?\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|matrix\(\s*['\"]\s*[-\d]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
+    r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*[A-Za-z]*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
-_TUPLES = pattern(r"=\s*\(\s*(?:\w+\.)?array\s*\(")
+_TRIAD = pattern(r"\bTriad\s*\(\s*\[")
+_BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
+_TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
+_NUMBERS = pattern(r"(?<![\w\])])\[[\s\[]*[-+]?[\d.]")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
+_DOCUMENTED = {
+    "alphaevolve": (C_TRANSPOSED, "products as columns"),
+    "maple": (C_TRANSPOSED, ""),
+    "mathematica": (C_TRANSPOSED, ""),
+}
+"""How the arrays of formats lie that say so."""
 
 
 def _body(text: str) -> str:
-    """The text between code fences, or the whole text if there are none."""
+    """The code cells of a notebook, the text between code fences, or the whole text if there are none."""
+    if text.lstrip().startswith("{") and '"nbformat"' in text:
+        return "\n".join(_cells(loads(text)))
     parts = _FENCE.split(text)
-    return "\n".join(parts[1::2]) if len(parts) > 2 else text
+    if len(parts) < 3:
+        return text
+    if change := next((line for part in parts[::2] for line in part.splitlines() if changes_all(line)), None):
+        raise SchemeFormatError(f"{change.strip()[:40]!r} is said of the numbers beside it")
+    return "\n".join(parts[1::2])
+
+
+def _cells(notebook: Any) -> Iterator[str]:
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    for cell in cells if isinstance(cells, list) else []:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = cell.get("source", "")
+            yield "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def _sniff(text: str) -> bool:
@@ -49,118 +75,102 @@ def _sniff(text: str) -> bool:
     return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(_body(text))
 
 
-def _parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def _sniff_tuples(text: str) -> bool:
+    """Return whether a name is set to a tuple of arrays."""
+    if text.lstrip().startswith("{"):
+        return '"nbformat"' in text and "array(" in text
+    return _TUPLES.search(re.sub(r"\s", "", text[:20_000])) is not None
+
+
+def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read every scheme of a text.
 
     Raises:
         SchemeFormatError: no three arrays that could be factors, or something that may change them.
     """
     body = _body(text)
-    if (masks := masks_of(body)) is not None:
-        return [_modulo_2(*masks, target, ring)]
-    value = _whole(body)
-    found: Bindings | None = None
-    bare = value is None and not re.search(r"[\[({]", body)
+    if (masks := reading_of_masks(body, target, ring)) is not None:
+        return [masks]
+    bare = not re.search(r"[\[({]", body)
     if bare and (tables := three_tables(body)):
-        return [reading_of_unlabelled("arrays", tables, target, ring)]
-    if value is None:
-        found = read_bindings(body)
-        value = found.arrays
-        found.account(value.keys())
+        return [reading_of_unlabelled(name, tables, target, ring)]
+    found = read_bindings(body)
+    listed = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
+    if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in listed), None):
+        raise fault
+    flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
+    found.account(found.arrays.keys() - (flat - found.used))
+    if found.loose and (found.arrays or "" in found.faults):
+        raise found.faults.get("") or SchemeFormatError("arrays with names and without in one file")
+    value: Any = found.arrays or found.loose
+    if len(found.loose) == 1 and not (name == "mathematica" and _depth(value) == 4):  # one product, or all of them
+        value = found.loose[0]
+    elif found.loose and name not in _DOCUMENTED and not all(isinstance(one, dict) for one in value):
+        raise SchemeFormatError(f"{len(value)} arrays without names")
     if value:
-        readings = list(_schemes(value, target, ring, 0, found))
-        written = _equations(value)
+        readings = list(_schemes(name, value, target, ring, 0, found))
+        written = listed_text(value)
         if readings:
-            return [equations.agreeing(one, written) for one in readings]
+            return [agreeing(one, written) for one in readings]
         if written:
             readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    if not bare and not (found and found.faults) and (tables := three_tables(body)):
-        return [reading_of_unlabelled("arrays", tables, target, ring)]
+    if not bare and not found.faults and (tables := three_tables(body)):
+        return [reading_of_unlabelled(name, tables, target, ring)]
+    names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
+    if found.faults:
+        raise list(found.faults.values())[-1]
+    if name in ("maple", "mathematica"):
+        raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
-    names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
-    if found is not None and found.faults:
-        raise next(iter(found.faults.values()))
     raise SchemeFormatError(f"no three arrays of numbers here{names}; name them u, v and w, (R, entries) each")
 
 
-def _whole(text: str) -> Any:
-    """The value that a whole text is, or None: JSON, or code with comments."""
-    body = text.strip()
-    if body[:1] in ("[", "{"):
-        try:
-            return _value(body)
-        except SchemeFormatError as error:
-            if "twice" in error.message:
-                raise
-    return _value(plain_code(text)) if body[:1] in ("[", "{", "(") else None
-
-
-def _value(code: str) -> Any:
-    parser = Parser(code, Bindings())
-    value = parser.value()
-    if isinstance(value, dict) and parser.at("{"):  # a product a line
-        value = [value]
-        while parser.at("{"):
-            value.append(parser.value())
-    parser.accept(";")
-    if parser.kind != "end":
-        raise parser.fault(f"unexpected {parser.token[:12]!r} after the end of the value")
-    return plain(value)
-
-
-def _equations(value: Any) -> str:
-    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11)."""
-    lines: list[str] = []
-
-    def collect(item: Any, name: str = "") -> None:
-        if isinstance(item, dict):
-            for key, inner in item.items():
-                collect(inner, key)
-        elif isinstance(item, list) and not set(map(type, item)) <= {int}:
-            for inner in item:
-                collect(inner)
-        elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
-            whole = "=" in item or exp.sniff(item)
-            lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
-
-    collect(value)
-    return "\n".join(lines) if len([line for line in lines if line]) > 1 else ""
-
-
 def _schemes(
-    value: Any, target: Target | None, ring: Ring | None, depth: int, found: Bindings | None = None
+    name: str, value: Any, target: Target | None, ring: Ring | None, depth: int, found: Bindings | None = None
 ) -> Iterator[Reading]:
     """The readings of all schemes in nested values; of several ways to find factors the first that fits together."""
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
-    for factors, note in _factors(value, found):
+    for factors, note in _factors(name, value, found):
         try:
-            yield reading_of_unlabelled("arrays", factors, target, ring, (note,))
+            yield reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
             return
         except SchemeFormatError as error:
             failure = failure or error
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
-    some = False
-    for item in value.values() if isinstance(value, dict) else value:
-        for reading in _schemes(item, target, ring, depth + 1):
-            some = True
-            yield reading
-    if failure is not None and not some:
+    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in _items(value)]
+    if failure is not None and not any(inner):
         raise failure
+    if isinstance(value, list) and any(inner) and not all(inner):
+        raise SchemeFormatError("a list of schemes with one that is none")
+    yield from (reading for found_here in inner for reading in found_here)
 
 
-def _factors(value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _items(value: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
     """Every way to find three factors in a value, and how.
 
     Raises:
         SchemeFormatError: one of them is set to something that is not understood, or a setting changes them.
     """
     if isinstance(value, dict):
-        yield from _named(value, found)
+        if name not in _DOCUMENTED:
+            yield from _named(value, found)
+        return
+    if name in _DOCUMENTED:
+        tuples = name == "alphaevolve"
+        three = (_arrays(value) if len(value) == 3 else None) if tuples else _by_products(value)
+        if three is not None and all(part.ndim == (2 if tuples else 3) for part in three):
+            yield three, ""
+        elif tuples and _depth(value) == 3:
+            raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
         return
     if len(value) == 3 and (parts := _arrays(value)) is not None:
         yield parts, "three arrays in the order of the file"
@@ -175,17 +185,19 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
     """The factors among values with names, which no other of them may change."""
     arrays = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
     named = named_factors(arrays)
+    present = {name.lower() for name in arrays}
     for name, fault in (found.faults if found else {}).items():
-        roles = [names for names in zip(*ROLES, strict=True) if name.lower() in names]
-        if named is None or any(set(names) - {name.lower()} <= {one.lower() for one in arrays} for names in roles):
+        others = [set(names) - {name.lower()} for names in zip(*ROLES, strict=True) if name.lower() in names]
+        if any(one <= present or named is None for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
-    rank = next((one for name, one in (found.values if found else value).items() if name.lower() == "rank"), None)
+    settings = (found.values if found else {}) | value
+    rank = next((one for name, one in settings.items() if name.lower() == "rank"), None)
     if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
         raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
-        _check_sizes(found.values if found else value, named[0])
+        _check_sizes(settings, named[0])
         known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
-        _check_settings(found.values if found else value, known)
+        _check_settings(settings, known)
         yield named[0], "; ".join(named[1])
 
 
@@ -206,6 +218,11 @@ def _check_sizes(value: dict[str, Any], factors: list[Any]) -> None:
 def _check_settings(value: dict[str, Any], known: set[str]) -> None:
     for name in value.keys() - known:
         check_setting(name, value[name])
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists stand within each other at the start of a value."""
+    return 1 + (_depth(value[0]) if len(value) else 0) if isinstance(value, list) else 0
 
 
 def _arrays(parts: list[Any]) -> list[Array] | None:
@@ -230,71 +247,13 @@ def _by_products(value: list[Any]) -> list[Any] | None:
     return None
 
 
-def _modulo_2(words: list[list[int]], shape: tuple[int, int, int], target: Target | None, ring: Ring | None) -> Reading:
-    """The reading of three bit masks a product."""
-    u, v, w = (
-        [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
-    )
-    reading = reading_of_rows("arrays", (u, v, w), target.shape if target else shape, C, target, ring or Z2)
-    return dataclasses.replace(reading, declared=ring or Z2)
-
-
-def _sniff_tuples(text: str) -> bool:
-    """Return whether a name is set to a tuple of arrays."""
-    if text.lstrip().startswith("{"):
-        return '"nbformat"' in text and "array(" in text
-    return re.search(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(", re.sub(r"\s", "", text[:20_000])) is not None
-
-
-def _parse_tuples(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read all schemes: every tuple of three arrays.
-
-    Raises:
-        SchemeFormatError: not such arrays, or something that may change them.
-    """
-    cells = _cells(text)
-    if plain_code(cells[0]).lstrip()[:1] == "(":
-        cells[0] = f"factors = {plain_code(cells[0]).lstrip()}"
-    readings: list[Reading] = []
-    every = Bindings()
-    for cell in cells:
-        lines = {cell.count("\n", 0, match.start()) + 1 for match in _TUPLES.finditer(cell)}
-        found = read_bindings(cell if lines or len(cells) == 1 else "")
-        if name := next((name for name, fault in found.faults.items() if fault.line in lines), None):
-            raise SchemeFormatError(f"{name}: {found.faults[name].message}", line=found.faults[name].line)
-        for value in found.arrays.values():
-            parts = _arrays(value) if isinstance(value, list) and len(value) == 3 else None
-            if parts and all(part.ndim == 2 for part in parts):
-                documented = C_TRANSPOSED, "products as columns"
-                readings.append(reading_of_unlabelled("alphaevolve", parts, target, ring, (), documented))
-            elif isinstance(value, list) and isinstance((value or [0])[0], list) and not _is_matrix(value):
-                raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
-        every.values |= found.arrays
-        every.unknown += found.unknown if lines else enumerate(plain_code(cell).splitlines(), start=1)
-    every.account(every.values.keys())
-    if not readings:
-        raise SchemeFormatError("expected tuples of three arrays of numbers, not 0 arrays")
-    return readings
-
-
-def _is_matrix(value: list[Any]) -> bool:
-    array = as_array(value)
-    return array is not None and array.ndim == 2
-
-
-def _cells(text: str) -> list[str]:
-    """The text itself, or the code cells of a notebook."""
-    if not text.lstrip().startswith("{"):
-        return [text]
-    notebook = loads(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    sources = [
-        cell.get("source", "")
-        for cell in (cells if isinstance(cells, list) else [])
-        if isinstance(cell, dict) and cell.get("cell_type") == "code"
-    ]
-    return ["".join(map(str, one)) if isinstance(one, list) else str(one) for one in sources] or [""]
-
-
-arrays = TextReader("arrays", ".json", C, _sniff, _parse)
-alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, _parse_tuples)
+arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))
+alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, partial(_parse, "alphaevolve"))
+maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: bool(_TRIAD.search(text)), partial(_parse, "maple"))
+mathematica = TextReader(
+    "mathematica",
+    ".m",
+    C_TRANSPOSED,
+    lambda text: _BRACES.match(without_block_comments(text[:20_000])) is not None,
+    partial(_parse, "mathematica"),
+)

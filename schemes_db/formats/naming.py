@@ -13,7 +13,6 @@ Index = tuple[int, ...]
 NAME = r"[A-Za-z]\w*(?:\[\d+,\s*\d+\]|,\d+)?"
 WORD = pattern(NAME)
 _INDEXED = pattern(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+)|(\d+))")
-_START = pattern(r"(?:(\d)\*?)?[A-Za-z]\w*(?://2|/2)?")
 
 LETTERS = "abcdefgh"
 """Single letters that textbooks give to the blocks of two 2 x 2 matrices."""
@@ -59,21 +58,6 @@ def place_of(name: str) -> Index:
     if len(index) != 2:
         raise SchemeFormatError(f"block {name} is ambiguous; write {letters}[i,j]")
     return index
-
-
-def placed(index: str) -> tuple[int, int] | None:
-    """The block, from 0, that slices such as `:h, h:2*h` cut out; None where that is not clear."""
-    found = []
-    for part in index.split(","):
-        start, colon, stop = (side.replace(" ", "") for side in part.partition(":"))
-        match, end = _START.fullmatch(start), _START.fullmatch(stop)
-        if not colon or (start not in ("", "0") and match is None):
-            return None
-        at = 0 if match is None else int(match[1] or 1)
-        if stop and (end is None or int(end[1] or 1) not in (at + 1, 1)):
-            return None
-        found.append(at)
-    return (found[0], found[1]) if len(found) == 2 else None
 
 
 def joined(index: Index) -> Index:

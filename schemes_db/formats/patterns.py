@@ -80,8 +80,8 @@ def changes_something(text: str) -> bool:
 
 def says_change(text: str) -> bool:
     """Return whether a line is numbers and signs that belong to no value, or says that numbers are changed."""
-    letters, digits = re.search(r"[A-Za-z]", text), re.search(r"[\d\u00bd]", text)
-    if (digits and not letters) or _TIMES.fullmatch(text) or changes_all(text):
+    letters, others = re.search(r"[A-Za-z]", text), re.search(r"[\d\u00bd\[\]]", text)
+    if (others and not letters) or _TIMES.fullmatch(text) or changes_all(text):
         return True
     words = not re.search(r"[(=]", text)
     return words and any(one.search(text) for one in (CHANGES, SCALING, _FACTOR))

@@ -6,9 +6,7 @@ is accounted for, or is a fault.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,13 +29,13 @@ from .arrays import Array
 from .patterns import pattern
 
 Value = Any
-"""A number, a LinearForm, a str, a list, a Table, an array or a Call."""
+"""A number, a LinearForm, a str, a list, a Table or an array."""
 
 MAX_DEPTH = 40
 """Brackets within brackets."""
 
 _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
-_MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math|self|this)\."
+_MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math)\."
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
     rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"
@@ -50,6 +48,10 @@ _TERMS = pattern(rf"([-+]?)\s*{_TERM}")
 _SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\];]|,(?!\d)|$)")
 """Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
 
+_INTEGERS = r"\s*-?\d{1,18}\s*(?:,\s*-?\d{1,18}\s*)+"
+_ROW = pattern(rf"(?a)\[{_INTEGERS}\]|\{{{_INTEGERS}\}}")
+"""A list of integers, read at once as almost all lists of files are so."""
+
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
@@ -61,18 +63,6 @@ BY_COLUMNS = "reshape by columns"
 """The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
 
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
-_BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
-_INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
-
-
-def _plain_rows(start: str, end: str) -> str:
-    """The pattern of a list of lists of integers."""
-    row = rf"{start}{_INTEGER}(?:,{_INTEGER})*{end}"
-    return rf"{start}{_BLANKS}{row}{_BLANKS}(?:,{_BLANKS}{row}{_BLANKS})*{end}"
-
-
-_PLAIN_ROWS = {"[": pattern(_plain_rows(r"\[", r"\]"), re.ASCII), "{": pattern(_plain_rows(r"\{", r"\}"), re.ASCII)}
-_AS_JSON = str.maketrans("{}", "[]")
 
 
 class NotUnderstoodError(SchemeFormatError):
@@ -91,13 +81,6 @@ class Joined(np.ndarray):
     """A matrix of rows that blanks or semicolons part: a list of such is one matrix, as in MATLAB."""
 
 
-class Call:
-    """A call, of a method with the object as the first argument and a dot before the name."""
-
-    def __init__(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> None:
-        self.name, self.arguments, self.keywords = name, arguments, keywords
-
-
 class Meaning:
     """Defines the values of names, calls and products: imaginary units are numbers, other names variables."""
 
@@ -108,9 +91,6 @@ class Meaning:
     functions: frozenset[str] = frozenset()
     """Names of one letter that are called."""
 
-    keys: Mapping[str, Any] = {}
-    """The keys of names that stand for one thing, which may be looked up here instead."""
-
     def named(self, name: str) -> Value:
         unit = self.unit(name)
         return LinearForm({name: 1}) if unit is None else unit
@@ -119,7 +99,7 @@ class Meaning:
         return text
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
-        return Call(name, arguments, keywords)
+        raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
 
     def multiplied(self, left: Value, right: Value) -> Value:
         """The product of two values that are no numbers."""
@@ -174,17 +154,13 @@ class Parser:
         Raises:
             SchemeFormatError: with the line; something is no value, or is left over.
         """
-        value = self.top()
+        try:
+            value = self.value()
+        except SchemeFormatError as error:
+            raise error if error.line else self.fault(error.message) from None
         if self.kind != "end":
             raise self.unexpected("the end")
         return value
-
-    def top(self) -> Value:
-        """A value that stands in no other; faults name the line."""
-        try:
-            return self.value()
-        except SchemeFormatError as error:
-            raise error if error.line else self.fault(error.message) from None
 
     def value(self, in_row: bool = False) -> Value:
         """A sum; `in_row` between brackets, where a blank may part two items."""
@@ -201,11 +177,7 @@ class Parser:
     def sum(self, match: re.Match[str]) -> LinearForm | None:
         """The form of a sum of names in plain spelling; None where a name stands for something else."""
         found, text = LinearForm(), "".join(match.group().split())
-        terms = text.replace("-", " -").replace("+", " ").split()
-        keys = [self.meaning.keys.get(term.removeprefix("-")) for term in terms]
-        if None not in keys and len(set(keys)) == len(keys):
-            found.update(zip(keys, [-1 if term[0] == "-" else 1 for term in terms], strict=True))
-        for sign, size, name in _TERMS.findall(text) if not found else ():
+        for sign, size, name in _TERMS.findall(text):
             if type(value := self.meaning.named(name)) is not LinearForm:
                 return None
             factor = int(f"{sign}{size or 1}")
@@ -279,10 +251,10 @@ class Parser:
             return self.meaning.text(token[1:-1])
         if kind == "name":
             return self.name(token)
-        if kind == "symbol" and token in _PLAIN_ROWS and (rows := _PLAIN_ROWS[token].match(self.text, self.start)):
-            self.position = rows.end()
+        if kind == "symbol" and (row := _ROW.match(self.text, self.start)):
+            self.position = row.end()
             self.take()
-            return (Braces if token == "{" else list)(json.loads(rows.group().translate(_AS_JSON)))
+            return (Braces if token == "{" else list)(map(int, row.group()[1:-1].split(",")))
         plain = _SUM.match(self.text, self.position) if token == "(" else None
         if plain and self.text.startswith(")", plain.end()) and (form := self.sum(plain)) is not None:
             self.take()
@@ -433,10 +405,8 @@ def plain(value: Value) -> Value:
     """
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, LinearForm | Call):
-        raise NotUnderstoodError(
-            f"{described(value)} is no number" if name_of(value) else f"{described(value)} is not understood"
-        )
+    if isinstance(value, LinearForm):
+        raise NotUnderstoodError(f"{described(value)} is {'no number' if name_of(value) else 'not understood'}")
     if isinstance(value, dict):
         return Table({name: plain(item) for name, item in value.items()})
     simple = not isinstance(value, list) or all(
@@ -452,8 +422,6 @@ def name_of(value: Value) -> str:
 
 def described(value: Value) -> str:
     """What a value is, in a few words."""
-    if isinstance(value, Call):
-        return f"{value.name.lstrip('.')}(...)"
     if isinstance(value, list | np.ndarray | Table):
         return "a list"
     if isinstance(value, str):

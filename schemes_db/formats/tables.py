@@ -6,15 +6,18 @@ Every line is a row, a heading, a setting such as `rank: 7`, or a comment; any o
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from ...errors import SchemeFormatError
+from ..ring import Z2, Ring
+from ..target import Target
 from .arrays import ROLES, Array, as_array
-from .candidates import shape_of
-from .dense import on_line
+from .candidates import reading_of_rows, shape_of
+from .dense import numbers
 from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
-from .syntax import number
+from .reading import C, Reading
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
 _ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
@@ -42,7 +45,7 @@ def has_tables(text: str) -> bool:
         lengths = (
             {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
         )
-        return len(groups) == 3 or len(lengths) == 1 or (bool(groups) and masks_of(text) is not None)
+        return len(groups) == 3 or len(lengths) == 1 or (bool(groups) and reading_of_masks(text) is not None)
     except SchemeFormatError:
         return True
 
@@ -84,10 +87,7 @@ def table_count(text: str) -> int:
 
 
 def _numbers(at: int, line: str) -> list[Any]:
-    if _INTEGERS.fullmatch(line):
-        return list(map(int, line.split()))
-    with on_line(at):
-        return [number(word) for word in _NUMBER.findall(line)]
+    return list(map(int, line.split())) if _INTEGERS.fullmatch(line) else numbers(at, _NUMBER.findall(line))
 
 
 def three_tables(text: str) -> list[Array] | None:
@@ -109,8 +109,8 @@ def three_tables(text: str) -> list[Array] | None:
     return found
 
 
-def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
-    """Three bit masks a product modulo 2, bit j for entry j, and the sizes m, k, n; None for other texts.
+def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None = None) -> Reading | None:
+    """The reading of three bit masks a product modulo 2, bit j for entry j; None for other texts.
 
     Raises:
         SchemeFormatError: the sizes can't be told.
@@ -127,8 +127,15 @@ def masks_of(text: str) -> tuple[list[list[int]], tuple[int, int, int]] | None:
         return None
     words = [[int(word) for word in line] for line in lines]
     said = _SIZES.search(text)
-    if said is not None:
+    if target is not None:
+        shape = target.shape
+    elif said is not None:
         m, k, n = (int(size) for size in said.groups() if size is not None)
+        shape = m, k, n
     else:
-        m, k, n = shape_of(*(max(row[slot].bit_length() for row in words) for slot in range(3)))
-    return words, (m, k, n)
+        shape = shape_of(*(max(row[slot].bit_length() for row in words) for slot in range(3)))
+    u, v, w = (
+        [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
+    )
+    reading = reading_of_rows("arrays", (u, v, w), shape, C, target, ring or Z2)
+    return replace(reading, declared=ring or Z2)

@@ -231,15 +231,10 @@ def markdown(rows):
 
 LANGUAGES = {
     "sage": lambda name, rows: f"{name} = matrix(QQ, {rows})",
-    "rbind": lambda name, rows: f"{name} <- rbind({', '.join(f'c({by_rows([row])})' for row in rows)})",
-    "R": lambda name, rows: f"{name} <- matrix(c({by_rows(rows)}), nrow = 7, byrow = TRUE)",
     "fortran": lambda name, rows: f"{name} = reshape([{by_rows(transposed(rows))}], [7, 4])",
     "magma": lambda name, rows: f"{name} := Matrix(Rationals(), 7, 4, [{by_rows(rows)}]);",
     "yaml": lambda name, rows: f"{name}: {rows}",
     "julia": lambda name, rows: f"{name} = Int{matlab(rows, '; ')}",
-    "typescript": lambda name, rows: f"const {name}: number[][] = {rows};",
-    "rust": lambda name, rows: f"const {name}: [[i32; 4]; 7] = {rows};",
-    "go": lambda name, rows: f"var {name} = [][]int{braces(rows)}",
     "float": lambda name, rows: (
         f"const float {name}[7][4] = {braces([[f'{x}.0f' for x in row] for row in rows])};".replace("'", "")
     ),
@@ -251,6 +246,21 @@ LANGUAGES = {
 def test_arrays_of_more_languages(language):
     arrays = [LANGUAGES[language](name, rows) for name, rows in zip("UVW", (U, V, W), strict=True)]
     assert proven("\n".join(arrays) + "\n").scheme == SCHEME
+
+
+def test_a_function_of_matlab_that_returns_the_factors_is_read():
+    body = "\n".join(f"    {name} = {matlab(rows, '; ')};" for name, rows in zip("ABC", (U, V, W), strict=True))
+    assert proven(f"function [A,B,C] = strassen()\n% factors\n{body}\nend\n").scheme == SCHEME
+
+
+@pytest.mark.parametrize("line", [
+    "const {name}: number[][] = {rows};", "const {name}: [[i32; 4]; 7] = {rows};", "var {name} = [][]int{braces}",
+    "int[][] {name} = {braces};", "int[,] {name} = {braces};", "{name} <- rbind({rows})",
+])  # fmt: skip
+def test_arrays_of_languages_that_nobody_publishes_in_are_refused(line):
+    factors = zip("UVW", (U, V, W), strict=True)
+    with pytest.raises(SchemeFormatError):
+        parse_text("\n".join(line.format(name=name, rows=rows, braces=braces(rows)) for name, rows in factors))
 
 
 @pytest.mark.parametrize(("old", "new"), [
@@ -277,9 +287,3 @@ def test_numbers_and_bullets_of_trilinear_products_are_no_coefficients(line):
 def test_products_as_texts_of_json():
     assert proven(json.dumps({"products": EXP.splitlines()})).scheme == SCHEME
     assert proven(json.dumps(PLAIN)).scheme == SCHEME
-
-
-def test_outputs_joined_along_axes():
-    products, (c11, c12, c21, c22) = PLAIN[:7], (line.split(" = ")[1] for line in PLAIN[7:])
-    rows = [f"np.concatenate([{left}, {right}], axis=1)" for left, right in ((c11, c12), (c21, c22))]
-    assert proven("\n".join([*products, f"C = np.concatenate([{', '.join(rows)}], axis=0)"])).scheme == SCHEME

@@ -1,0 +1,60 @@
+"""Equations in the strings of JSON: read where there are no numbers, else compared with them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...errors import SchemeFormatError
+from ..ring import Z2
+from . import exp
+from .equations import reading_of
+from .formulas import Formulas
+from .lines import statements
+from .reading import Reading
+
+
+def listed_text(value: Any) -> str:
+    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11)."""
+    lines: list[str] = []
+
+    def collect(item: Any, name: str = "") -> None:
+        if isinstance(item, dict):
+            for key, inner in item.items():
+                collect(inner, key)
+        elif isinstance(item, list) and not set(map(type, item)) <= {int}:
+            for inner in item:
+                collect(inner)
+        elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
+            whole = "=" in item or exp.sniff(item)
+            lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
+
+    collect(value)
+    return "\n".join(lines) if len([line for line in lines if line]) > 1 else ""
+
+
+def agreeing(reading: Reading, text: str) -> Reading:
+    """A reading of numbers whose file also has these equations, once both are found to say the same.
+
+    Raises:
+        SchemeFormatError: they do not.
+    """
+    if not text or not reading.candidates or max(reading.candidates[0][1].target.shape) > 9:
+        return reading  # two digits can't be told apart in the names of larger ones
+    try:
+        found = Formulas(statements(text))
+        if found.skipped or not found.outputs:
+            return reading  # text for people
+        target = reading.candidates[0][1].target
+        written = [scheme for _, scheme in reading_of(found, target, None, "").candidates]
+    except SchemeFormatError:
+        return reading
+    given = [scheme for _, scheme in reading.candidates]
+    modulo_2 = any(scheme.ring == Z2 for scheme in given)
+    said, meant = (
+        {((scheme.over_z2() if modulo_2 and scheme.ring != Z2 else None) or scheme).digest for scheme in schemes}
+        for schemes in (written, given)
+    )
+    if said and not said & meant:
+        raise SchemeFormatError("the equations in the file contradict its numbers")
+    return reading
