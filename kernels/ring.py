@@ -41,6 +41,10 @@ class ExactRing:
     def __str__(self) -> str:
         return self.name
 
+    def magnitude(self, most: int) -> int:
+        """Return the largest magnitude, 1 or more, of entries up to `most` that are reduced to the nearest residues."""
+        return max(1, min(most, self.modulus // 2 + 1) if self.modulus else most)
+
 
 INTEGERS, GF2 = ExactRing(0), ExactRing(2)
 

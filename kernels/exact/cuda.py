@@ -31,7 +31,6 @@ from .tensors import (
     BitTensorLeaf,
     DigitTensorLeaf,
     bit_tensor_core,
-    integer_bounds,
     require_int64,
 )
 
@@ -81,7 +80,7 @@ class CudaExact(ExactStrategy):
         if request.dtype == BITS:
             method = candidate.method or (FUSED if self.name == KERNEL else VENDOR)
             return _bit_core(request.shape, chain, method)
-        bounds = integer_bounds(request.ring, max_abs_of(request))
+        bounds = (request.ring.magnitude(max_abs_of(request)),) * 2
         require_int64(request.shape, request.ring, bounds, request.out_dtype)
         return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
 

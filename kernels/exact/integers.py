@@ -55,10 +55,7 @@ class IntegerCore:
     @cached_property
     def entry_bounds(self) -> tuple[int, int]:
         """Magnitudes of the entries after reduction."""
-        if not self.ring.modulus:
-            return max(self.bounds[0], 1), max(self.bounds[1], 1)
-        most = self.ring.modulus // 2 + 1
-        return min(self.bounds[0], most) or 1, min(self.bounds[1], most) or 1
+        return self.ring.magnitude(self.bounds[0]), self.ring.magnitude(self.bounds[1])
 
     @cached_property
     def limbs(self) -> int:

@@ -107,8 +107,7 @@ def digit_core(levels: tuple[RingMaps, ...], sizes: Sizes, ring: ExactRing, boun
     modulus = ring.modulus
     if not levels:
         require_int64(sizes, ring, bounds, None)
-        most = modulus // 2 + 1
-        return DigitTensorLeaf(sizes, ring, (min(bounds[0], most), min(bounds[1], most)) if modulus else bounds)
+        return DigitTensorLeaf(sizes, ring, (ring.magnitude(bounds[0]), ring.magnitude(bounds[1])))
     level, block = levels[0], block_sizes(sizes, levels[0].grid)
     sums = level.left.norm * bounds[0], level.right.norm * bounds[1]
     _require(max(sums), "blocks")

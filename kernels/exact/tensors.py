@@ -200,12 +200,6 @@ def centred(x: Tensor, modulus: int) -> Tensor:
 BitTensorCore = BitTensorLeaf | ExactLevel
 
 
-def integer_bounds(ring: ExactRing, most: int) -> tuple[int, int]:
-    """Return the magnitudes of the entries after reduction."""
-    bound = max(1, min(most, ring.modulus // 2 + 1) if ring.modulus else most)
-    return bound, bound
-
-
 def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> None:
     """Check that the results are int64.
 

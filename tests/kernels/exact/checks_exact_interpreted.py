@@ -23,7 +23,6 @@ from lcma.kernels.exact.tensors import (
     BitTensorLeaf,
     DigitTensorLeaf,
     bit_tensor_core,
-    integer_bounds,
     pack,
     unpack,
 )
@@ -102,7 +101,7 @@ def test_levels_are_the_naive_product(schemes):
 @pytest.mark.parametrize("modulus", [*PRIMES, 100, 1 << 32, 1 << 62])
 def test_products_of_digits_are_exact(modulus):
     ring = ExactRing(modulus)
-    assert_exact(DigitTensorLeaf((33, 70, 65), ring, integer_bounds(ring, 1 << 63)), *INT64, ring)
+    assert_exact(DigitTensorLeaf((33, 70, 65), ring, (ring.magnitude(1 << 63),) * 2), *INT64, ring)
 
 
 @pytest.mark.parametrize("bits", [1, 7, 8, 20, 26])
@@ -113,13 +112,13 @@ def test_products_of_digits_over_the_integers_are_exact(bits):
 def test_products_of_digits_are_cut_along_k(monkeypatch):
     monkeypatch.setattr(DigitTensorLeaf, "depth", 64)
     ring = ExactRing(8388593)
-    assert_exact(DigitTensorLeaf((5, 200, 9), ring, integer_bounds(ring, 1 << 23)), 0, 8388592, ring)
+    assert_exact(DigitTensorLeaf((5, 200, 9), ring, (ring.magnitude(1 << 23),) * 2), 0, 8388592, ring)
 
 
 @pytest.mark.parametrize("modulus", [3, 1021, 8388593])
 def test_products_in_float64_are_exact(modulus):
     ring = ExactRing(modulus)
-    core = FloatTensorCore((7, 1300, 5), ring, integer_bounds(ring, 1 << 63))
+    core = FloatTensorCore((7, 1300, 5), ring, (ring.magnitude(1 << 63),) * 2)
     assert core.depth < 1300 or modulus < 8388593
     assert_exact(core, *INT64, ring)
 
@@ -137,7 +136,7 @@ def test_products_in_float64_are_exact(modulus):
 )
 def test_levels_over_a_field_are_exact(schemes, digits, modulus):
     ring, sizes = ExactRing(modulus), (17, 29, 11)
-    bounds = (modulus - 1,) * 2 if digits else integer_bounds(ring, 1 << 63)
+    bounds = (modulus - 1,) * 2 if digits else (ring.magnitude(1 << 63),) * 2
     maps = given_chain(schemes, 1, ring).maps
     core = digit_core(maps, sizes, ring, bounds) if digits else FloatTensorCore(sizes, ring, bounds, maps)
     assert_exact(core, *INT64, ring, reduced=digits)
@@ -181,7 +180,7 @@ def test_multiples_of_blocks_are_reduced_where_the_bound_asks():
 def test_no_sum_of_digits_exceeds_int32():
     for modulus in PRIMES:
         ring = ExactRing(modulus)
-        leaf = DigitTensorLeaf((64, 1 << 20, 64), ring, integer_bounds(ring, 1 << 63))
+        leaf = DigitTensorLeaf((64, 1 << 20, 64), ring, (ring.magnitude(1 << 63),) * 2)
         assert leaf.digits * leaf.depth << 14 < 1 << 31
         assert 127 * (256**leaf.digits - 1) // 255 >= modulus // 2
 
