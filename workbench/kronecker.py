@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from ..errors import PlanError, VerificationError
-from ..kernels.bfloat16 import converted, float32_of
-from ..kernels.precision import arithmetic_of, fields_of
-from .bench.contest import relative
-from .contenders import max_error
-from .gpu_arrays import as_numpy, to_gpu
-from .matrix_files import Operand, read_operand, write_product
+from ..errors import PlanError
+from ..kernels.precision import fields_of
 from .options import Choice
 from .output import cell, figure, milliseconds, print_table
-from .products import Device, Told, factored_request, machine_of, run_once, within_memory
+from .products import Device, factored_request, machine_of
 
 if TYPE_CHECKING:
     from ..kernels import Request
     from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structure import FactoredStructure
     from ..kernels.structured.chain import FactorChain
-    from .product_options import ProductOptions
 
 LAYOUT = Choice(["bsf", "bsl"])
 
@@ -64,74 +57,6 @@ def product_request(
         raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
     limits["max_extra_bytes"] = max(limits.get("max_extra_bytes", 0), extra_bytes_for(strategy))
     return factored_request(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
-
-
-def run_product(
-    matrix: FactoredMatrix, file: str, options: ProductOptions, out: str | None, check: bool
-) -> Iterator[Told]:
-    """Multiply a stored matrix and X of a file; yields lines with the facts that each tells.
-
-    Raises:
-        PlanError, SchemeFormatError: X does not fit, or cannot be read.
-        VerificationError: the product is wrong.
-    """
-    from ..kernels import plan_for
-    from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
-
-    layout, device, strategy = options.layout or "bsf", options.device, options.strategy
-    matrix, x = operands(matrix, file, options.dtype, layout)
-    kept, precision = matrix.dtype, arithmetic_of(options.dtype or matrix.dtype).precision
-    own = product_dtype(kept, device.kind)
-    if own != kept:  # a processor widens half precision
-        matrix, x = matrix.astype(own), converted(x, kept, own)
-    extra = max(options.max_extra_bytes, extra_bytes_for(strategy))
-    about: dict[str, Any] = {"device": device.kind, "max_extra_bytes": extra, "precision": precision}
-    request = factored_request(matrix.structure, x.shape[1], own, layout, **about)
-    device.require()
-    with device.current():
-        plan = plan_for(request, strategy=strategy)
-        with within_memory(request, plan.candidate):
-            there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, request.arithmetic)
-        found, told = run_once(plan, lambda executor: executor.run(*there), f", {layout} on {device}", device)
-        product = as_numpy(found)
-    yield told
-    if out is not None:
-        stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
-        yield write_product(out, stored, kept), {"out": out}
-    if check:
-        if matrix.dtype == "bfloat16":
-            matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
-        error = relative(product, matrix.structure.multiply_wide(matrix.factors, x))
-        if not error <= max_error(request):
-            raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
-        yield f"check: relative error {error:.2e} against float64", {"relative_error": error}
-
-
-def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) -> tuple[FactoredMatrix, Any]:
-    """The matrix, and X (cols, batch) of a file, in one dtype.
-
-    Raises:
-        PlanError: X does not fit, or the dtypes differ.
-    """
-    operand: Operand = read_operand(file).converted(dtype)
-    matrix = matrix if dtype is None else matrix.astype(arithmetic_of(dtype).dtype)
-    if operand.dtype != matrix.dtype:
-        raise PlanError(f"{file} is {operand.dtype} and the matrix {matrix.dtype}; convert both with --dtype")
-    cols, x = matrix.shape[1], operand.matrix
-    features = x.shape[-1] if layout == "bsf" else x.shape[0]
-    if x.ndim != 2 or features != cols:
-        other = "bsl" if layout == "bsf" else "bsf"
-        mend = f"; give --layout {other}" if x.ndim == 2 and cols in x.shape else ""
-        wanted = f"(batch, {cols})" if layout == "bsf" else f"({cols}, batch)"
-        raise PlanError(f"{file} has shape {x.shape}; {matrix!r} needs {wanted} in layout {layout}{mend}")
-    x = np.ascontiguousarray(x)
-    return matrix, x.T if layout == "bsf" else x
-
-
-def _on_gpu(matrix: FactoredMatrix, x: Any, arithmetic: str) -> tuple[list[Any], Any]:
-    """The factors and X (cols, batch) on the current GPU; X stored as it is here."""
-    factors = [to_gpu(weights, arithmetic) for weights in matrix.factors]
-    return factors, to_gpu(x.T, arithmetic).T if x.flags.f_contiguous else to_gpu(x, arithmetic)
 
 
 def ranked_rows(

@@ -121,7 +121,3 @@ def test_small_rows_run():
     assert integers["out_dtype"] == "int128"
     assert integers["over_numpy"] > 0
     assert integers["ratio"] == pytest.approx(1 / integers["time_over_float64"])
-
-
-def test_sizes_are_refused_where_a_suite_has_none(run):
-    run.refused(2, "suite overhead has no --sizes", "bench", "overhead", "--sizes", "64")

@@ -65,8 +65,7 @@ def test_every_kind_reports_its_layers_and_keeps_all_other_tensors(run, model, t
 def test_layers_have_configurations_of_their_own(run, model, tmp_path):
     out, rest = tmp_path / "out.safetensors", ("--kind", "low-rank:rank=2")
     layers = ("--layer", "up=monarch:blocks=2:rank=3", "--layer", "down=(1,8,6,2)(2,6,12,1)", "--layer", "h*=dense")
-    text = run.ok("compress", model, "--out", out, *rest, *layers)
-    assert "2 of 2 layers" in text
+    assert "2 of 2 layers" in run.ok("compress", model, "--out", out, *rest, *layers)
     found = structures_in(out)
     assert found["up"] == Monarch(24, 16, 2, 2, 3)
     assert "".join(map(str, found["down"].patterns)) == "(1,8,6,2)(2,6,12,1)"

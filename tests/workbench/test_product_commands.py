@@ -42,10 +42,6 @@ def no_gpu(monkeypatch):
     monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
 
 
-def one_line(text):
-    return text.count("\n") == 1 and "Traceback" not in text
-
-
 @pytest.fixture
 def matrices(tmp_path):
     rng = np.random.default_rng(0)
@@ -71,13 +67,12 @@ def test_run_plans_by_itself(run, matrices, tmp_path):
 
 def test_run_takes_strategies_methods_and_schemes_by_level(run, matrices):
     q, w = matrices("q"), matrices("w")
-    code, text, _ = run("run", "strassen", q, w, "--strategy", "scheme:loop", "--check")
-    assert (code, text.startswith("scheme 2x2x2:7, loop: ")) == (0, True)
-    code, text, _ = run("run", "strassen/winograd", q, w, "--strategy", "naive", "--check")
-    assert (code, text.startswith("naive (2x2x2:7 2x2x2:7): ")) == (0, True)
+    assert run.ok("run", "strassen", q, w, "--strategy", "scheme:loop", "--check").startswith("scheme 2x2x2:7, loop: ")
+    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "naive", "--check").startswith(
+        "naive (2x2x2:7 2x2x2:7): "
+    )
     run.refused(2, "not known; choose one of", "run", "auto", q, w, "--strategy", "magic")
-    code, _, err = run("run", "strassen", q, w, "--strategy", "scheme:magic")
-    assert (code, one_line(err)) == (3, True)
+    run.refused(3, "", "run", "strassen", q, w, "--strategy", "scheme:magic")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "bfloat16"])
@@ -87,20 +82,6 @@ def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_pat
     assert f"48x20x31 {dtype} on cpu" in run.ok("run", "auto", matrices("q"), matrices("w"), *options)
     truth = np.load(matrices("q")).astype(float) @ np.load(matrices("w"))
     assert np.linalg.norm(np.load(out) - truth) <= (2e-2 if dtype == "bfloat16" else 1e-6) * np.linalg.norm(truth)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "message"),
-    [
-        ("tf32", "of GPUs"),
-        ("fp32-accurate", "of GPUs"),
-        ("fp8", "of GPUs"),
-        ("float16", "not supported"),
-        ("int32", "fractions"),
-    ],
-)
-def test_run_refuses_what_a_processor_does_not_multiply(run, matrices, dtype, message):
-    run.refused(3, message, "run", "auto", matrices("q"), matrices("w"), "--dtype", dtype)
 
 
 def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
@@ -211,9 +192,8 @@ def test_plan_explains_products_of_every_kind_alike(run, no_gpu):
 
 
 def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
-    assert "plan:      scheme 2x2x2:7 * 2x2x2:7, loop: named" in run.ok(
-        *PLANNED, "--scheme", "strassen", "--levels", 2, "--strategy", "scheme:loop"
-    )
+    text = run.ok(*PLANNED, "--scheme", "strassen", "--levels", 2, "--strategy", "scheme:loop")
+    assert "plan:      scheme 2x2x2:7 * 2x2x2:7, loop: named" in text
     assert run.json(*PLANNED, "--strategy", "vendor")["strategy"] == "vendor"
     assert run.json(*PLANNED, "--strategy", "scheme:tasks")["method"] == "tasks"
     for *bad, wanted in (
@@ -222,8 +202,7 @@ def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
         ("--scheme", "nobody", 2),
         ("--causal", "pv", "--strategy", "x", 2),
     ):
-        code, out, err = run(*PLANNED, *bad)
-        assert (code, out, one_line(err)) == (wanted, "", True), bad
+        run.refused(wanted, "", *PLANNED, *bad)
 
 
 def test_plan_explains_products_in_8_bits(run, no_gpu):
@@ -236,9 +215,8 @@ def test_plan_explains_products_in_8_bits(run, no_gpu):
 
 
 def test_plan_knows_the_published_machines(run, no_gpu):
-    assert "NVIDIA H200 (published, nvidia-h200)" in run.ok(
-        "plan", 8192, 8192, 8192, "--device", "cuda", "--profile", "nvidia-h200"
-    )
+    text = run.ok("plan", 8192, 8192, 8192, "--device", "cuda", "--profile", "nvidia-h200")
+    assert "NVIDIA H200 (published, nvidia-h200)" in text
 
 
 @pytest.mark.parametrize("rate", ["1e30", "1" + 30 * "0", "1e-300"])
@@ -307,15 +285,6 @@ def test_files_that_are_no_shapes_are_refused_in_one_line(run, tmp_path, text, m
     path = tmp_path / "shapes.csv"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     run.refused(65, message, "tune", "--from", path)
-
-
-def test_tune_says_what_it_can_not_do(run, tmp_path):
-    assert run("tune")[0] == 2
-    assert run("tune", 1, 2)[0] == 2
-    assert run("tune", 1, 2, 3, "--from", tmp_path / "x.csv")[0] == 2
-    assert run("tune", "--from", tmp_path / "none.csv")[0] == 65
-    code, _, err = run("tune", 64, 64, 64, "--dtype", "float16")
-    assert (code, one_line(err)) == (3, True)
 
 
 def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):

@@ -12,15 +12,14 @@ from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
 from ..contenders import max_error
 from ..destination import claim
-from ..exact import run_exact
 from ..gpu_arrays import as_numpy, to_gpu
 from ..help import lcma_command
-from ..kronecker import run_product
 from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
 from ..options import Choice, argument, option
 from ..output import tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, Told, causal_name, run_once
+from ..runs import run_exact, run_product
 from ..schemes import AUTO, planned_scheme
 from ..truth import relative_error, true_product
 
