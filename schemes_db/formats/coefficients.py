@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
+from . import equations
 from .arrays import ROLES
-from .candidates import reading_of_terms
 from .dense import on_line
 from .lines import numbered, without_comment
 from .patterns import changes_something, pattern
-from .reading import C, Entries, Reading
+from .reading import Reading
 from .syntax import number
 
 NAME = "coefficients"
 SUFFIX = ".csv"
-CONVENTION = C
+CONVENTION = equations.CONVENTION
 
 SNIFFED = 4000
 """Characters in which the first row of a table is looked for."""
@@ -56,34 +55,40 @@ def sniff(text: str) -> bool:
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read one scheme; both conventions become candidates where the sizes allow both.
+    """Read one scheme, as the equations that its coefficients are.
 
     Raises:
         SchemeFormatError: with the line, where a row fits no table or a coefficient is set twice; a product lacks a
             factor, or there are not three factors.
     """
     numbers: dict[str, int] = {}
-    factors: dict[str, list[dict[Block, Coefficient]]] = defaultdict(list)
+    factors: dict[str, dict[tuple[int, Block], str]] = {}
     for at, product, block, value in _entries(text):
-        r = numbers.setdefault(product.lower(), len(numbers))
-        forms = factors[block[0]]
-        forms += [{} for _ in range(r + 1 - len(forms))]
+        key = numbers.setdefault(product.lower(), len(numbers) + 1), block
+        values = factors.setdefault(block[0], {})
+        if key in values:
+            raise SchemeFormatError(f"a coefficient of {product} is set twice", line=at)
+        if re.search(r"[A-Za-hk-z]", value):
+            raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
         with on_line(at):
-            if re.search(r"[A-Za-hk-z]", value):
-                raise SchemeFormatError(f"{value[:20]!r} is no coefficient")
-            if block in forms[r]:
-                raise SchemeFormatError(f"a coefficient of {product} is set twice")
-            forms[r][block] = number(value)
+            values[key] = f"({value})" if number(value) else ""
     if len(factors) != 3:
         raise SchemeFormatError(f"these tables have blocks of {len(factors)} factors, not of three")
-    entries = []
-    for letter in sorted(factors):
-        forms = [{block: value for block, value in form.items() if value} for form in factors[letter]]
-        if len(forms) != len(numbers) or not all(forms):
-            raise SchemeFormatError(f"a product of these tables has no block of {letter.upper()}")
-        places = {block: block[1:] for form in factors[letter] for block in form}
-        entries.append(Entries.of_forms(forms, places, min(map(min, places.values()), default=1) and 1))
-    return [reading_of_terms(NAME, entries, CONVENTION, target, ring)]
+    left, right, out = (factors[letter] for letter in sorted(factors))
+    lines = [f"m{r} = ({_sum(left, r, 'a')})*({_sum(right, r, 'b')})" for r in numbers.values()]
+    for block in dict.fromkeys(block for _, block in out):
+        terms = [f"{value}*m{product}" for (product, one), value in out.items() if value and one == block]
+        lines += [f"c[{block[1]},{block[2]}] = {' + '.join(terms)}"] * bool(terms)
+    return [replace(reading, format=NAME) for reading in equations.parse("\n".join(lines), target, ring)]
+
+
+def _sum(values: dict[tuple[int, Block], str], product: int, letter: str) -> str:
+    terms = [
+        f"{value}*{letter}[{block[1]},{block[2]}]" for (r, block), value in values.items() if value and r == product
+    ]
+    if not terms:
+        raise SchemeFormatError(f"product {product} of these tables has no block of {letter.upper()}")
+    return " + ".join(terms)
 
 
 def _entries(text: str) -> Iterator[Entry]:
