@@ -125,7 +125,7 @@ def test_a_killed_process_holds_nobody_up(start):
     holder = start(HOLD)
     assert holder.stdout.readline() == "held\n"
     waiting = start(CALL)
-    time.sleep(3)
+    time.sleep(1)
     assert waiting.poll() is None
     holder.send_signal(signal.SIGKILL)
     assert answer(waiting)[1] == 2

@@ -8,7 +8,7 @@ import lcma
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_no_page_has_an_error_or_is_wider_than_the_window(site, browser, width):
+def test_no_page_has_an_error_or_is_wider_than_the_window(browser, site, width):
     for path in sorted((site[0] / "out").rglob("*.html")):
         browser.open(path, width)
         assert browser.js("innerWidth") == width
@@ -42,7 +42,7 @@ READABLE = """(() => {
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_texts_are_large_and_have_contrast(site, browser, dark):
+def test_texts_are_large_and_have_contrast(browser, site, dark):
     out = site[0] / "out"
     for path in (out / "index.html", *sorted((out / "schemes").glob("4x4x4*.html"))):
         browser.open(path, 400, dark)
@@ -56,7 +56,7 @@ ROWS = """(() => {
 """The rows of the list as objects."""
 
 
-def test_the_list_is_used_from_the_keyboard_alone(site, browser):
+def test_the_list_is_used_from_the_keyboard_alone(browser, site):
     browser.open(site[0] / "out" / "index.html")
     shown = "document.querySelectorAll('#list tbody tr').length"
     focus = "document.activeElement.id || document.activeElement.textContent"
@@ -112,7 +112,7 @@ def test_the_list_is_used_from_the_keyboard_alone(site, browser):
     assert not browser.faults()
 
 
-def test_sorting_and_rings_are_switched_from_the_keyboard(site, browser):
+def test_sorting_and_rings_are_switched_from_the_keyboard(browser, site):
     browser.open(site[0] / "out" / "index.html")
     browser.js("document.querySelectorAll('#list thead button')[3].focus()")
     ranks = "[...document.querySelectorAll('#list tbody tr')].map((row) => Number(row.cells[3].textContent))"
@@ -128,14 +128,14 @@ def test_sorting_and_rings_are_switched_from_the_keyboard(site, browser):
     assert browser.js(visible) == ["none", "flex", "none"]
 
 
-def test_an_address_keeps_the_filter(site, browser):
+def test_an_address_keeps_the_filter(browser, site):
     browser.open(site[0] / "out" / "index.html")
     browser.call("Page.navigate", url=(site[0] / "out" / "index.html").as_uri() + "#?q=strassen&ring=Z2")
     browser.js("new Promise((resolve) => setTimeout(resolve, 50))")
     assert browser.js("document.getElementById('count').textContent").startswith("0 of ")
 
 
-def test_a_scheme_is_verified_in_the_page_from_the_keyboard(site, browser):
+def test_a_scheme_is_verified_in_the_page_from_the_keyboard(browser, site):
     browser.open(site[0] / "out" / "verify.html", 400)
     verdict = "document.getElementById('verdict').textContent"
     assert browser.js(verdict) == ""
@@ -166,7 +166,7 @@ LINKS = """(() => {
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_every_link_and_button_is_reached_by_tab(site, browser, width):
+def test_every_link_and_button_is_reached_by_tab(browser, site, width):
     out = site[0] / "out"
     for path in (out / "index.html", out / "verify.html", min((out / "schemes").glob("4x4x4*.html"))):
         browser.open(path, width)
@@ -179,7 +179,7 @@ def test_every_link_and_button_is_reached_by_tab(site, browser, width):
         assert not missed, (path, browser.js(f"window.LINKS[{missed[0]}].outerHTML"))
 
 
-def test_pages_say_all_but_the_list_without_scripts(site, browser):
+def test_pages_say_all_but_the_list_without_scripts(browser, site):
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         for path in sorted((site[0] / "out").glob("*.html")):
