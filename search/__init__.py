@@ -1,78 +1,72 @@
 """Floor 3: discovery of new schemes. Importing it imports no compiler."""
 
-# ruff: noqa: F401
-
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # what __getattr__ gives, for tools that read types
-    from .basis.sparsify import sparsified
-    from .cpsat.brent import Solved, solve
-    from .cpsat.recombine import Recombined, recombine
-    from .flipgraph.graph import FlipGraph, flip_graph
-    from .flipgraph.policy import Policy, Selection
-    from .flipgraph.walkers import Walker, make_walker, pack_start, register_walk, walk_names, walk_policy
-    from .format_moves.registry import format_move_names, register_format_move
-    from .improve.gaps import Gap, formats_up_to
-    from .lifting.batch import PoolLift, lift_pool
-    from .lifting.lift import Lift, lift
-    from .lifting.ternary import ternary_lift
-    from .runs.bounds import common_products, kept_first
-    from .runs.config import RunConfig
-    from .runs.engine import Engine, Session, Walks, device_names, register_engine
-    from .runs.locked_folder import RunFolderError
-    from .runs.objectives import objective_names, register_objective, score_of
-    from .runs.plan import ALONE, PoolPlan, Setting
-    from .runs.pools import RankPools
-    from .runs.result import Find, Progress, Result, Unlifted
-    from .runs.run import carry_out, find, footprint, resume
-    from .runs.run_status import Status, merge, status
-    from .runs.stages import FormatStage, formats_below
-    from .slp.additions import Additions, fewer_additions
-    from .slp.anneal import polished
-    from .slp.minimise import fewest_additions
-    from .terms.orbits import OrbitTerms
-    from .terms.packed import PackedTerms
-    from .terms.ternary import TermsModulo3, TernaryTerms
+from ..lazy import names_on_first_use
 
-_MODULES = {
-    ".basis.sparsify": ("sparsified",),
-    ".cpsat.brent": ("Solved", "solve"),
-    ".cpsat.recombine": ("Recombined", "recombine"),
-    ".flipgraph.graph": ("FlipGraph", "flip_graph"),
-    ".flipgraph.policy": ("Policy", "Selection"),
-    ".flipgraph.walkers": ("Walker", "make_walker", "pack_start", "register_walk", "walk_names", "walk_policy"),
-    ".format_moves.registry": ("format_move_names", "register_format_move"),
-    ".improve.gaps": ("Gap", "formats_up_to"),
-    ".lifting.batch": ("PoolLift", "lift_pool"),
-    ".lifting.lift": ("Lift", "lift"),
-    ".lifting.ternary": ("ternary_lift",),
-    ".runs.bounds": ("common_products", "kept_first"),
-    ".runs.config": ("RunConfig",),
-    ".runs.engine": ("Engine", "Session", "Walks", "device_names", "register_engine"),
-    ".runs.locked_folder": ("RunFolderError",),
-    ".runs.objectives": ("objective_names", "register_objective", "score_of"),
-    ".runs.plan": ("ALONE", "PoolPlan", "Setting"),
-    ".runs.pools": ("RankPools",),
-    ".runs.result": ("Find", "Progress", "Result", "Unlifted"),
-    ".runs.run": ("carry_out", "find", "footprint", "resume"),
-    ".runs.run_status": ("Status", "merge", "status"),
-    ".runs.stages": ("FormatStage", "formats_below"),
-    ".slp.additions": ("Additions", "fewer_additions"),
-    ".slp.anneal": ("polished",),
-    ".slp.minimise": ("fewest_additions",),
-    ".terms.orbits": ("OrbitTerms",),
-    ".terms.packed": ("PackedTerms",),
-    ".terms.ternary": ("TermsModulo3", "TernaryTerms"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+if TYPE_CHECKING:
+    from .basis.sparsify import sparsified as sparsified
+    from .cpsat.brent import Solved as Solved
+    from .cpsat.brent import solve as solve
+    from .cpsat.recombine import Recombined as Recombined
+    from .cpsat.recombine import recombine as recombine
+    from .flipgraph.graph import FlipGraph as FlipGraph
+    from .flipgraph.graph import flip_graph as flip_graph
+    from .flipgraph.policy import Policy as Policy
+    from .flipgraph.policy import Selection as Selection
+    from .flipgraph.walkers import Walker as Walker
+    from .flipgraph.walkers import make_walker as make_walker
+    from .flipgraph.walkers import pack_start as pack_start
+    from .flipgraph.walkers import register_walk as register_walk
+    from .flipgraph.walkers import walk_names as walk_names
+    from .flipgraph.walkers import walk_policy as walk_policy
+    from .format_moves.registry import format_move_names as format_move_names
+    from .format_moves.registry import register_format_move as register_format_move
+    from .improve.gaps import Gap as Gap
+    from .improve.gaps import formats_up_to as formats_up_to
+    from .lifting.batch import PoolLift as PoolLift
+    from .lifting.batch import lift_pool as lift_pool
+    from .lifting.lift import Lift as Lift
+    from .lifting.lift import lift as lift
+    from .lifting.ternary import ternary_lift as ternary_lift
+    from .runs.bounds import common_products as common_products
+    from .runs.bounds import kept_first as kept_first
+    from .runs.config import RunConfig as RunConfig
+    from .runs.engine import Engine as Engine
+    from .runs.engine import Session as Session
+    from .runs.engine import Walks as Walks
+    from .runs.engine import device_names as device_names
+    from .runs.engine import register_engine as register_engine
+    from .runs.locked_folder import RunFolderError as RunFolderError
+    from .runs.objectives import objective_names as objective_names
+    from .runs.objectives import register_objective as register_objective
+    from .runs.objectives import score_of as score_of
+    from .runs.plan import ALONE as ALONE
+    from .runs.plan import PoolPlan as PoolPlan
+    from .runs.plan import Setting as Setting
+    from .runs.pools import RankPools as RankPools
+    from .runs.result import Find as Find
+    from .runs.result import Progress as Progress
+    from .runs.result import Result as Result
+    from .runs.result import Unlifted as Unlifted
+    from .runs.run import carry_out as carry_out
+    from .runs.run import find as find
+    from .runs.run import footprint as footprint
+    from .runs.run import resume as resume
+    from .runs.run_status import Status as Status
+    from .runs.run_status import merge as merge
+    from .runs.run_status import status as status
+    from .runs.stages import FormatStage as FormatStage
+    from .runs.stages import formats_below as formats_below
+    from .slp.additions import Additions as Additions
+    from .slp.additions import fewer_additions as fewer_additions
+    from .slp.anneal import polished as polished
+    from .slp.minimise import fewest_additions as fewest_additions
+    from .terms.orbits import OrbitTerms as OrbitTerms
+    from .terms.packed import PackedTerms as PackedTerms
+    from .terms.ternary import TermsModulo3 as TermsModulo3
+    from .terms.ternary import TernaryTerms as TernaryTerms
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = names_on_first_use(__name__)
