@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Protocol
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
@@ -109,8 +110,11 @@ def multiply(
 One = Callable[[Tensor, Tensor, Tensor], object]
 """One product: a (m, k), b (k, n), out (m, n)."""
 
-All = Callable[[Tensor, Tensor, Tensor], object]
-"""All products of a batch: a (items, m, k), b (items / heads, k, n), out (items, m, n)."""
+
+class All(Protocol):
+    """All products of a batch: a (items, m, k), b (items / heads, k, n), out (items, m, n)."""
+
+    def __call__(self, a: Tensor, b: Tensor, *, out: Tensor) -> object: ...
 
 
 class TriangularProduct(TensorCore):
@@ -143,7 +147,7 @@ class TriangularProduct(TensorCore):
         items_a = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:]) if batch else a[None]
         items_b, heads = _shared(b, batch)
         if self._every is not None:
-            self._every(items_a, items_b, out=items_out)  # type: ignore[call-arg]
+            self._every(items_a, items_b, out=items_out)
             return
         assert self._one is not None
         for i in range(len(items_a)):
