@@ -17,7 +17,7 @@ from .walk import advance, begin
 
 
 class ArenaWalker:
-    """A walker in an arena that was made for `start`, beside `kept` terms that are not part of the walk."""
+    """A walker in the arena of `start`, which also has `kept` products that the walk leaves as they are."""
 
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
     """Mutable state, for `snapshot`."""

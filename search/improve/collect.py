@@ -31,9 +31,9 @@ def collect_below(
 ) -> dict[int, int]:
     """Walk for `seconds`, report up to `count` schemes of each rank up to `highest`, and return their number by rank.
 
-    A walk whose lowest rank fell in the second half of its time goes on, to `longest` seconds: after an end, walks from
-    a naive scheme would begin anew. It ends earlier if `enough()`. Walkers do not stop at a find. Finds are the lowest
-    and the current schemes of walkers after a launch, without duplicates, certified, the lowest ranks first.
+    A walk whose lowest rank fell in the second half of its time continues, to `longest` seconds at most: the next turn
+    would start again from the naive scheme. It ends earlier if `enough()`. Walkers do not stop at a find. Finds are
+    the lowest and the current schemes of walkers after a launch, without duplicates, certified, the lowest ranks first.
 
     Raises:
         VerificationError: a walker returned a wrong scheme (an internal error).

@@ -29,7 +29,7 @@ SPENT = 0.15
 
 
 def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal matrices; for tf32 torch is told to round float32."""
+    """Standard normal matrices; for tf32, torch is set to multiply float32 in tf32."""
     import torch
 
     require_device()

@@ -80,7 +80,7 @@ def command(
         type=click.IntRange(0), help="The largest number of full products; the others are half products."
     ),
     chance: float | None = option(
-        type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
+        type=click.FloatRange(0, 1), help="The probability of a flip that leaves one more product full."
     ),
     nonzeros: int | None = option(type=POSITIVE, help="The largest number of nonzeros in a factor of a product."),
     keep: str | None = option(
