@@ -151,7 +151,7 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
         if request.precision == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
         if request.precision == FP8:
-            return "products in e4m3 are of the strategies fp8-vendor and fp8-blocked, without a scheme"
+            return "products in e4m3 are of the strategy fp8-vendor, without a scheme"
         if request.dtype == INT8:
             return "products of int8 are of the strategies int8 and vendor, without a scheme"
         if program.rank == 1:

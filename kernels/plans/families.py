@@ -83,7 +83,7 @@ def _cpu() -> tuple[Strategy, ...]:
 def _cuda() -> tuple[Strategy, ...]:
     from ..causal.cuda import CudaTriangular
     from ..dense.cuda import CudaScheme, CudaVendor
-    from ..dense.fp8 import NAMES, CudaFp8
+    from ..dense.fp8 import CudaFp8
     from ..dense.int8 import CudaInt8
     from ..dense.padded import CudaPadded
     from ..dense.scaled_half import CudaScaledHalf
@@ -99,7 +99,6 @@ def _cuda() -> tuple[Strategy, ...]:
     structured = *structured, CudaStructured("decode", version=3), CudaBlockSchemes()
     structured = CudaStructured("strided", baseline=True), *structured
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
-    fp8 = tuple(CudaFp8(name) for name in NAMES)
-    eight_bits: tuple[Strategy, ...] = *fp8, CudaInt8()
+    eight_bits = CudaFp8(), CudaInt8()
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
     return *dense, *triangular, *structured, *exact

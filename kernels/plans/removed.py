@@ -13,7 +13,7 @@ from ..structure import is_factored
 REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
     ("cuda", "dense", "scheme:loop"): "scaled-half",
-    ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
+    **{("cuda", "dense", name): "fp8-vendor" for name in ("fp8-scheme", "fp8-blocked")},
     ("cuda", "causal", "halving"): "strips",
     ("cpu", "causal", "halving"): "strips",
     ("cuda", "structured", "partial"): "tiled",

@@ -207,9 +207,9 @@ def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
 
 def test_plan_explains_products_in_8_bits(run, no_gpu):
     code, text, _ = run("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
-    assert (code, "fp8-blocked" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
+    assert (code, "fp8-vendor" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
     sizes = (2000, 2000, 2000, "--dtype", "fp8", "--device", "cuda", "--strategy")
-    assert run.json("plan", *sizes, "fp8-blocked")["strategy"] == "fp8-blocked"
+    run.refused(3, "use fp8-vendor", "plan", *sizes, "fp8-blocked")
     run.refused(3, "multiples of 128", "plan", *sizes, "fp8-vendor")
     run.refused(3, "precision fp8 is of products of floats on a GPU", "plan", 64, 64, 64, "--dtype", "fp8")
 
