@@ -13,7 +13,6 @@ from ..cpu.executor import is_empty
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Parameters, Proposal, Source, Stage
 from ..request import BITS, PLAIN, Request
-from ..ring import ExactRing
 from .schemes import ExactChain, restored_chain
 
 SCHEME = "scheme"
@@ -42,10 +41,6 @@ class ExactStrategy(BaseStrategy):
     def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
         """Yield the chains that may be worth running, for a request that is not empty."""
 
-    def methods(self, ring: ExactRing) -> Iterable[str]:
-        """Return the methods of running levels over a ring; "" for the only one."""
-        return ("",)
-
     def refuses(self, request: Request) -> str | None:
         """Return the reason why this strategy is not for an exact request, or None."""
         return None
@@ -69,8 +64,7 @@ class ExactStrategy(BaseStrategy):
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if self.name == SCHEME and isinstance(source, ExactChain):
-            for method in self.methods(source.ring):
-                yield Candidate(self.family, SCHEME, source, (("method", method),) if method else ())
+            yield Candidate(self.family, SCHEME, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         if self.name != SCHEME:

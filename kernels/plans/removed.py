@@ -14,6 +14,8 @@ REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
     ("cuda", "dense", "scheme:loop"): "scaled-half",
     **{("cuda", "dense", name): "fp8-vendor" for name in ("fp8-scheme", "fp8-blocked")},
+    **{("cuda", "exact", f"scheme:{method}"): "digits" for method in ("float64", "digits")},
+    ("cuda", "exact", "scheme:vendor"): "scheme",
     ("cuda", "causal", "halving"): "strips",
     ("cpu", "causal", "halving"): "strips",
     ("cuda", "structured", "partial"): "tiled",

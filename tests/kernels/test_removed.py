@@ -1,6 +1,6 @@
 """Strategies that were removed are refused with their replacement, and the documentation has the figure of each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import factored_request
 from lcma.kernels.plans.removed import REMOVED, check_not_removed, family_of
 from lcma.kernels.request import structures_of
+from lcma.kernels.ring import exact_ring
 from lcma.schemes_db.symmetry import Triangle
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "removed.md"
@@ -23,6 +24,7 @@ def requests_of(device):
     dense = Request(64, 64, 64, "float32", device=device)
     return {
         "dense": dense,
+        "exact": replace(dense, dtype="int64", ring=exact_ring("GF(7)")),
         "causal": Request(64, 64, 64, "float32", device=device, structures=structures_of(Triangle("left", False))),
         "structured": factored_request(LowRank(32, 32, 4), 8, "float32", device=device),
     }
