@@ -150,7 +150,7 @@ class CpuMaskedScheme(CpuStrategy):
         return scheme_reason(program.target, request.mask.kinds) or basic_reason(program, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        return core_of(candidate.own_program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
+        return core_of(candidate.own_program, request, CpuMethod(False, False, library_for(request, machine.profile)))
 
 
 def _stored(mask: BlockMask) -> MaskScheme | None:

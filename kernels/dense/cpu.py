@@ -26,7 +26,6 @@ from ..planning.strategy import Candidate, Executor, Operand, Proposal, Source, 
 from ..request import INT8, Layout, Request
 from .arrangements import is_classical
 from .chains import (
-    DEPTH_FIRST,
     LOOP,
     METHODS,
     TASKS,
@@ -50,12 +49,6 @@ NUMPY_FLOATS = ("float32", "float64", "complex64", "complex128")
 
 KEPT = 8
 """Number of chains proposed per depth and method."""
-
-LEAN = (LOOP, DEPTH_FIRST)
-"""The methods with little memory: slower than the others if those fit."""
-
-ALL_LEVELS = 8
-"""More levels than any program has."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +123,8 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
       thread; needs the memory of all sums and products of a level, and that of one product below.
     - tasks: the same, but each product is computed by one thread alone; products beyond a multiple of
       the threads are shared by all. Sums below the first level overlap with products of other threads.
-    - loop: one product of the first level after the other, in buffers of one block each.
-    - depth-first: the same on every level; the least memory of all.
+    - loop: one product of the first level after the other, in buffers of one block each. The least memory of all;
+      slower than the others if those fit.
     """
 
     name: str = "scheme"
@@ -184,14 +177,10 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         if reason := basic_reason(program, request):
             return reason
         how, method = _method(candidate, request, machine), candidate.method
-        if request.dtype == INT8 and how.loops < (ALL_LEVELS if program.inner else 1):
-            return "int8 products are computed one at a time on every level"
         if method == TASKS and machine.threads == 1:
             return "there is one thread: the same as batched"
         if method == TASKS and (not machine.blas_limited or how.blas is not NUMPY):
             return "the library of the products has no thread limit that could be set for each task"
-        if method == DEPTH_FIRST and not program.inner:
-            return "there is one level: the same as loop"
         try:
             _check_levels(program)
         except PlanError as error:
@@ -212,7 +201,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
             if isinstance(candidate.source, Chain):
                 labels = [level.label for level in candidate.source.levels]
             return chain_stages(levels, labels, request, machine.costs, candidate.method)
-        prepared = request.static == "B" and candidate.method not in LEAN
+        prepared = request.static == "B" and candidate.method != LOOP
         stages = self.core(candidate, request, machine).stages(request.items, prepared)
         return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
@@ -235,8 +224,7 @@ def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:
 
 
 def _method(candidate: Candidate, request: Request, machine: Machine) -> CpuMethod:
-    loops = {LOOP: 1, DEPTH_FIRST: ALL_LEVELS}.get(candidate.method, 0)
-    return CpuMethod(candidate.method == TASKS, loops, _library(candidate, request, machine))
+    return CpuMethod(candidate.method == TASKS, candidate.method == LOOP, _library(candidate, request, machine))
 
 
 @lru_cache(maxsize=64)

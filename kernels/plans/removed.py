@@ -16,6 +16,7 @@ REMOVED = {
     **{("cuda", "dense", name): "fp8-vendor" for name in ("fp8-scheme", "fp8-blocked")},
     **{("cuda", "exact", f"scheme:{method}"): "digits" for method in ("float64", "digits")},
     ("cuda", "exact", "scheme:vendor"): "scheme",
+    ("cpu", "dense", "scheme:depth-first"): "scheme:loop",
     ("cuda", "causal", "halving"): "strips",
     ("cpu", "causal", "halving"): "strips",
     ("cuda", "structured", "partial"): "tiled",
