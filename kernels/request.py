@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -350,6 +350,24 @@ class Request:
         where = f" over {self.ring}" if self.ring is not None else ""
         precise = f" in {self.precision}" if self.precision is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{precise}{where}"
+
+
+def class_request(request: Request) -> Request:
+    """Return the request whose plan is used for this one.
+
+    On a GPU the number of rows (m, or n of a product by a factored matrix) is rounded up to six binary digits, so that
+    a new one needs no new plan; on the CPU it is the request itself.
+    """
+    if request.device == "cuda" and request.is_dense:
+        return replace(request, m=_rounded(request.m))
+    if request.device == "cuda" and is_factored(request.structures[0]):
+        return replace(request, n=_rounded(request.n))
+    return request
+
+
+def _rounded(rows: int) -> int:
+    step = 1 << max(rows.bit_length() - 6, 0)
+    return -(-rows // step) * step
 
 
 def need_matrices(**operands: Any) -> None:

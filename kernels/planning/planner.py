@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import itemgetter
 
 from ...errors import PlanError, unknown_name
 from ..request import Request
@@ -14,6 +15,7 @@ from .machine import Machine
 from .parameters import CandidateKey
 from .profile import ESTIMATED
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
+from .wisdom import PART
 
 MOST_PRICED = 64
 """Maximum number of proposals that are priced and checked, in order of their bounds, before the baseline is chosen."""
@@ -336,44 +338,34 @@ def restored(
 
 
 def _measured(request: Request, machine: Machine, strategies: Strategies) -> Decision | None:
-    """Return the decision by wisdom, or None if no times near this request were measured."""
+    """Return the decision by wisdom, or None if no times of this request, or of its baseline, were measured."""
     assert machine.wisdom is not None
+    record = machine.wisdom.record(request)
+    if record is None:
+        return None
     refused: list[tuple[str, str]] = []
-    known = machine.wisdom.near(request)
-    if known is None:
-        return None
+    times: list[tuple[float, Plan]] = []
     # Of the vendor's libraries the fastest is the baseline. One that was not measured is not compared with.
-
-    def seconds(plan: Plan) -> float:
-        return known.seconds(plan.candidate.key, plan.seconds)
-
-    measured = [plan for plan in baseline_plans(request, machine, strategies) if not math.isnan(seconds(plan))]
-    if not measured:
+    for plan in baseline_plans(request, machine, strategies):
+        if not math.isnan(seconds := record.seconds(plan.candidate.key)):
+            times.append((seconds, plan))
+    if not times:
         return None
-    baseline = min(measured, key=seconds)
-    plans = [baseline, *(plan for plan in measured if plan is not baseline)]
-    free = cache(machine.free_bytes)
-    for entry in known.entries:
-        if any(entry.key == plan.candidate.key for plan in plans):
+    base, baseline = min(times, key=itemgetter(0))
+    free, vendors = cache(machine.free_bytes), {plan.candidate.key for _, plan in times}
+    for entry in record.entries:
+        if entry.key in vendors:
             continue
         candidate, found = restored(entry.key, request, machine, strategies, free)
         if isinstance(found, Plan):
-            plans.append(found)
+            times.append((entry.seconds, found))
         elif candidate is not None:
             refused.append((str(candidate), found))
-    if not known.exact:
-        guess = decide(request, replace(machine, wisdom=None), strategies).plan
-        if all(guess.candidate != plan.candidate for plan in plans):
-            plans.append(replace(guess, machine=machine))
-    times = {id(plan): seconds(plan) for plan in plans}
-    best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
-    if not times[id(best)] < known.part * times[id(baseline)]:
-        best = baseline
-    seen = known.entry_of(best.candidate.key) is not None
-    basis = "measured" if seen else "predicted, and scaled by what was measured"
-    reason = f"{basis} {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
-    proposals = tuple(sorted((Proposal(times[id(plan)], plan.candidate) for plan in plans), key=lambda one: one.bound))
-    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=seen)
+    times.sort(key=itemgetter(0))
+    seconds, best = times[0] if times[0][0] < PART * base else (base, baseline)
+    reason = f"measured {record.when}: {seconds / base:.3f} of the baseline's time"
+    proposals = tuple(Proposal(each, plan.candidate) for each, plan in times)
+    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=True)
 
 
 def _slower(plan: Plan, best: Plan) -> str:

@@ -66,7 +66,7 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
 def _cpu() -> tuple[Strategy, ...]:
     from ..causal.cpu import CpuTriangular
-    from ..causal.masks import CpuMaskedRuns, CpuMaskedScheme
+    from ..causal.masks import CpuMaskedRuns
     from ..dense.cpu import CpuScheme, CpuVendor
     from ..dense.naive import NaiveScheme
     from ..exact.cpu import CpuExact
@@ -75,9 +75,8 @@ def _cpu() -> tuple[Strategy, ...]:
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
     structured = (CpuStructured("strided", baseline=True), *structured)
-    masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExact("leaf", baseline=True), CpuExact("scheme"))
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *structured, *exact
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), *structured, *exact
 
 
 def _cuda() -> tuple[Strategy, ...]:
