@@ -262,12 +262,35 @@ class Request:
         return self.ring is None and self.structures == PLAIN
 
     @property
+    def is_empty(self) -> bool:
+        """True if a size is zero: then C is empty or all zeros."""
+        return 0 in (*self.shape, *self.batch)
+
+    @property
+    def family(self) -> str:
+        """The family of the strategies that it is for: "exact", "dense", "masked", "causal" or "structured"."""
+        if self.ring is not None:
+            return "exact"
+        if self.is_dense:
+            return "dense"
+        if self.mask is not None:
+            return "masked"
+        return "causal" if self.triangle is not None else "structured"
+
+    @property
     def triangle(self) -> Triangle | None:
         """The triangle of a triangular product: of A (side "left"), B ("right") or C ("out"); else None."""
         found = [i for i, structure in enumerate(self.structures) if structure is not DENSE]
         if len(found) != 1 or not isinstance(structure := self.structures[found[0]], Triangular):
             return None
         return Triangle(SIDES_OF[found[0]], structure.upper, structure.shared)
+
+    @property
+    def its_triangle(self) -> Triangle:
+        """The triangle of a request of the family "causal"."""
+        found = self.triangle
+        assert found is not None
+        return found
 
     @property
     def shared(self) -> bool:

@@ -180,7 +180,7 @@ def contest_of(
 
     family = kind_of(request)
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
-    if 0 in (*request.shape, *request.batch):
+    if request.is_empty:
         raise PlanError(f"{request} is empty: there is nothing to time")
     scheme = planned_scheme(text, family == "causal")
     basis = "named"

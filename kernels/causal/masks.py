@@ -77,13 +77,13 @@ class CpuMaskedRuns(CpuStrategy):
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        return [] if request.mask is None else [Proposal(0.0, Candidate(FAMILY, self.name))]
+        return [Proposal(0.0, Candidate(FAMILY, self.name))]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        return "the product has no mask" if request.mask is None else basic_reason(None, request)
+        return basic_reason(None, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        assert request.mask is not None  # checked before, in can_run
+        assert request.mask is not None  # its family says so
         return MaskedRuns(request.mask, request.shape, request.itemsize)
 
 

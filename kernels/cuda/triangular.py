@@ -126,8 +126,7 @@ class TriangularProduct(TensorCore):
 
     def __init__(self, request: Request, one: One | None, every: All | None, spare: One | None = None) -> None:
         self.request, self._one, self._every, self._spare = request, one, every, spare
-        triangle = request.triangle
-        assert triangle is not None  # checked by the strategy
+        triangle = request.its_triangle
         self._turned = triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:

@@ -13,7 +13,7 @@ from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import StagedCore, is_empty
+from ..cpu.executor import StagedCore
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
@@ -61,8 +61,6 @@ class CpuVendor(CpuStrategy):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`: the default, then every library of this process by its name."""
-        if not request.is_dense:
-            return []
         loaded = () if request.dtype == INT8 else backends()
         able = [one for one in loaded if one.loaded and one.supports(request.dtype)]
         named = [(("library", one.name),) for one in able]
@@ -73,14 +71,14 @@ class CpuVendor(CpuStrategy):
             yield Candidate(FAMILY, self.name)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        return basic_reason(None, request) if request.is_dense else "the operands are structured"
+        return basic_reason(None, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: numpy's product is numpy's own call, which also allocates the result."""
-        plain = request.dtype in NUMPY_FLOATS and Layout.SCATTERED not in request.layouts and not is_empty(request)
+        plain = request.dtype in NUMPY_FLOATS and Layout.SCATTERED not in request.layouts and not request.is_empty
         if plain and _library(candidate, request, machine) is NUMPY:
             return NumpyProduct(request)
         return super().build(candidate, request, machine)
@@ -133,8 +131,6 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains of every depth and method within the limits."""
-        if not request.is_dense or is_empty(request):
-            return []
         if request.dtype == INT8:
             return "int8 is multiplied by the schemes that are named"
         bound = compute_bound(machine.profile, request.dtype, *request.shape)
@@ -170,8 +166,6 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program
-        if not request.is_dense:
-            return "the operands are structured"
         if is_classical(program):
             return "a single product is the vendor's"
         if reason := basic_reason(program, request):
@@ -188,7 +182,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if is_empty(request):
+        if request.is_empty:
             return []
         assert isinstance(machine.costs, CpuCostModel)
         assert isinstance(candidate.source, Chain | GivenProgram)

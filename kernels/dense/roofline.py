@@ -64,7 +64,7 @@ def worth_it(
 def roofline_checks(plan: Plan) -> list[RooflineCheck]:
     """Return Eq. 8 for the request, Eq. 9 and 10 for the plan's first combinations, if the profile has the rates."""
     request, profile, dtype = plan.request, plan.machine.profile, plan.request.arithmetic
-    if not request.is_dense or 0 in (*request.shape, request.items) or not plan.machine.costs.knows(dtype):
+    if not request.is_dense or request.is_empty or not plan.machine.costs.knows(dtype):
         return []
     found = [compute_bound(profile, dtype, *request.shape)]
     if (costs := _first_costs(plan)) is not None:

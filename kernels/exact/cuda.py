@@ -10,7 +10,6 @@ from functools import lru_cache
 from ...errors import PlanError
 from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
-from ..cpu.executor import is_empty
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..planning.machine import Machine
@@ -95,7 +94,7 @@ class CudaExact(ExactStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: Triton compiles at the first run."""
-        core = None if is_empty(request) else self.core(candidate, request, machine)
+        core = None if request.is_empty else self.core(candidate, request, machine)
 
         def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
             assert core is not None  # an empty product is not computed

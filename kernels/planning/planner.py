@@ -25,6 +25,8 @@ NOTHING_TIMED = (
 )
 """The reason for the baseline where rates are only estimated: such predictions order candidates, and choose none."""
 
+NOTHING = "there is nothing to multiply"
+
 Strategies = Mapping[tuple[str, str], Strategy]
 """The strategies of a device by family and name."""
 
@@ -82,15 +84,15 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
         PlanError: no candidate can run the request within its limits, or there is no such strategy.
     """
     name, _, method = (strategy or "").partition(":")
-    only = _named(strategies, name or None)
-    if strategy is not None:
+    only = _named(request, strategies, name or None)
+    if strategy is not None and not request.is_empty:
         return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
     baseline = baseline_plan(request, machine, strategies)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies)):
         return known
-    if reason := smallness(baseline.candidate.family, request):
+    if reason := NOTHING if request.is_empty else smallness(request.family, request):
         return Decision(request, machine, baseline, baseline, (), (), reason)
-    search = _Search(request, machine, strategies, baseline)
+    search = _Search(request, machine, only, baseline)
     best = search.best(request)
     if search.short_of_memory and request.max_workspace is None:
         # Retry as if the caller had limited the memory: then methods with little memory are proposed, too.
@@ -120,7 +122,7 @@ def decide_among(
         PlanError: no candidate can run; the message gives every reason.
     """
     strategy, _, method = (strategy or "").partition(":")
-    chosen = _named(strategies, strategy or None)
+    chosen = _named(request, strategies, strategy or None)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
     free = cache(machine.free_bytes)
@@ -172,7 +174,7 @@ def baseline_plans(request: Request, machine: Machine, strategies: Strategies) -
     """
     refused: list[str] = []
     for strategy in strategies.values():
-        if strategy.baseline:
+        if strategy.baseline and strategy.family == request.family:
             proposed = strategy.propose(request, machine)
             candidates = () if isinstance(proposed, str) else [proposal.candidate for proposal in proposed]
             found = [plan_candidate(strategy, one, request, machine, machine.free_bytes) for one in candidates]
@@ -200,13 +202,14 @@ def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies
         return None
 
 
-def _named(strategies: Strategies, name: str | None) -> Strategies:
+def _named(request: Request, strategies: Strategies, name: str | None) -> Strategies:
+    """Return the strategies of the request's family, or the one of a name."""
+    found = {key: strategy for key, strategy in strategies.items() if strategy.family == request.family}
     if name is None:
-        return strategies
-    found = {key: strategy for key, strategy in strategies.items() if strategy.name == name}
-    if not found:
-        raise unknown_name("strategy", name, sorted({strategy.name for strategy in strategies.values()}))
-    return found
+        return found
+    if not (named := {key: strategy for key, strategy in found.items() if strategy.name == name}):
+        raise unknown_name(f"{request.family} strategy", name, sorted({strategy.name for strategy in found.values()}))
+    return named
 
 
 def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan | None, method: str) -> Decision:
@@ -303,8 +306,6 @@ class _Search:
 
     def reason_for_baseline(self) -> str:
         """Return the reason why the baseline was chosen."""
-        if 0 in (*self.request.shape, *self.request.batch):
-            return "there is nothing to multiply"
         if self.silence and not self.proposals:
             return self.silence
         free = self.request.max_workspace is None and self.request.max_error is None and not self.short_of_memory
@@ -330,7 +331,7 @@ def restored(
 ) -> tuple[Candidate | None, Plan | str]:
     """Return the candidate of a key, None if it no longer exists, and its plan or the reason why it cannot run."""
     family, name, source, parameters = key
-    strategy = strategies.get((family, name))
+    strategy = strategies.get((family, name)) if family == request.family else None
     candidate = None if strategy is None else strategy.restore(source, parameters, request)
     if strategy is None or candidate is None:
         return None, "it no longer exists"

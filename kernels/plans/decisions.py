@@ -141,8 +141,8 @@ def defer(request: Request) -> None:
 
 
 def _is_learnable(request: Request) -> bool:
-    exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
-    return not (exact or empty or request.static == "B")
+    exact = request.ring is not None or request.dtype == INT8
+    return not (exact or request.is_empty or request.static == "B")
 
 
 def learning_executor(request: Request, wait: bool = True) -> LearningExecutor | None:

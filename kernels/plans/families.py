@@ -68,7 +68,6 @@ def _cpu() -> tuple[Strategy, ...]:
     from ..causal.cpu import CpuTriangular
     from ..causal.masks import CpuMaskedRuns
     from ..dense.cpu import CpuScheme, CpuVendor
-    from ..dense.naive import NaiveScheme
     from ..exact.cpu import CpuExact
     from ..structured.cpu import CpuStructured
 
@@ -76,7 +75,7 @@ def _cpu() -> tuple[Strategy, ...]:
     structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
     structured = (CpuStructured("strided", baseline=True), *structured)
     exact = (CpuExact("leaf", baseline=True), CpuExact("scheme"))
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), *structured, *exact
+    return CpuVendor(), CpuScheme(), *triangular, CpuMaskedRuns(), *structured, *exact
 
 
 def _cuda() -> tuple[Strategy, ...]:

@@ -12,7 +12,7 @@ from lcma.kernels import Request, decision_for, register_strategy, unregister_st
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import factored_request
-from lcma.kernels.plans.removed import REMOVED, check_not_removed, family_of
+from lcma.kernels.plans.removed import REMOVED, check_not_removed
 from lcma.kernels.request import structures_of
 from lcma.kernels.ring import exact_ring
 from lcma.schemes_db.symmetry import Triangle
@@ -33,7 +33,7 @@ def requests_of(device):
 @pytest.mark.parametrize(("device", "family", "name"), REMOVED)
 def test_a_removed_name_is_refused_with_its_replacement(device, family, name):
     request = requests_of(device)[family]
-    assert family_of(request) == family
+    assert request.family == family
     with pytest.raises(PlanError, match=f"^strategy {name} was removed: .*; use {REMOVED[device, family, name]}$"):
         decision_for(request, strategy=name)
 

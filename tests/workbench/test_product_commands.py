@@ -68,8 +68,8 @@ def test_run_plans_by_itself(run, matrices, tmp_path):
 def test_run_takes_strategies_methods_and_schemes_by_level(run, matrices):
     q, w = matrices("q"), matrices("w")
     assert run.ok("run", "strassen", q, w, "--strategy", "scheme:loop", "--check").startswith("scheme 2x2x2:7, loop: ")
-    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "naive", "--check").startswith(
-        "naive (2x2x2:7 2x2x2:7): "
+    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "scheme:batched", "--check").startswith(
+        "scheme (2x2x2:7 2x2x2:7), batched: "
     )
     run.refused(2, "not known; choose one of", "run", "auto", q, w, "--strategy", "magic")
     run.refused(3, "", "run", "strassen", q, w, "--strategy", "scheme:magic")

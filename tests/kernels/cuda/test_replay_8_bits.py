@@ -91,16 +91,6 @@ def test_auto_takes_the_int8_product_that_was_measured_fastest(form):
         assert seconds[names[chosen]] == fastest, (sizes, chosen)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_no_scheme_was_faster_than_the_product_without_one(form):
-    """So that schemes of int8 were removed."""
-    rows = [found for found in measured("int8").values() if "int8 strassen" in found]
-    assert len(rows) == 2
-    for seconds in rows:
-        schemes = [seconds[f"int8 {scheme}{FORMS[form]}"] for scheme in ("strassen", "strassen/strassen", "4x4x4")]
-        assert seconds[f"int8{FORMS[form]}"] < min(schemes)
-
-
 def test_prices_of_int8_products():
     ratios = {}
     for sizes, seconds in measured("int8").items():

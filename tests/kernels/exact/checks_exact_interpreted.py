@@ -156,13 +156,6 @@ def test_elements_over_gf2_are_multiplied(scheme, levels, strategy, dtype):
     assert (found == (a.astype(np.int64) @ b.astype(np.int64)) % 2).all()
 
 
-@pytest.mark.parametrize("scheme", ["4x4x4:47", "strassen"])
-def test_a_scheme_over_gf2_runs_on_a_gpu(scheme):
-    rng = np.random.default_rng(9)
-    a, b = rng.integers(0, 2, (66, 300)), rng.integers(0, 2, (300, 257))
-    assert (exact(a, b, GF2, scheme, 1) == a @ b % 2).all()
-
-
 def test_out_and_stated_magnitudes_are_checked():
     a = torch.arange(12).reshape(3, 4)
     executor = executor_for(exact_request(a, a.T, INTEGERS, max_abs=11))
