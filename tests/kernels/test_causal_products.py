@@ -8,7 +8,7 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Machine, Profile, Request, decision_for, tune
-from lcma.kernels.causal.candidates import scheme_names, scheme_program, stable_scheme_names
+from lcma.kernels.causal.candidates import scheme_program, stable_scheme_names
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
@@ -148,19 +148,6 @@ def test_strays_are_seen():
         spoiled[place] = value
         assert has_nonzero_outside_triangle(spoiled, False)
         assert has_nonzero_outside_triangle(spoiled.T, True)
-
-
-@pytest.mark.slow
-def test_errors_stay_within_three_times_the_standard_algorithms():
-    worst: dict[str, float] = {}
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        q, k = (rng.standard_normal((256, 128)).astype(np.float32) for _ in range(2))
-        truth = np.tril(q.astype(float) @ k.T.astype(float))
-        for choice, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, scheme=x)) for x in scheme_names()]:
-            error = np.linalg.norm(got - truth) / np.linalg.norm(truth)
-            worst[choice] = max(worst.get(choice, 0), error)
-    assert max(worst.values()) <= 3 * worst["standard"]
 
 
 RATES = tuple(GemmRate("float32", 64, 64, 64, 1e11, mode) for mode in ("whole", "tasks"))

@@ -139,7 +139,7 @@ def of_stacks_and_triangles():
         ("bf16", "left", True, False),
     ):
         order = {"A_T": of_a, "B_T": of_b, "FLAT": side in ("", "out"), "GROUP": stack.GROUP}
-        constants, launch = tiled(tile, SIDE=SIDES.index(side), UPPER=False, UNIT=False, **order)
+        constants, launch = tiled(tile, SIDE=SIDES.index(side), UPPER=False, **order)
         a, b = (
             (sizes[::-1] if turned else sizes) for sizes, turned in (((tile.m, tile.k), of_a), ((tile.k, tile.n), of_b))
         )
@@ -149,7 +149,7 @@ def of_stacks_and_triangles():
     # As they are launched on aligned matrices stored by rows. Strict float32: scalar units, or it would round to tf32.
     for dtype, tile in triangular.TILES.items():
         for side in ("out", "left"):
-            constants, launch = tiled(tile, heads=1, SIDE=SIDES.index(side), UPPER=False, UNIT=False, EXACT=True)
+            constants, launch = tiled(tile, heads=1, SIDE=SIDES.index(side), UPPER=False, EXACT=True)
             constants |= {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": dtype == "float64"}
             constants |= {"a_col": 1, "b_col": 1, "c_col": 1}
             types = dict.fromkeys("abc", POINTERS[dtype]) | {"tiles": "*i32"}
