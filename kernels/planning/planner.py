@@ -173,8 +173,9 @@ def baseline_plans(request: Request, machine: Machine, strategies: Strategies) -
         PlanError: none can run the request within its limits.
     """
     refused: list[str] = []
+    family = request.family
     for strategy in strategies.values():
-        if strategy.baseline and strategy.family == request.family:
+        if strategy.baseline and strategy.family == family:
             proposed = strategy.propose(request, machine)
             candidates = () if isinstance(proposed, str) else [proposal.candidate for proposal in proposed]
             found = [plan_candidate(strategy, one, request, machine, machine.free_bytes) for one in candidates]
@@ -204,11 +205,12 @@ def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies
 
 def _named(request: Request, strategies: Strategies, name: str | None) -> Strategies:
     """Return the strategies of the request's family, or the one of a name."""
-    found = {key: strategy for key, strategy in strategies.items() if strategy.family == request.family}
+    family = request.family
+    found = {key: strategy for key, strategy in strategies.items() if strategy.family == family}
     if name is None:
         return found
     if not (named := {key: strategy for key, strategy in found.items() if strategy.name == name}):
-        raise unknown_name(f"{request.family} strategy", name, sorted({strategy.name for strategy in found.values()}))
+        raise unknown_name(f"{family} strategy", name, sorted({strategy.name for strategy in found.values()}))
     return named
 
 
