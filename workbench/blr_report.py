@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from .bench.blr_layers import KINDS
 from .bench.journal import Row
-from .bench.means import geometric
 from .bench_report import about_rows, bars_of, newest_rows
 from .output import markdown_table
 
@@ -70,7 +70,7 @@ def _speeds(rows: Sequence[Row]) -> Iterator[Cells]:
             "figures"
         ]
     for (layer, n), kinds in found.items():
-        dense = geometric([one["ms"]["dense"] for one in kinds.values()])
+        dense = geometric_mean([one["ms"]["dense"] for one in kinds.values()])
         ratios = [kinds[kind]["ratios"] if kind in kinds else {} for kind in KINDS]
         yield layer, n, _digits(dense, 3), *(_ratio(one.get(form)) for one in ratios for form in ("auto", "compiled"))
 
@@ -81,7 +81,7 @@ def _means(rows: Sequence[Row]) -> Iterator[Cells]:
         _, kind, n, _ = row["key"].rsplit(" ", 3)
         found.setdefault(int(n[2:]), {}).setdefault(kind, []).append(row["figures"]["ratio"])
     for n, kinds in sorted(found.items()):
-        yield n, *(_ratio(geometric(kinds.get(kind, []))) for kind in KINDS)
+        yield n, *(_ratio(geometric_mean(kinds[kind]) if kind in kinds else None) for kind in KINDS)
 
 
 def _counts(rows: Sequence[Row]) -> Iterator[str]:

@@ -1,7 +1,5 @@
 """The suite of transformer blocks on accelerated layers, at tiny sizes."""
 
-import json
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -76,8 +74,6 @@ def test_rows_are_measured_stored_and_resumed(run, tmp_path, monkeypatch):
         assert "offline" not in figures
     assert all(0 < row["figures"]["gradient_difference"] < 1e-3 for row in rows[6:])
     assert run.json(*arguments) == rows  # taken from the journal
-    summary = json.loads((tmp_path / "e2e-cpu.json").read_text())
-    assert summary["means"]["prefill float32 32"]["ratio"] > 0
     assert (tmp_path / "e2e-cpu.svg").exists()
 
 
@@ -125,19 +121,3 @@ def test_what_cannot_run_says_why(monkeypatch):
                 call()
     with pytest.raises(PlanError, match="not int8"):
         next(iter(e2e.SUITE.cases(Options(dtypes=("int8",))))).run(SAY)
-
-
-def test_the_summary_has_means_over_the_models():
-    def row(key, ratio, offline=None):
-        figures = {"ratio": ratio} if offline is None else {"ratio": ratio, "offline": offline}
-        return {"key": key, "figures": figures, "contended": False}
-
-    rows = [row("prefill a float32 8192", 1.0, 1.1), row("prefill b float32 8192", 1.21, 1.3)]
-    rows += [row("prefill a float32 128", 0.98, 0.99), row("train a float32 8192", 1.2)]
-    rows += [{"key": "prefill c float32 8192", "figures": {}, "contended": False}]
-    found = e2e._summary(rows)
-    assert found["means"]["prefill float32 8192"]["ratio"] == pytest.approx(1.1)
-    assert found["bars"]["ratio, prefill float32, at least 8192 tokens"] == [1.12, pytest.approx(1.1), False]
-    assert found["bars"]["offline, prefill float32, at least 8192 tokens"][2] is True
-    assert found["bars"]["ratio, train float32, at least 8192 tokens"][2] is True
-    assert found["least"] == ["prefill a float32 128", 0.98]

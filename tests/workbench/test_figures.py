@@ -14,7 +14,7 @@ from lcma.workbench.figures import FIGURES, write_figures
 from lcma.workbench.figures.discovery import times
 from lcma.workbench.figures.maps import layers, patterns
 from lcma.workbench.figures.ranks import gaps
-from lcma.workbench.figures.speed import speedups
+from lcma.workbench.figures.speed import float32_points, speedups
 
 pytest.importorskip("matplotlib")
 
@@ -88,6 +88,21 @@ def drawn(folder, suite, device, rows):
     for key, figures in rows.items():
         journal.append({**common, "key": key, "figures": figures})
     return {figure.name: figure for figure in write_figures(folder, folder / "out")}
+
+
+def test_the_roofline_takes_the_best_rate_at_each_intensity(tmp_path):
+    def rates(vendor, online, offline):
+        named = {"vendor_tflops": vendor, "online_tflops": online, "offline_tflops": offline}
+        return {"ratio": 1.1, "flops_per_element": 4096.0, **named}
+
+    rows = {
+        "product float32 6144 2x2x2": rates(50.0, 55.0, 56.0),
+        "product float32 6144 3x3x3": rates(49.0, 52.0, 60.0),
+    }
+    rows |= {"product float64 6144 2x2x2": rates(70.0, 70.0, 70.0), "graph float32 6144": rates(70.0, 70.0, 70.0)}
+    figures = drawn(tmp_path, "gpu", "cuda", rows)
+    assert float32_points(tmp_path) == {1024.0: {"vendor": 50.0, "best": 60.0}}
+    assert "torch reaches 50, the best scheme 60 TFLOP/s" in figures["roofline"].alt
 
 
 def test_a_win_map_has_a_dot_a_pattern(tmp_path):

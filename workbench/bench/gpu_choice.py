@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from ...errors import PlanError
 from ...kernels import decision_for
@@ -15,10 +14,9 @@ from ...kernels.planning.workloads import GOLDEN, MODEL_ROWS, layers
 from ...kernels.precision import arithmetic_of
 from ...kernels.torch.dispatch import recipe_plan
 from ...kernels.torch.recipe import AUTO, ProductRecipe, named
-from .case import Bar, Case, Figures, Options, Rows, Say
+from .case import Bar, Case, Figures, Options, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, Sizes, VendorJudge, ahead, blank, intensity, operands
-from .means import losses
 from .requirements import require_measured_gpu
 
 FIXED = (("strassen",), ("strassen", "strassen"), ("strassen",) * 3, ("laderman",), ("4x4x5",), ("5x5x5",))
@@ -48,8 +46,8 @@ WARM = 0.1
 HEAT, NEAR, SPENT = 0.01, 1.15, 0.02
 """Seconds of a contender in the first heat, how much slower than its winner those are that go on, and their rounds'."""
 
-MEAN, WORST = 0.02, {"bfloat16": 0.08}
-"""Bars of the loss of the choice against the best: the geometric mean, and every shape (0.06 unless given)."""
+WORST = {"bfloat16": 0.08}
+"""Bars of the loss of the choice against the best, by dtype (0.06 unless given)."""
 
 
 def worst_of(dtype: str) -> float:
@@ -164,16 +162,3 @@ def choice_cases(options: Options) -> Iterator[Case]:
                 (Bar("of_best", 1 + worst_of(dtype), at_most=True),),
                 partial(prepared, dtype, sizes),
             )
-
-
-def summary(rows: Rows) -> dict[str, Mapping[str, Any]]:
-    """Return by dtype and over all: shapes, mean and maximum of the choice's loss against the best, and the bars."""
-    found: dict[str, dict[str, float]] = {}
-    for row in rows:
-        if row["key"].startswith("choice ") and row["figures"]:
-            dtype, loss = row["key"].split()[1], row["figures"]["of_best"] - 1
-            found.setdefault("all", {})[row["key"]] = found.setdefault(dtype, {})[row["key"]] = loss
-    return {
-        dtype: losses(each, MEAN, worst_of(dtype), lambda key: worst_of(key.split()[1]))
-        for dtype, each in found.items()
-    }

@@ -7,11 +7,8 @@ import lcma
 from lcma.errors import PlanError, VerificationError
 from lcma.workbench.bench import gpu_choice, gpu_layers, rivals
 from lcma.workbench.bench.case import Options
-from lcma.workbench.bench.gpu_roofline import pictures, points, winners
 from lcma.workbench.bench.suites import falcon, overhead
 from lcma.workbench.bench.suites.gpu import SUITE
-
-PLAN = "scheme 2x2x2:7 * 4x4x4:49, batched"
 
 
 def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
@@ -28,26 +25,6 @@ def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
                 call()
     assert sum(key.startswith("layer ") for key in rows) == 3 * 3
     assert sum(key.startswith("choice ") for key in rows) == 4 * 3
-
-
-def test_the_roofline_takes_the_best_scheme_at_each_intensity(tmp_path):
-    pytest.importorskip("matplotlib")
-
-    def row(recipe, online, offline):
-        figures = {
-            "ratio": 1.1,
-            "flops_per_element": 4096.0,
-            "vendor_tflops": 50.0,
-            "online_tflops": online,
-            "offline_tflops": offline,
-        }
-        return {"key": f"product float32 6144 {recipe}", "figures": figures, "contended": False}
-
-    rows = [row("2x2x2", 55.0, 56.0), row("3x3x3", 52.0, 60.0), {"key": "launch", "figures": {}, "contended": False}]
-    assert points(rows) == {"float32": {1024.0: {"vendor": 50.0, "best": 60.0, "name": "3x3x3"}}}
-    assert winners({1024.0: {"vendor": 50.0, "best": 57.0, "name": PLAN}}) == {1024.0: "2x2x2:7 * 4x4x4:49"}
-    pictures(rows, tmp_path / "gpu.svg")
-    assert "3x3x3" in (tmp_path / "gpu-roofline.svg").read_text()
 
 
 def test_rivals_work_the_scheme_with_operations_that_libraries_share():
@@ -112,22 +89,6 @@ def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
     assert figures["each_ms"]["far"] == 1500.0
 
 
-def test_the_summary_of_the_choice_is_by_dtype():
-    rows = [
-        {"key": f"choice {dtype} shape {number}", "figures": {"of_best": loss}}
-        for dtype, losses in (("float32", (1.0, 1.05)), ("bfloat16", (1.07, 1.0)))
-        for number, loss in enumerate(losses)
-    ]
-    rows += [{"key": "choice tf32 refused", "figures": {}}, {"key": "launch", "figures": {"overhead_ms": 1.0}}]
-    found = gpu_choice.summary(rows)
-    assert list(found) == ["all", "float32", "bfloat16"]
-    assert found["float32"]["mean_loss"] == pytest.approx(1.05**0.5 - 1)
-    assert found["float32"]["bars"] == {"mean": [0.02, False], "worst": [0.06, True]}
-    assert (found["all"]["worst"], found["all"]["shapes"]) == ("choice bfloat16 shape 0", 4)
-    assert found["all"]["bars"]["worst"][1] is True
-    assert gpu_choice.summary([]) == {}
-
-
 def test_the_layers_on_a_gpu_are_96_of_each_dtype(monkeypatch):
     from lcma.kernels.cuda import machine
 
@@ -171,22 +132,6 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
     with pytest.raises(VerificationError, match="online came out wrong"):
         gpu_layers.layer("float64", (8, 6, 9), 3, 0, 0.05, lambda line: None)
     assert len(timed) == 1
-
-
-def test_the_summary_of_the_layers_has_both_means_of_each_dtype():
-    def row(dtype, place, ratio, by_scheme):
-        figures = {"ratio": ratio, "by_scheme": by_scheme}
-        return {"key": f"layer {dtype} layer {place}", "figures": figures, "contended": False}
-
-    rows = [row("float32", 0, 1.44, True), row("float32", 1, 1.0, False), row("bfloat16", 0, 0.98, False)]
-    found = falcon._summary(rows)
-    assert found["means"]["float32"]["geometric_mean"] == pytest.approx(1.2)
-    assert found["means"]["float32"]["geometric_mean_where_chosen"] == pytest.approx(1.44)
-    assert found["bars"]["float32, over all"] == [1.16, True]
-    assert found["bars"]["float32, where chosen"] == [1.22, True]
-    assert found["bars"]["float32, least"] == [0.99, True]
-    assert found["bars"]["bfloat16, where chosen"] == [1.04, False]
-    assert found["bars"]["bfloat16, least"] == [0.99, False]
 
 
 def test_the_rival_in_8_bits_quantises_rows_as_we_do():

@@ -19,13 +19,12 @@ from ....schemes_db.straightline import program_of
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call
-from ..gpu_choice import choice_cases, summary
+from ..gpu_choice import choice_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_int8 import int8_cases
 from ..gpu_layers import layer, layer_cases
 from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
-from ..gpu_roofline import pictures
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -282,6 +281,4 @@ SUITE = Suite(
         *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fp8", "int8", "layers", "products")),
         "workbench/gpu_nvml.py",
     ),
-    pictures,
-    summaries={"-choice": summary},
 )
