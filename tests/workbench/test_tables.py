@@ -34,7 +34,7 @@ structure weight.npy --density 0.5 --top 3
 structure weight.npy --patterns (1,4,4,4)(4,4,4,1)
 compress model.safetensors --dry-run
 compress model.safetensors --out small.safetensors --kind monarch:blocks=4
-bench masks --dry-run
+bench choice --dry-run
 bench long --out rows --no-picture
 doctor --profile --device cpu
 """

@@ -82,24 +82,21 @@ def shown(sizes: Sizes) -> str:
     return f"{sizes[0]}" if len(set(sizes)) == 1 else "x".join(map(str, sizes))
 
 
-def code_of(*modules: str) -> tuple[str, ...]:
-    """Sources of a suite: the folder of kernels, and modules of this folder by name."""
-    return ("kernels", *(f"workbench/bench/{name}.py" for name in modules))
-
-
 @dataclass(frozen=True)
 class Suite:
-    """Cases that belong together. `sources` are the folders and files, from the package's root, whose
-    text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
-    values of `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of
-    all rows of a device `report` yields lines of Markdown for the page of benchmarks.
+    """Cases that belong together.
+
+    `sources` are the folders and files, from the package's root, whose text a row's code hash covers beside that of
+    this folder; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the values of
+    `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of all rows of
+    a device `report` yields lines of Markdown for the page of benchmarks.
     """
 
     name: str
     help: str
     cases: Callable[[Options], Iterable[Case]]
     columns: tuple[str, ...]
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ("kernels",)
     picture: Callable[[Rows, Path], None] = ratios
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False

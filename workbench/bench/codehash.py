@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 """The package's root folder."""
 
 
-KINDS = (".py", ".csv", ".c", ".cpp", ".h")
-"""Suffixes of code files: sources, and the tables of settings that they read."""
+KINDS = (".py", ".csv", ".json", ".c", ".cpp", ".h")
+"""Suffixes of code files: sources, and the tables and data that they read."""
 
 
 def code_hash(sources: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def planned(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor, Any]:
 def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say, graphs: bool = True) -> Figures:
     """One layer: `auto` against torch's product, in turn, where torch's is chosen too.
 
-    With `graphs` short products (SHORT) are replayed from CUDA graphs: suite "overhead" has what a launch costs.
+    With `graphs` short products (SHORT) are replayed from CUDA graphs: row "launch" has what a launch costs.
     """
     import torch
 

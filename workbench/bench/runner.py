@@ -77,7 +77,7 @@ def run_cases(
     Raises:
         VerificationError: a case computes something wrong; nothing of it was timed.
     """
-    code = code_hash((*suite.sources, "workbench/bench/contest.py", f"workbench/bench/suites/{suite.name}.py"))
+    code = code_hash((*suite.sources, "workbench/bench"))
     done = journal.done(code, machine()) if resume else {}
     done = {key: row for key, row in done.items() if row["options"] == _plain(options)}
     began = time.perf_counter()

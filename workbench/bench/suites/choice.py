@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice, product
 
 from ....errors import PlanError
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
 
 GRID = (1024, 2048, 4096)
@@ -71,5 +71,4 @@ SUITE = Suite(
     "the planner's choice on a processor against the best of a dozen measured candidates, 36 shapes",
     _cases,
     ("plan", "fastest", "ratio", "best_ratio", "loss"),
-    code_of("cpu_products"),
 )

@@ -10,7 +10,7 @@ from ....errors import PlanError
 from ....kernels.cuda.machine import require_device
 from ....kernels.torch import dispatch
 from ....kernels.torch.recipe import ProductRecipe
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..requirements import seeded_torch
 
 PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
@@ -93,5 +93,4 @@ SUITE = Suite(
     "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
     _cases,
     ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
-    code_of("prefill", "prefill_models", "transformers"),
 )

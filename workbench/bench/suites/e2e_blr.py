@@ -10,7 +10,7 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..blr_products import timed
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import relative, require_right
 from ..requirements import seeded_torch
 
@@ -140,5 +140,4 @@ SUITE = Suite(
     "transformers with block low-rank layers against dense ones; --sample N blocks of each",
     _cases,
     ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
-    code_of("blr_layers", "blr_models", "blr_products", "transformers"),
 )

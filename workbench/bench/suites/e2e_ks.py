@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
 from ..requirements import seeded_torch
 
@@ -118,6 +118,5 @@ SUITE = Suite(
     "transformers with Kronecker-sparse layers: seconds over those of dense layers",
     _cases,
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
-    code_of("ks_models", "transformers"),
     flags={"shares": ("share", "paper", "ms", "paper_ms")},
 )

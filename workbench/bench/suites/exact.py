@@ -244,6 +244,5 @@ SUITE = Suite(
     "exact products over GF(2), GF(p) and Z against M4RI, FLINT, FFLAS-FFPACK, galois, numpy and our own leaf",
     _cases,
     ("plan", "baseline", "ratio", "interval"),
-    ("kernels", "workbench/bench/exact_peers.py", "workbench/bench/peers"),
     sized=True,
 )

@@ -8,7 +8,7 @@ from functools import partial
 from ....kernels import Request, matmul, plan_for
 from ....kernels.planning.workloads import sample
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..cpu_products import compete, libraries, operands
 
 SAMPLE = 24
@@ -61,5 +61,4 @@ SUITE = Suite(
     "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    code_of("cpu_products", "gpu_layers", "gpu_products"),
 )

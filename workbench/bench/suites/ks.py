@@ -20,7 +20,7 @@ from ...contenders import Contender, contest_of
 from ...products import factored_request
 from ...schemes import AUTO
 from ..baselines import baseline
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Contest, clock_of
 from ..ks_energy import energy_figures, energy_lines, joules_of
 from ..ks_gradients import gradient_figures, gradient_lines
@@ -181,7 +181,7 @@ SUITE = Suite(
     "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    (*code_of("ks_patterns", "ks_energy", "ks_gradients"), "workbench/bench/baselines", "workbench/contenders.py"),
+    ("kernels", "workbench/contenders.py"),
     flags={
         "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
         "gradients": ("ratio", "ms", "differences"),
