@@ -32,14 +32,15 @@ def test_additions_of_a_scheme_as_it_is(run):
 
 def test_analyse_counts_levels_and_measures_errors(run, monkeypatch):
     pytest.importorskip("torch")
-    from lcma.workbench.bench.suites import causal
+    from lcma.workbench.analysis import causal
 
-    figures = {"max_error": {"halving": 2e-3}, "mean_error": {"halving": 1e-4}}
-    monkeypatch.setattr(causal, "rounding", lambda *_: figures)
-    out = run("analyse", "causal", "--levels", "2", "--errors")[1]
-    assert "Operations saved, 2 level(s)" in out
-    assert "2.0e-03" in out
-    assert "Errors of elements" not in run("analyse", "causal", "--levels", "1")[1]
+    monkeypatch.setattr(causal, "TABLE_SIZE", (64, 16))
+    found = run.json("analyse", "causal", "--levels", "2", "--errors", "--scheme", "eca-stage1")
+    assert "Operations saved, 2 level(s)" in found
+    errors = found["Errors of elements at L = 4096, d = 128"]
+    assert {(row["product"], row["dtype"], row["by"]) for row in errors} >= {("PV", "bfloat16", "eca-stage1")}
+    worst = {row["dtype"]: float(row["max"]) for row in errors if row["by"] == "eca-stage1"}
+    assert 0 < worst["float32"] < worst["float16"] < worst["bfloat16"] < 0.1
 
 
 def test_improve_hands_retry_to_the_run(run, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError, VerificationError
-from lcma.workbench.bench import gpu_choice, gpu_layers, rivals
+from lcma.workbench.bench import gpu_layers, rivals
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.suites import falcon
 from lcma.workbench.bench.suites.gpu import SUITE
@@ -46,18 +46,18 @@ def planned_for_an_h200(monkeypatch):
 
 
 def test_shapes_of_the_choice_take_a_few_milliseconds():
-    for dtype, rate in gpu_choice.RATES.items():
-        sizes = [sizes for _, sizes in gpu_choice.shapes(dtype, 40)]
+    for dtype, rate in gpu_layers.RATES.items():
+        sizes = [sizes for _, sizes in gpu_layers.drawn(40, dtype, gpu_layers.SPAN, distinct=True)]
         assert len(set(sizes)) == 40
         assert all(0.9e-3 < 2 * m * k * n / rate < 31e-3 for m, k, n in sizes)
-    assert len(list(gpu_choice.shapes("float32", 10**6))) <= 960
+    assert len(list(gpu_layers.drawn(10**6, "float32", gpu_layers.SPAN, distinct=True))) <= 960
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_contenders_are_the_choice_the_models_first_and_the_fixed_ones(dtype, monkeypatch):
     pytest.importorskip("torch")
     planned_for_an_h200(monkeypatch)
-    chosen, recipes = gpu_choice.contenders(dtype, (8192, 8192, 8192))
+    chosen, recipes = gpu_layers.contenders(dtype, (8192, 8192, 8192))
     assert recipes[chosen] == "auto"
     assert {"laderman", "4x4x5"} <= set(recipes.values())
     assert ("strassen/strassen/strassen" in recipes.values()) == (dtype == "float32")
@@ -74,14 +74,14 @@ def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
 
     times = {"vendor": 1.0, "mine": 0.8, "close": 0.75, "far": 1.5}
     recipes = {"mine": "auto", "close": "strassen", "far": "laderman"}
-    monkeypatch.setattr(gpu_choice, "contenders", lambda dtype, sizes: ("mine", recipes))
+    monkeypatch.setattr(gpu_layers, "contenders", lambda dtype, sizes: ("mine", recipes))
     monkeypatch.setattr(
-        gpu_choice, "operands", lambda dtype, sizes, seed: tuple(torch.randn(36, 36).double() for _ in range(2))
+        gpu_layers, "operands", lambda dtype, sizes, seed: tuple(torch.randn(36, 36).double() for _ in range(2))
     )
     calls = iter(["vendor", *(name for name in times for _ in range(2))])
     monkeypatch.setattr(clock, "seconds_of", lambda call, repeats=1: times[next(calls)])
     monkeypatch.setattr(clock, "interleaved", lambda some, *_: {name: clock.Times((times[name],)) for name in some})
-    figures = gpu_choice.against_best("float64", (36, 36, 36), 3, 0, lambda line: None)
+    figures = gpu_layers.choice("float64", (36, 36, 36), 3, 0, lambda line: None)
     assert figures["in_rounds"] == ["vendor", "mine", "close"]
     assert figures["best"] == "close"
     assert figures["of_best"] == pytest.approx(0.8 / 0.75)
@@ -111,9 +111,10 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
     torch = pytest.importorskip("torch")
     from lcma.kernels.torch import ops
 
-    a, b = torch.randn(8, 6).double(), torch.randn(6, 9).double()
     plan = type("Plan", (), {"candidate": type("Vendor", (), {"strategy": "vendor"})(), "seconds": 1e-3})()
-    monkeypatch.setattr(gpu_layers, "planned", lambda *_: (a, b, plan))
+    monkeypatch.setattr(gpu_layers, "require_measured_gpu", lambda: None)
+    monkeypatch.setattr(gpu_layers, "operands", lambda *_: (torch.randn(8, 6).double(), torch.randn(6, 9).double()))
+    monkeypatch.setattr(gpu_layers, "recipe_plan", lambda *_: plan)
     monkeypatch.setattr(gpu_layers, "graphed", lambda call: call)
     timed = []
 
