@@ -255,7 +255,7 @@ class Compression:
             return found
         given: Any = matrix
         if self.device.kind == "cuda":
-            from .gpu_arrays import to_gpu
+            from .matrix_files import to_gpu
 
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
         found = compress_weight(

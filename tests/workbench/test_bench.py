@@ -10,9 +10,9 @@ from lcma.kernels import Request, decision_for, machine_for, strategies
 from lcma.kernels.planning.planner import decide
 from lcma.workbench.bench import runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
-from lcma.workbench.bench.codehash import code_hash
 from lcma.workbench.bench.contest import Contest, FlushedClock, LongClock, Timing, paired_interval, within
 from lcma.workbench.bench.journal import Journal
+from lcma.workbench.bench.machine import code_hash
 from lcma.workbench.bench.suites import cpu
 from lcma.workbench.commands import bench
 
@@ -123,9 +123,9 @@ def test_a_torn_last_line_is_dropped_and_a_bad_one_named(tmp_path):
 
 
 def test_the_code_hash_sees_every_file_and_table(tmp_path, monkeypatch):
-    from lcma.workbench.bench import codehash
+    from lcma.workbench.bench import machine
 
-    monkeypatch.setattr(codehash, "ROOT", tmp_path)
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
     (tmp_path / "a").mkdir()
     hashes = []
     for name, text in (("x.py", "1"), ("y.py", "1"), ("y.py", "2"), ("settings.csv", "a,b"), ("settings.csv", "a,c")):

@@ -9,9 +9,9 @@ from lcma.kernels.planning.workloads import layers  # noqa: E402
 from lcma.kernels.torch.acceleration import AcceleratedLayer, Bucket  # noqa: E402
 from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 from lcma.kernels.torch.modules import linear_places  # noqa: E402
-from lcma.workbench.bench import prefill, prefill_models  # noqa: E402
+from lcma.workbench.bench import prefill  # noqa: E402
 from lcma.workbench.bench.case import Options  # noqa: E402
-from lcma.workbench.bench.prefill_models import stack  # noqa: E402
+from lcma.workbench.bench.prefill import stack  # noqa: E402
 from lcma.workbench.bench.suites import e2e  # noqa: E402
 from lcma.workbench.bench.transformers import Sizes  # noqa: E402
 
@@ -39,8 +39,8 @@ def by_strassen(model, config):
 def test_the_layers_are_those_of_the_models():
     known = {(one.k, one.n) for one in layers()}
     own = {(4096, 11264), (11264, 4096)}  # the experts that a token passes, side by side
-    assert prefill_models.STACKS.keys() == e2e.PARAMETERS.keys()
-    for name, its in prefill_models.STACKS.items():
+    assert prefill.STACKS.keys() == e2e.PARAMETERS.keys()
+    for name, its in prefill.STACKS.items():
         model = stack(its, device="meta")
         sizes = {(place.weight.shape[1], place.weight.shape[0]) for place in linear_places(model, new_weight=False)}
         assert sizes <= known | own
@@ -58,7 +58,7 @@ def test_causal_models_do_not_look_ahead():
 
 
 def test_rows_are_measured_stored_and_resumed(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(prefill_models, "STACKS", TINY)
+    monkeypatch.setattr(prefill, "STACKS", TINY)
     monkeypatch.setattr(e2e, "ON_CPU", (32,))
     monkeypatch.setattr(prefill, "SEQUENCE", 16)
     monkeypatch.setattr(prefill, "accelerate_", by_strassen)

@@ -6,8 +6,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.workbench.analysis.savings import MODELS, Operations, operations, saved, standard
-from lcma.workbench.analysis.traffic import PRINTED, traffic
+from lcma.workbench.analysis.counts import MODELS, PRINTED, Operations, operations, saved, standard, traffic
 
 
 @pytest.mark.parametrize("product", ["QK", "PV"])

@@ -15,9 +15,8 @@ from ...schemes_db.costs import nonzeros
 from ...schemes_db.resolve import resolve
 from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
 from ..bench.picture import new_figure, save
+from .counts import CLASSICAL, MODELS, PRINTED, Traffic, saved, traffic
 from .pebbling import blocks_beyond, in_place
-from .savings import MODELS, saved
-from .traffic import CLASSICAL, PRINTED, Traffic, traffic
 
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.kronecker_layers import KSFeedForward, KSLinear
-from .baselines.permuted import by_bmm
+from .baselines.kronecker import by_bmm
 from .transformers import Build, Residual, Sizes, Transformer
 from .transformers import dense as dense_layers
 

@@ -16,9 +16,8 @@ from ...errors import PlanError, unknown_name
 from ...kernels.cpu.others import CpuLoadMonitor
 from ...version import __version__
 from .case import Case, Options, Say, Suite
-from .codehash import code_hash
 from .journal import Journal, Row
-from .machine import BUSY_SHARE, machine
+from .machine import BUSY_SHARE, code_hash, machine
 
 _SUITES = Path(__file__).with_name("suites")
 

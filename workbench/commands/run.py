@@ -12,9 +12,8 @@ from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
 from ..contenders import max_error
 from ..destination import claim
-from ..gpu_arrays import as_numpy, to_gpu
 from ..help import lcma_command
-from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
+from ..matrix_files import DTYPES, Operand, as_numpy, check_destination, file_of, read_operand, to_gpu, write_product
 from ..options import Choice, argument, option
 from ..output import tell
 from ..product_options import ProductOptions, product_options, reject

@@ -11,9 +11,18 @@ from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.drawing import draw
 from ..destination import writing
-from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
-from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, origin_of, proofs_of, provenance_of
+from .facts import (
+    MAX_MEASUREMENTS,
+    Benchmarks,
+    benchmarks,
+    coefficients_of,
+    costs_of,
+    measured,
+    origin_of,
+    proofs_of,
+    provenance_of,
+)
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured

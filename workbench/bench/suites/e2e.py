@@ -60,7 +60,7 @@ def measured(
         raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
     seeded_torch(options, measured=True)
     from .. import prefill
-    from ..prefill_models import STACKS
+    from ..prefill import STACKS
 
     training = kind == "train"
     return prefill.measured(STACKS[name], rows, (rows,) if training else all_rows, dtype, options, say, training)
@@ -71,7 +71,7 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     import torch
 
     from ....kernels.torch.modules import linear_places
-    from ..prefill_models import STACKS, stack
+    from ..prefill import STACKS, stack
 
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False

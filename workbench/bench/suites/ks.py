@@ -22,8 +22,7 @@ from ...schemes import AUTO
 from ..baselines import baseline
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Contest, clock_of
-from ..ks_energy import energy_figures, energy_lines, joules_of
-from ..ks_gradients import gradient_figures, gradient_lines
+from ..ks_measures import energy_figures, energy_lines, gradient_figures, gradient_lines, joules_of
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
 from ..ks_tables import HOPELESS, Rows, products, tables
 
