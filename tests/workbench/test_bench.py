@@ -10,7 +10,7 @@ from lcma.kernels import Request, decision_for, machine_for, strategies
 from lcma.kernels.planning.planner import decide
 from lcma.workbench.bench import runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
-from lcma.workbench.bench.contest import Contest, FlushedClock, LongClock, Timing, paired_interval, within
+from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_interval, within
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench.machine import code_hash
 from lcma.workbench.bench.suites import cpu
@@ -160,18 +160,6 @@ def test_nothing_is_timed_before_every_result_is_right():
     assert called == ["a", "b"]
     timings = Contest(calls, 1, judge=within(float, 3.0)).run()
     assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
-
-
-def test_of_calls_that_take_long_every_one_counts(monkeypatch):
-    pytest.importorskip("torch")
-    from lcma.kernels.cuda import clock
-
-    called = []
-    monkeypatch.setattr(clock, "seconds_of", lambda call: called.append(call()) or len(called))
-    found = Contest({name: lambda name=name: name for name in "ab"}, 7, LongClock(None)).run()
-    assert "".join(called) == "abab"
-    assert {name: timing.seconds for name, timing in found.items()} == {"a": (1, 3), "b": (2, 4)}
-    assert len(Contest({"a": lambda: "a"}, 7, LongClock(4)).run()["a"].seconds) == 4
 
 
 def test_the_command_names_its_suites_and_refuses_others(run):

@@ -15,13 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...kernels.cuda.clock import seconds_of
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
-from .contest import Calls, Contest, CpuClock, LongClock, relative, require_right
+from .contest import Calls, Contest, CudaClock, relative, require_right
 from .transformers import AttentionCore, Sizes, Transformer, dense
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
+
+SLOW, SPENT = 0.05, 0.03
+"""Seconds on a GPU from which a call has few rounds, and those of a contender in a round."""
 
 SEQUENCE = 2048
 """Tokens of a sequence at most."""
@@ -201,10 +205,11 @@ def _work(layers: Any) -> int:
 
 
 def _medians(calls: Calls, options: Options, say: Say) -> dict[str, float]:
-    """Median seconds of calls that ran before, in turns."""
-    on_cpu = options.device == "cpu"
-    clock = CpuClock() if on_cpu else LongClock(options.rounds)
-    return Contest(calls, options.rounds or (3 if on_cpu else 7), clock, say).run().medians
+    """Median seconds of calls that ran before, in turns; few of those that take long."""
+    if options.device == "cpu":
+        return Contest(calls, options.rounds or 3, say=say).run().medians
+    rounds = options.rounds or (7 if max(map(seconds_of, calls.values())) < SLOW else 3)
+    return Contest(calls, rounds, CudaClock(SPENT), say).run().medians
 
 
 def _mark(device: str) -> Any:
