@@ -5,7 +5,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError, VerificationError
-from lcma.workbench.bench import gpu_layers, rivals
+from lcma.workbench.bench import gpu_8_bits, gpu_layers, rivals
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.suites import falcon
 from lcma.workbench.bench.suites.gpu import SUITE
@@ -139,13 +139,12 @@ def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     torch = pytest.importorskip("torch")
     from lcma.kernels.cuda.fp8_naive import quantise_rows
     from lcma.kernels.e4m3 import decode
-    from lcma.workbench.bench import gpu_fp8
 
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(7, 256, generator=generator)
     a[3, :128] = 0.0
     bits, scales = quantise_rows(a.numpy())
-    theirs, their_scales = gpu_fp8.row_quantised(a)
+    theirs, their_scales = gpu_8_bits.row_quantised(a)
     assert their_scales.stride() == (1, 7)
     np.testing.assert_array_equal(their_scales.numpy(), scales)
     # They divide by the scale, we multiply by its inverse: a tie may be rounded to the other side.
@@ -156,16 +155,12 @@ def test_the_rival_in_8_bits_quantises_rows_as_we_do():
 
 def test_rows_in_8_bits_run_every_strategy():
     pytest.importorskip("torch")
-    from lcma.workbench.bench import gpu_fp8
-
-    assert list(gpu_fp8.executors((256, 4096, 11008))) == ["fp8-blocked", "fp8-vendor"]
-    assert list(gpu_fp8.executors((2048, 4096, 4096))) == ["fp8-blocked", "fp8-vendor"]
-    cases = list(gpu_fp8.fp8_cases(Options("cuda"), 7))
-    assert max(gpu_fp8.ROWS) == 1024
+    assert list(gpu_8_bits.fp8_executors((256, 4096, 11008))) == ["fp8-blocked", "fp8-vendor"]
+    assert list(gpu_8_bits.fp8_executors((2048, 4096, 4096))) == ["fp8-blocked", "fp8-vendor"]
+    cases = list(gpu_8_bits.fp8_cases(Options("cuda"), 7))
+    assert max(gpu_8_bits.FP8_ROWS) == 1024
     assert not any(case.bars for case in cases)
 
 
 def test_int8_rows_run_our_product():
-    from lcma.workbench.bench import gpu_int8
-
-    assert list(gpu_int8.executors((16, 4096, 11008))) == ["int8", "int8 unchecked"]
+    assert list(gpu_8_bits.int8_executors((16, 4096, 11008))) == ["int8", "int8 unchecked"]

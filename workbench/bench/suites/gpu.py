@@ -20,9 +20,8 @@ from ....schemes_db.straightline import program_of
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call
+from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
-from ..gpu_fp8 import fp8_cases
-from ..gpu_int8 import int8_cases
 from ..gpu_layers import choice_cases, layer, layer_cases
 from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
 
