@@ -7,7 +7,7 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.costs import additions, full_and_half
 from lcma.schemes_db.ranks import format_of
 from lcma.schemes_db.shipped import shipped, shipped_names
-from lcma.workbench.structured_report import structured_page
+from lcma.workbench.report import structured_page
 
 
 def test_figures_beside_the_best_known_are_those_of_our_schemes():
