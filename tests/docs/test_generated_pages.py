@@ -11,8 +11,7 @@ import pytest
 
 import lcma
 from lcma.schemes_db.formats import FORMATS, WRITERS
-from lcma.workbench.bench_report import benchmarks_page
-from lcma.workbench.blr_report import block_low_rank_page
+from lcma.workbench.bench_report import benchmarks_page, block_low_rank_page
 from lcma.workbench.cli import COMMANDS, cli
 
 ROOT = Path(lcma.__file__).resolve().parent

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError
-from ..bench_report import benchmarks_page
-from ..blr_report import block_low_rank_page
+from ..bench_report import benchmarks_page, block_low_rank_page
 from ..board import LARGEST
 from ..destination import claim, write, writing
 from ..figures import FIGURES, write_figures
