@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import combinations_with_replacement
 
@@ -47,9 +47,10 @@ def catalogue_page() -> str:
         entries = catalog.entries()
         general = [entry for entry in entries if parse_target(entry.target).is_general]
         others = [entry for entry in entries if not parse_target(entry.target).is_general]
+        boards = {ring: board_cells(catalog, ring) for ring in RINGS}
         squares = [
             (cell.name, cell.part.rank, cell.known.rank, cell.gap, cell.construction)
-            for cell in board_cells(catalog)
+            for cell in boards["Z"]
             if cell.shape[2] == cell.shape[0] > KEPT_SIDE
         ]
         parts = [
@@ -62,7 +63,7 @@ def catalogue_page() -> str:
             "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums, tensor products and "
             "products of blocks, also of products that share a factor, of the schemes above. All formats with sides "
             "of 2 or more against the table of best known ranks of 2 July 2026; gaps below it count as negative:",
-            _board(catalog),
+            _board(boards),
             "`lcma report catalogue --json` has every format, [Records](records.md) those below the table. "
             "The square ones:",
             markdown_table(_COMPOSED, squares),
@@ -82,9 +83,8 @@ def board_json(up_to: int = LARGEST) -> dict[str, object]:
     }
 
 
-def _board(catalog: Catalog) -> str:
+def _board(boards: Mapping[str, Sequence[BoardCell]]) -> str:
     """Return all formats against the table of best known ranks, by longest side and by ring."""
-    boards = {ring: board_cells(catalog, ring) for ring in RINGS}
     rows = [
         (f"{side}x{side}x{side}", *_summary([cell for cell in boards["Z"] if cell.shape[2] <= side]))
         for side in BOARD_SIDES

@@ -10,7 +10,7 @@ import pytest
 
 import lcma
 from lcma.workbench.bench.journal import Journal
-from lcma.workbench.figures import FIGURES, write_figures
+from lcma.workbench.figures import FIGURES, registry, write_figures
 from lcma.workbench.figures.discovery import times
 from lcma.workbench.figures.maps import layers, patterns
 from lcma.workbench.figures.ranks import gaps
@@ -39,12 +39,10 @@ def test_the_committed_figures_are_those_of_the_committed_rows(written):
         )
 
 
-def test_two_runs_write_the_same_bytes(written, tmp_path):
-    out, figures = written
-    write_figures(RESULTS, tmp_path)
-    for name, figure in figures.items():
-        if not figure.missing:
-            assert (tmp_path / f"{name}.svg").read_bytes() == (out / f"{name}.svg").read_bytes()
+def test_two_runs_write_the_same_bytes(written, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "FIGURES", FIGURES[::4])
+    for figure in write_figures(RESULTS, tmp_path):
+        assert (tmp_path / f"{figure.name}.svg").read_bytes() == (written[0] / f"{figure.name}.svg").read_bytes()
 
 
 def test_type_is_readable_at_400_pixels_and_every_figure_has_an_alternative_text(written):

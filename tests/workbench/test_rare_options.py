@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from lcma.kernels import safetensors
 
@@ -28,19 +27,6 @@ def test_additions_of_a_scheme_as_it_is(run):
     data = run.json("additions", "strassen", "--as-is", "--time", "0.1s", "--seed", "1")
     shown = run.json("show", "strassen")
     assert data["digest"] == shown["digest"]
-
-
-def test_analyse_counts_levels_and_measures_errors(run, monkeypatch):
-    pytest.importorskip("torch")
-    from lcma.workbench.analysis import causal
-
-    monkeypatch.setattr(causal, "TABLE_SIZE", (64, 16))
-    found = run.json("analyse", "causal", "--levels", "2", "--errors", "--scheme", "eca-stage1")
-    assert "Operations saved, 2 level(s)" in found
-    errors = found["Errors of elements at L = 4096, d = 128"]
-    assert {(row["product"], row["dtype"], row["by"]) for row in errors} >= {("PV", "bfloat16", "eca-stage1")}
-    worst = {row["dtype"]: float(row["max"]) for row in errors if row["by"] == "eca-stage1"}
-    assert 0 < worst["float32"] < worst["float16"] < worst["bfloat16"] < 0.1
 
 
 def test_improve_hands_retry_to_the_run(run, monkeypatch):
