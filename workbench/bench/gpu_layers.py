@@ -83,7 +83,7 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: S
     }
 
 
-def drawn(count: int, dtype: str, span: tuple[float, float], distinct: bool = False) -> Iterator[tuple[str, Sizes]]:
+def sampled(count: int, dtype: str, span: tuple[float, float], distinct: bool = False) -> Iterator[tuple[str, Sizes]]:
     """`count` of the paper's 960 products that take torch so long in a dtype: the layers in turn, M spread evenly.
 
     `distinct`: layers of equal sizes count once.
@@ -117,7 +117,7 @@ def layer_cases(
     for dtype in options.dtypes or dtypes:
         if dtype not in RATES:
             raise PlanError(f"on a GPU layers are multiplied in {', '.join(RATES)}, not {dtype}")
-        for name, sizes in drawn(options.sample or count, dtype, span.get(dtype, (0.0, math.inf))):
+        for name, sizes in sampled(options.sample or count, dtype, span.get(dtype, (0.0, math.inf))):
             run, once = partial(layer, dtype, sizes, rounds, options.seed, spent), vendor_seconds(dtype, sizes)
             # Two contenders in every round, one of them twice, and a round more; four calls and a product in float64.
             seconds = 0.3 + 3 * (rounds + 1) * max(spent, once) + 6 * once
@@ -199,7 +199,7 @@ def choice_cases(options: Options) -> Iterator[Case]:
     """The chosen plan beside all that could be chosen: at most 6% slower, 8% where heat decides."""
     rounds = options.rounds or 3
     for dtype in options.dtypes or ("float32", "float64", "bfloat16", "tf32"):
-        for name, sizes in drawn(options.sample or SHAPES, dtype, SPAN, distinct=True):
+        for name, sizes in sampled(options.sample or SHAPES, dtype, SPAN, distinct=True):
             once = vendor_seconds(dtype, sizes)
             # A dozen contenders run three times, four of them in all rounds and the one that does not count.
             seconds = 0.5 + WARM + 12 * (2 * once + max(once, HEAT)) + 4 * (rounds + 2) * max(once, CHOICE_SPENT)

@@ -47,10 +47,10 @@ def planned_for_an_h200(monkeypatch):
 
 def test_shapes_of_the_choice_take_a_few_milliseconds():
     for dtype, rate in gpu_layers.RATES.items():
-        sizes = [sizes for _, sizes in gpu_layers.drawn(40, dtype, gpu_layers.SPAN, distinct=True)]
+        sizes = [sizes for _, sizes in gpu_layers.sampled(40, dtype, gpu_layers.SPAN, distinct=True)]
         assert len(set(sizes)) == 40
         assert all(0.9e-3 < 2 * m * k * n / rate < 31e-3 for m, k, n in sizes)
-    assert len(list(gpu_layers.drawn(10**6, "float32", gpu_layers.SPAN, distinct=True))) <= 960
+    assert len(list(gpu_layers.sampled(10**6, "float32", gpu_layers.SPAN, distinct=True))) <= 960
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])

@@ -50,7 +50,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     CUDA graphs.
     """
     torch = seeded_torch(options)
-    from .. import blr_models as models
+    from .. import layer_models as models
     from ..transformers import inferred
 
     sizes = models.MODELS[name]
