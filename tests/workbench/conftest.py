@@ -3,6 +3,7 @@
 import fcntl
 import importlib.util
 import json
+import math
 import os
 import pickle
 import shutil
@@ -16,7 +17,7 @@ from lcma.schemes_db import Provenance, Scheme, parse_ring, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import certify
-from lcma.workbench import cli
+from lcma.workbench import cli, progress
 
 _SPEC = importlib.util.spec_from_file_location("chromium", Path(__file__).with_name("chromium.py"))
 chromium = importlib.util.module_from_spec(_SPEC)
@@ -89,8 +90,9 @@ class Command:
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a command line: exit code, stdout, stderr; see `Command`."""
+def run(capsys, monkeypatch):
+    """Run a command line: exit code, stdout, stderr without the lines of progress of a slow machine; see `Command`."""
+    monkeypatch.setattr(progress, "QUIET_SECONDS", math.inf)
     return Command(capsys)
 
 

@@ -94,7 +94,7 @@ def test_an_interrupt_that_a_destructor_loses_comes_again():
     program = """
 import sys, time
 from lcma.workbench import interrupts
-interrupts.AGAIN = 0.2
+interrupts.AGAIN = 0.5
 class Swallows:
     def __del__(self):
         print("ready", flush=True)
