@@ -1,11 +1,13 @@
-"""The rows of benchmarks as a page of Markdown: what was measured, how, and on which machine."""
+"""The rows of benchmarks as pages of Markdown: all of them, and those of block low-rank layers and models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
+from .bench.blr_layers import KINDS
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
 from .output import cell, markdown_table
@@ -102,3 +104,148 @@ def notes_of(row: Row) -> str:
 def bars_of(row: Row) -> str:
     """Whether a row meets its bars."""
     return "; ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in row.get("bars") or [])
+
+
+HEAD = """# Block low-rank layers and models: all rows
+
+This page is written by `lcma report block-low-rank` from the rows in `docs/results`;
+[Block low-rank products](../block_low_rank.md) says what the strategies are. Speeds are ratios of medians, more than 1
+is faster than the dense layer or model. MB are 10^6 bytes; peaks are what a product takes at most beside its operands
+and its result. Errors are relative to float64, in the Frobenius norm."""
+
+Cells = tuple[object, ...]
+
+
+def block_low_rank_page(results: Path) -> str:
+    """Return the page: a section for each file of rows of the suites blr, e2e_blr and compress.
+
+    Raises:
+        SchemeFormatError: a line of a file is not a row.
+    """
+    parts = [HEAD]
+    sections = (("blr", _layers), ("e2e_blr", _models), ("compress", _compression))
+    for suite, tables in sections:
+        for device, place in (("cuda", "a GPU"), ("cpu", "a processor")):
+            rows = [row for row in newest_rows(results, suite, device) if not row.get("refused")]
+            if rows:
+                parts += [f"## {TITLES[suite]}, on {place}", "\n".join(about_rows(suite, device, rows)), *tables(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+TITLES = {"blr": "Layers", "e2e_blr": "Models", "compress": "A compressed model"}
+
+
+def _layers(rows: Sequence[Row]) -> Iterator[str]:
+    yield "Speed over the dense layer: the plan without the dense matrix, and torch.compile of the papers' form."
+    yield markdown_table(
+        ("layer", "n", "dense, ms", *(cell for kind in KINDS for cell in (kind, "compiled"))), _speeds(rows)
+    )
+    yield "Geometric means over the layers:"
+    yield markdown_table(("n", *KINDS), _means(rows))
+    yield from _counts(rows)
+    yield (
+        "Plans and their speed over the faster of dense and torch.compile, with the dense matrix allowed and without, "
+        "bytes and errors:"
+    )
+    columns = ("row", "plan", "plan or dense", "over best", "factors over best", "weights, MB", "dense, MB", "peak, MB")
+    yield markdown_table((*columns, "peak over strided", "error", "error over strided"), map(_plan, rows))
+    yield "### One optimisation at a time"
+    yield "As in the papers' Figures 5 to 8: a form has the optimisations of those above it, or another in their place."
+    columns = ("row", "form", "what", "over dense", "over the papers' form", "over the last", "weights, MB", "peak, MB")
+    yield markdown_table((*columns, "error"), (cells for row in rows for cells in _steps(row)))
+
+
+def _speeds(rows: Sequence[Row]) -> Iterator[Cells]:
+    """The ratios of all kinds of a layer and a number of inputs side by side."""
+    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        layer, kind, n, dtype = row["key"].rsplit(" ", 3)
+        found.setdefault((layer if dtype in ("bfloat16", "float32") else f"{layer} {dtype}", n[2:]), {})[kind] = row[
+            "figures"
+        ]
+    for (layer, n), kinds in found.items():
+        dense = geometric_mean([one["ms"]["dense"] for one in kinds.values()])
+        ratios = [kinds[kind]["ratios"] if kind in kinds else {} for kind in KINDS]
+        yield layer, n, _digits(dense, 3), *(_ratio(one.get(form)) for one in ratios for form in ("auto", "compiled"))
+
+
+def _means(rows: Sequence[Row]) -> Iterator[Cells]:
+    found: dict[int, dict[str, list[float]]] = {}
+    for row in rows:
+        _, kind, n, _ = row["key"].rsplit(" ", 3)
+        found.setdefault(int(n[2:]), {}).setdefault(kind, []).append(row["figures"]["ratio"])
+    for n, kinds in sorted(found.items()):
+        yield n, *(_ratio(geometric_mean(kinds[kind]) if kind in kinds else None) for kind in KINDS)
+
+
+def _counts(rows: Sequence[Row]) -> Iterator[str]:
+    """How many rows meet each bar."""
+    met: dict[str, list[bool]] = {}
+    for row in rows:
+        for text, fine in row.get("bars") or []:
+            met.setdefault(text, []).append(fine)
+    if met:
+        yield "Bars: " + "; ".join(f"{text} in {sum(fine)} of {len(fine)} rows" for text, fine in met.items()) + "."
+
+
+def _plan(row: Row) -> Cells:
+    of = row["figures"]
+    bytes_ = map(_megabytes, (of["weight_bytes"], of["dense_weight_bytes"], of["peak_bytes"]["auto"]))
+    best = (_ratio(of["over_best"]), _ratio(of.get("over_best_factored")))
+    errors = (_ratio(of["peak_over_strided"]), f"{of['error']:.2e}", _ratio(of["error_over_strided"]))
+    return (row["key"], of["chosen"], of.get("chosen_or_dense"), *best, *bytes_, *errors)
+
+
+def _steps(row: Row) -> Iterator[Cells]:
+    for step in row["figures"]["ablation"]:
+        ratios = (_ratio(step[f"over_{what}"]) for what in ("dense", "first", "last"))
+        bytes_ = (_megabytes(step["weight_bytes"]), _megabytes(step["peak_bytes"]))
+        yield (row["key"], step["form"], step["optimisation"], *ratios, *bytes_, f"{step['error']:.2e}")
+
+
+def _models(rows: Sequence[Row]) -> Iterator[str]:
+    yield (
+        "*Or dense*: the speed where layers may have the dense weight beside the factors, how many do, and its bytes."
+    )
+    columns = ("row", "blocks", "inputs", "speed", "or dense", "layers", "extra, MB", "dense, ms", "ours, ms")
+    weights = ("dense weights, MB", "ours, MB")
+    yield markdown_table((*columns, *weights, "difference to the papers' form", "bars"), map(_model, rows))
+    yield from _counts(rows)
+
+
+def _model(row: Row) -> Cells:
+    of, both = row["figures"], ("dense", row["key"].split()[1])
+    speeds = (_ratio(of["ratio"]), _ratio(of.get("ratio_or_dense")), of.get("dense_layers"))
+    extra = _megabytes(of["extra_bytes"]) if "extra_bytes" in of else None
+    times = (_digits(of["ms"][one], 3) for one in both)
+    weights = (_megabytes(of["weight_bytes"][one]) for one in both)
+    rest = (f"{of['difference']:.1e}", bars_of(row))
+    return (row["key"], of["blocks"], of["tokens"], *speeds, extra, *times, *weights, *rest)
+
+
+def _compression(rows: Sequence[Row]) -> Iterator[str]:
+    yield "Losses are nats a byte of held-out text; bytes are those of the compressed layers over the dense ones."
+    columns = ("row", "speed", "dense", "dense, trained again", "at once", "trained again", "bytes", "layers")
+    worst = ("worst weight error", "worst output error")
+    yield markdown_table((*columns, *worst, "compressing, s", "training again, s"), map(_compressed, rows))
+
+
+def _compressed(row: Row) -> Cells:
+    of = row["figures"]
+    seconds = (_digits(of.get("seconds", {}).get(name), 3) for name in ("compressing", "training again"))
+    names = ("loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained")
+    losses = (_digits(of.get(name), 4) for name in names)
+    errors = (_digits(of[f"{what}_error"], 3) for what in ("weight", "output"))
+    return (row["key"], _ratio(of["ratio"]), *losses, _ratio(of["bytes"]), of["layers"], *errors, *seconds)
+
+
+def _ratio(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
+def _digits(value: float | None, digits: int) -> str | None:
+    return None if value is None else f"{value:.{digits}g}"
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:.4g}"

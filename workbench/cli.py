@@ -15,7 +15,6 @@ from click.exceptions import NoArgsIsHelpError
 from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
-from .environment import prepare
 from .help import ANYWHERE, GROUPS, summary
 from .interrupts import insist
 from .output import JSON
@@ -164,3 +163,13 @@ def run() -> None:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def prepare() -> None:
+    """Tell threads to sleep when their work is done: spinning, those of one library steal the cores from another.
+
+    What the user has set stays.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # OpenBLAS's threads spin for 2^26 cycles by default, some 26 ms: longer than most of our stages take.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

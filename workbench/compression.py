@@ -187,7 +187,6 @@ class Compression:
         self.keys: list[str] = []
         self.resumed = 0
         self._factors: dict[str, Decomposition] = {}
-        self._speeds: dict[tuple[Any, ...], tuple[float | None, float | None]] = {}
 
     def run(
         self, inputs: Mapping[str, Matrix], batch: int, rounds: int | None, say: Callable[[str], None] = lambda _: None
@@ -197,10 +196,11 @@ class Compression:
         Raises:
             LcmaError: the folder of finished layers cannot be written.
         """
-        from ..kernels.compression import LayerReport
+        from ..kernels.compression import LayerReport, output_error
 
+        speeds: dict[tuple[FactorChain, str], dict[str, float | None]] = {}
         for task in self.tasks:
-            weight, dtype = task.weight, FLOATS[task.weight.entry.kind]
+            weight, kind = task.weight, task.weight.entry.kind
             held = weight.entry.stop - weight.entry.start
             if task.reason is not None:
                 yield LayerReport(weight.layer, "dense", held, held, 0.0, task.reason)
@@ -209,17 +209,15 @@ class Compression:
             found = self._factors[weight.layer] = self._decomposed(task, matrix, say)
             structure = found.structure
             say(f"{weight.layer}: speed")
-            predicted, measured = self._speed(structure, batch, dtype, rounds)
-            report = LayerReport(
-                weight.layer,
-                structure.name,
-                held,
-                structure.parameters * held // matrix.size,
-                found.error,
-                predicted=predicted,
-                measured=measured,
-            )
-            yield self._with_outputs(report, matrix, inputs.get(weight.layer), found, weight.entry.kind)
+            if (structure, kind) not in speeds:
+                speeds[structure, kind] = speeds_of(structure, batch, FLOATS[kind], self.device, rounds)
+            after, error = structure.parameters * held // matrix.size, None
+            if (x := inputs.get(weight.layer)) is not None:
+                stored = [_stored(factor, kind, weight.layer) for factor in found.factors]
+                rounded = tuple(float32_of(one) if kind == "BF16" else one for one in stored)
+                error = output_error(matrix, structure, rounded, x)
+            about: dict[str, Any] = {"output_error": error, **speeds[structure, kind]}
+            yield LayerReport(weight.layer, structure.name, held, after, found.error, **about)
 
     def write(self, out: Path) -> None:
         """Write the model with the factors in place of the weights, and forget the finished layers.
@@ -255,7 +253,7 @@ class Compression:
             return found
         given: Any = matrix
         if self.device.kind == "cuda":
-            from .gpu_arrays import to_gpu
+            from .matrix_files import to_gpu
 
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
         found = compress_weight(
@@ -268,41 +266,25 @@ class Compression:
             self.store.store(key, found)
         return found
 
-    def _with_outputs(
-        self, report: LayerReport, matrix: Matrix, inputs: Matrix | None, found: Decomposition, kind: str
-    ) -> LayerReport:
-        from ..kernels.compression import output_error
 
-        if inputs is None:
-            return report
-        stored = [_stored(factor, kind, report.name) for factor in found.factors]
-        rounded = tuple(float32_of(x) if kind == "BF16" else x for x in stored)
-        return replace(report, output_error=output_error(matrix, found.structure, rounded, inputs))
+def speeds_of(
+    structure: FactorChain, batch: int, dtype: str, device: Device, rounds: int | None
+) -> dict[str, float | None]:
+    """Seconds of the dense product over those of the structured one: "predicted", and "measured" in so many rounds.
 
-    def _speed(
-        self, structure: FactorChain, batch: int, dtype: str, rounds: int | None
-    ) -> tuple[float | None, float | None]:
-        from ..kernels.compression import predicted_speed
-
-        place = structure, dtype
-        if place not in self._speeds:
-            predicted = predicted_speed(structure, batch, dtype, self.device.kind)
-            measured = None if rounds is None else measured_speed(structure, batch, dtype, self.device, rounds)
-            self._speeds[place] = predicted, measured
-        return self._speeds[place]
-
-
-def measured_speed(structure: FactorChain, batch: int, dtype: str, device: Device, rounds: int) -> float | None:
-    """Median seconds of the dense product over those of the structured one, in turns; None: dense does not fit."""
+    None where there are no rounds, or the dense matrix does not fit.
+    """
+    from ..kernels.compression import predicted_speed
     from ..kernels.factored import factored_request, product_dtype
     from .contenders import contest_of
     from .schemes import AUTO
 
-    kind = product_dtype(dtype, device.kind)
-    request = factored_request(structure, batch, kind, device=device.kind)
-    rows = contest_of(request, AUTO, (1,), None).run(rounds).rows
-    seconds = {row.what: row.median_s for row in rows}
-    return seconds["dense"] / seconds[AUTO] if "dense" in seconds else None
+    found = {"predicted": predicted_speed(structure, batch, dtype, device.kind), "measured": None}
+    if rounds is not None:
+        request = factored_request(structure, batch, product_dtype(dtype, device.kind), device=device.kind)
+        seconds = {row.what: row.median_s for row in contest_of(request, AUTO, (1,), None).run(rounds).rows}
+        found["measured"] = seconds["dense"] / seconds[AUTO] if "dense" in seconds else None
+    return found
 
 
 def _stored(factor: Matrix, kind: str, layer: str) -> Matrix:

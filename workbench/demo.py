@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from xml.sax.saxutils import escape
 
 import click
 import numpy as np
 
-from ..home import data_folder
+from ..home import data_folder, write_atomic
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
 from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
 from .bench.cpu_products import Matrix, libraries
-from .demo_picture import Panel, write
 from .destination import writing
 from .products import gflops
 from .progress import Progress
@@ -217,9 +217,41 @@ def demo(size: int = 4096, rounds: int = 3) -> dict[str, Any]:
     click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
     picture = data_folder() / "demo.svg"
     with writing(picture):
-        write(picture, panels)
+        write_atomic(picture, draw(panels))
     click.echo(f"The speeds as a picture: {picture}")
     click.echo("Next, try:")
     for what, line in NEXT:
         click.echo(f"  {what + ':':<16}{line}")
     return {"seconds": seconds, "speeds": dict(panels), "picture": str(picture)}
+
+
+WIDTH, ROW, LEFT, RIGHT = 640, 30, 210, 60
+"""Pixels: of the picture, of a bar's row, of the labels and of the numbers."""
+
+Panel = tuple[str, Mapping[str, float]]
+"""A title, and by contender how many times as fast as the first it is."""
+
+
+def draw(panels: Sequence[Panel]) -> str:
+    """The panels below each other, a bar a contender, a line at 1."""
+    longest = max(1.0, *(ratio for _, bars in panels for ratio in bars.values()))
+    scale = (WIDTH - LEFT - RIGHT) / longest
+    parts, y = [], 10
+    for title, bars in panels:
+        y += ROW
+        parts.append(f'<text x="10" y="{y - 10}" font-weight="bold">{escape(title)}</text>')
+        top = y
+        for name, ratio in bars.items():
+            fill = "#0b5f66" if ratio >= 1 else "#9aa5ab"
+            parts.append(f'<text x="{LEFT - 10}" y="{y + 18}" text-anchor="end">{escape(name)}</text>')
+            parts.append(f'<rect x="{LEFT}" y="{y + 4}" width="{scale * ratio:.1f}" height="{ROW - 8}" fill="{fill}"/>')
+            parts.append(f'<text x="{LEFT + scale * ratio + 6:.1f}" y="{y + 18}">{ratio:.2f}</text>')
+            y += ROW
+        line = LEFT + scale
+        parts.append(f'<path d="M{line:.1f} {top}V{y}" stroke="#c2410c" stroke-dasharray="4 3"/>')
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 20}" width="{WIDTH}" height="{y + 20}" '
+        f'font-family="sans-serif" font-size="14">\n<title>Measured speed over the first contender</title>\n'
+        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 import threading
@@ -61,6 +62,7 @@ def insist() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
         signal.signal(signal.SIGALRM, _interrupt)
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)  # an end that takes long is no kill by SIGALRM
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Matrices in files: .npy, and tensors of .safetensors files named FILE:TENSOR."""
+"""Matrices in files: .npy, and tensors of .safetensors files named FILE:TENSOR; copies of them on a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import PlanError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
-from ..kernels.precision import arithmetic_of
+from ..kernels.precision import TF32, arithmetic_of
 from .destination import write
 
 Matrix = npt.NDArray[Any]
@@ -184,3 +184,34 @@ def write_product(text: str, matrix: Matrix, dtype: str) -> str:
         content = buffer.getvalue()
     write(path, content)
     return f"written: {text}{note}"
+
+
+def to_gpu(matrix: Any, arithmetic: str, file: str = "the matrix") -> Any:
+    """A copy of an array on the current GPU, where float32 is multiplied in tf32 from then on if `arithmetic` says so.
+
+    The bits of a bfloat16 stand in uint16.
+
+    Raises:
+        PlanError: torch has no such dtype.
+    """
+    import torch
+
+    dtype, precision = arithmetic_of(arithmetic)
+    torch.backends.cuda.matmul.allow_tf32 = precision == TF32
+    matrix = np.array(matrix)  # in memory of its own: a mapped file is read-only
+    if dtype == "bfloat16":
+        return torch.from_numpy(matrix.view(np.int16)).view(torch.bfloat16).cuda()
+    try:
+        return torch.from_numpy(matrix).cuda()
+    except TypeError:
+        raise PlanError(f"{file} is {dtype}, which torch does not hold; convert with --dtype") from None
+
+
+def as_numpy(result: Any) -> Any:
+    """The product as a numpy array; bfloat16 as its bits."""
+    if isinstance(result, np.ndarray):
+        return result
+    import torch
+
+    result = result.cpu()
+    return result.view(torch.int16).numpy().view(np.uint16) if result.dtype == torch.bfloat16 else result.numpy()

@@ -16,8 +16,7 @@ from ..kernels.precision import arithmetic_of
 from .bench.contest import relative
 from .contenders import max_error
 from .destination import writing
-from .gpu_arrays import as_numpy, to_gpu
-from .matrix_files import Operand, read_operand, write_product
+from .matrix_files import Operand, as_numpy, read_operand, to_gpu, write_product
 from .products import Told, run_once, within_memory
 
 if TYPE_CHECKING:

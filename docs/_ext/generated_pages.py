@@ -18,8 +18,7 @@ from cli_pages import cli_pages
 from format_pages import samples_page
 from settings_pages import settings_page
 
-from lcma.workbench.bench_report import benchmarks_page
-from lcma.workbench.blr_report import block_low_rank_page
+from lcma.workbench.bench_report import benchmarks_page, block_low_rank_page
 
 
 def pages(results: Path) -> dict[str, str]:

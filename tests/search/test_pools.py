@@ -8,7 +8,7 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.search import PackedTerms, Policy, find, flip_graph, lift, lift_pool
 from lcma.search.flipgraph.graph import flips
-from lcma.workbench.flip_picture import draw
+from lcma.workbench.commands.explore import draw
 
 from .plain_terms import holds
 

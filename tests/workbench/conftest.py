@@ -1,7 +1,11 @@
 """Fixtures of the command: command lines, a site of many kinds of schemes, and headless Chromium."""
 
+import fcntl
 import importlib.util
 import json
+import math
+import os
+import pickle
 import shutil
 from pathlib import Path
 
@@ -13,7 +17,7 @@ from lcma.schemes_db import Provenance, Scheme, parse_ring, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import certify
-from lcma.workbench import cli
+from lcma.workbench import cli, progress
 
 _SPEC = importlib.util.spec_from_file_location("chromium", Path(__file__).with_name("chromium.py"))
 chromium = importlib.util.module_from_spec(_SPEC)
@@ -86,8 +90,9 @@ class Command:
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a command line: exit code, stdout, stderr; see `Command`."""
+def run(capsys, monkeypatch):
+    """Run a command line: exit code, stdout, stderr without the lines of progress of a slow machine; see `Command`."""
+    monkeypatch.setattr(progress, "QUIET_SECONDS", math.inf)
     return Command(capsys)
 
 
@@ -129,11 +134,23 @@ BENCHMARKS = [
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """A site of the shipped schemes, a hostile one, a huge one, one over Z2, a family and measurements."""
+    """The folder of a site of all kinds of schemes, and what its build returned; one worker builds it for all."""
     pytest.importorskip("jinja2")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "built"
+        if not done.exists():
+            done.write_bytes(pickle.dumps(built_in(folder)))
+        return folder, pickle.loads(done.read_bytes())
+
+
+def built_in(folder):
+    """Build a site of the shipped schemes, a hostile one, a huge one, one over Z2, a family and measurements."""
     from lcma.workbench.site import build_site
 
-    folder = tmp_path_factory.mktemp("site")
     with Catalog.open(folder / "catalog.db") as catalog:
         strassen = lcma.resolve("strassen", catalog)[0]
         origin = {"kind": "import", "source": HOSTILE * 50, "remark": HOSTILE * 50, "relation": HOSTILE}
@@ -150,8 +167,7 @@ def site(tmp_path_factory):
         rows = folder / "rows"
         rows.mkdir()
         (rows / "causal-cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in BENCHMARKS))
-        built = build_site(folder / "out", catalog, results=rows)
-    return folder, built
+        return build_site(folder / "out", catalog, results=rows)
 
 
 @pytest.fixture

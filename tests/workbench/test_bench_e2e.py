@@ -1,7 +1,5 @@
 """The suite of transformer blocks on accelerated layers, at tiny sizes."""
 
-import json
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,9 +9,9 @@ from lcma.kernels.planning.workloads import layers  # noqa: E402
 from lcma.kernels.torch.acceleration import AcceleratedLayer, Bucket  # noqa: E402
 from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 from lcma.kernels.torch.modules import linear_places  # noqa: E402
-from lcma.workbench.bench import prefill, prefill_models  # noqa: E402
+from lcma.workbench.bench import prefill  # noqa: E402
 from lcma.workbench.bench.case import Options  # noqa: E402
-from lcma.workbench.bench.prefill_models import stack  # noqa: E402
+from lcma.workbench.bench.prefill import stack  # noqa: E402
 from lcma.workbench.bench.suites import e2e  # noqa: E402
 from lcma.workbench.bench.transformers import Sizes  # noqa: E402
 
@@ -41,8 +39,8 @@ def by_strassen(model, config):
 def test_the_layers_are_those_of_the_models():
     known = {(one.k, one.n) for one in layers()}
     own = {(4096, 11264), (11264, 4096)}  # the experts that a token passes, side by side
-    assert prefill_models.STACKS.keys() == e2e.PARAMETERS.keys()
-    for name, its in prefill_models.STACKS.items():
+    assert prefill.STACKS.keys() == e2e.PARAMETERS.keys()
+    for name, its in prefill.STACKS.items():
         model = stack(its, device="meta")
         sizes = {(place.weight.shape[1], place.weight.shape[0]) for place in linear_places(model, new_weight=False)}
         assert sizes <= known | own
@@ -60,13 +58,13 @@ def test_causal_models_do_not_look_ahead():
 
 
 def test_rows_are_measured_stored_and_resumed(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(prefill_models, "STACKS", TINY)
-    monkeypatch.setattr(e2e, "ON_CPU", (8, 32))
+    monkeypatch.setattr(prefill, "STACKS", TINY)
+    monkeypatch.setattr(e2e, "ON_CPU", (32,))
     monkeypatch.setattr(prefill, "SEQUENCE", 16)
     monkeypatch.setattr(prefill, "accelerate_", by_strassen)
     arguments = ("bench", "e2e", "--rounds", 2, "--out", tmp_path)
     rows = run.json(*arguments)
-    assert [row["key"].split()[0] for row in rows] == ["prefill"] * 6 + ["train"] * 3
+    assert [row["key"].split()[0] for row in rows] == ["prefill"] * 3 + ["train"] * 3
     for row in rows:
         figures = row["figures"]
         assert figures["ratio"] == figures["ms"]["dense"] / figures["ms"]["online"]
@@ -74,10 +72,8 @@ def test_rows_are_measured_stored_and_resumed(run, tmp_path, monkeypatch):
         assert 0 < figures["attention_share"] < 1
         assert figures["layers_on_lcma"] == figures["work_on_lcma"] == 1
         assert "offline" not in figures
-    assert all(0 < row["figures"]["gradient_difference"] < 1e-3 for row in rows[6:])
+    assert all(0 < row["figures"]["gradient_difference"] < 1e-3 for row in rows[3:])
     assert run.json(*arguments) == rows  # taken from the journal
-    summary = json.loads((tmp_path / "e2e-cpu.json").read_text())
-    assert summary["means"]["prefill float32 32"]["ratio"] > 0
     assert (tmp_path / "e2e-cpu.svg").exists()
 
 
@@ -125,19 +121,3 @@ def test_what_cannot_run_says_why(monkeypatch):
                 call()
     with pytest.raises(PlanError, match="not int8"):
         next(iter(e2e.SUITE.cases(Options(dtypes=("int8",))))).run(SAY)
-
-
-def test_the_summary_has_means_over_the_models():
-    def row(key, ratio, offline=None):
-        figures = {"ratio": ratio} if offline is None else {"ratio": ratio, "offline": offline}
-        return {"key": key, "figures": figures, "contended": False}
-
-    rows = [row("prefill a float32 8192", 1.0, 1.1), row("prefill b float32 8192", 1.21, 1.3)]
-    rows += [row("prefill a float32 128", 0.98, 0.99), row("train a float32 8192", 1.2)]
-    rows += [{"key": "prefill c float32 8192", "figures": {}, "contended": False}]
-    found = e2e._summary(rows)
-    assert found["means"]["prefill float32 8192"]["ratio"] == pytest.approx(1.1)
-    assert found["bars"]["ratio, prefill float32, at least 8192 tokens"] == [1.12, pytest.approx(1.1), False]
-    assert found["bars"]["offline, prefill float32, at least 8192 tokens"][2] is True
-    assert found["bars"]["ratio, train float32, at least 8192 tokens"][2] is True
-    assert found["least"] == ["prefill a float32 128", 0.98]

@@ -89,14 +89,14 @@ def test_a_wrong_product_is_not_timed(monkeypatch):
 def test_the_models_have_the_layers_of_the_table(name):
     torch = pytest.importorskip("torch")
     from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear
-    from lcma.workbench.bench import blr_models
+    from lcma.workbench.bench import layer_models
     from lcma.workbench.bench.suites import e2e_blr
 
-    assert tuple(blr_models.MODELS) == e2e_blr.MODELS
-    sizes = blr_models.MODELS[name]
+    assert tuple(layer_models.MODELS) == e2e_blr.MODELS
+    sizes = layer_models.MODELS[name]
     for kind in blr_layers.KINDS:
         where = {"device": "meta", "dtype": torch.bfloat16}
-        block = sizes.block(blr_models.build(sizes, kind, **where), **where)
+        block = sizes.block(layer_models.block_low_rank(sizes, kind, **where), **where)
         found = [module for module in block.modules() if isinstance(module, BlockLowRankLinear)]
         wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.layers.values())
         assert len(found) == len(wanted)
@@ -107,20 +107,19 @@ def test_the_models_have_the_layers_of_the_table(name):
 
 def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypatch):
     torch = pytest.importorskip("torch")
-    from lcma.workbench.bench import blr_models
+    from lcma.workbench.bench import layer_models
     from lcma.workbench.bench.suites import e2e_blr
+    from lcma.workbench.bench.transformers import Sizes
 
     rows = (blr_layers.BlrLayer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
     rows += (blr_layers.BlrLayer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
     replaced = {"q": "square", "up": "square", "modulation": "modulation"}
     tiny = {
-        name: blr_models.Sizes(
-            24, 2, 24, 2, 7, gated=gated, rms=gated, modulated=adaptive, model="tiny", layers=replaced
-        )
+        name: Sizes(24, 2, 24, 2, 7, gated=gated, rms=gated, modulated=adaptive, model="tiny", layers=replaced)
         for name, gated, adaptive in (("gpt2-s", False, False), ("llama-7b", True, False), ("dit-xl/2", False, True))
     }
-    monkeypatch.setattr(blr_models, "TABLE", rows)
-    monkeypatch.setattr(blr_models, "MODELS", tiny)
+    monkeypatch.setattr(layer_models, "TABLE", rows)
+    monkeypatch.setattr(layer_models, "MODELS", tiny)
     monkeypatch.setattr(e2e_blr, "MODELS", tuple(tiny))
     found = run.json("bench", "e2e-blr", "--rounds", 2, "--out", tmp_path)
     assert len(found) == 8
@@ -133,7 +132,7 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
         ms = row["figures"]["ms"]
         assert row["figures"]["ratio_or_dense"] == ms["dense"] / ms.get(e2e_blr.OR_DENSE, ms[kind])
         assert (row["figures"]["dense_layers"] > 0) == (e2e_blr.OR_DENSE in ms) == (row["figures"]["extra_bytes"] > 0)
-    model = blr_models.transformer(tiny["dit-xl/2"], "blast", 2).eval()
+    model = layer_models.transformer(tiny["dit-xl/2"], "blast", 2).eval()
     x, condition = torch.randn(1, 7, 24), torch.randn(1, 24)
     with torch.inference_mode():
         wanted = model(x, condition)

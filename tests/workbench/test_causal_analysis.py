@@ -1,13 +1,14 @@
 """Counts of operations and of memory traffic, against counts that are known otherwise."""
 
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.workbench.analysis.savings import MODELS, Operations, operations, saved, standard
-from lcma.workbench.analysis.traffic import PRINTED, traffic
+from lcma.workbench.analysis import causal
+from lcma.workbench.analysis.counts import MODELS, PRINTED, Operations, operations, saved, standard, traffic
 
 
 @pytest.mark.parametrize("product", ["QK", "PV"])
@@ -46,12 +47,20 @@ def test_where_our_count_of_the_published_identities_differs():
     assert one.products == two.products == Fraction(292, 256) != PRINTED["QK"].products
 
 
-def test_the_command_prints_and_draws(home, run, tmp_path):
+def test_the_command_counts_measures_and_draws(home, run, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
+    pytest.importorskip("torch")
+    monkeypatch.setattr(causal, "TABLE_SIZE", (64, 16))
+    monkeypatch.setattr(causal, "in_place", partial(causal.in_place, beam=2))
     picture = tmp_path / "saved.svg"
-    tables = run.json("analyse", "causal", "--scheme", "eca-stage1", "--picture", picture)
+    arguments = ("--scheme", "eca-stage1", "--levels", 1, "--errors", "--picture", picture)
+    tables = run.json("analyse", "causal", *arguments)
     assert tables["Operations saved, 1 level(s)"][0]["QK %"] == pytest.approx(6.3)
     assert "gpt-oss" in picture.read_text()
+    errors = tables["Errors of elements at L = 4096, d = 128"]
+    assert {row["product"] for row in errors} == {"QK", "PV"}
+    worst = {row["dtype"]: float(row["max"]) for row in errors if row["by"] == "eca-stage1"}
+    assert 0 < worst["float32"] < worst["float16"] < worst["bfloat16"] < 0.1
 
 
 def test_other_schemes_are_refused(strassen):

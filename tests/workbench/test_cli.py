@@ -136,7 +136,7 @@ def test_results_are_json_for_scripts(run, matrices, tmp_path):
     assert run.json("search", "3x3x3", "--dry-run")["rank"] == 23
     assert run.json("improve", "4x4x4", "--dry-run") == []
     assert "causal" in run.json("bench")
-    assert {"row", "seconds", "bars"} == set(run.json("bench", "masks", "--dry-run")[0])
+    assert {"row", "seconds", "bars"} == set(run.json("bench", "choice", "--dry-run")[0])
 
 
 def test_add_is_all_or_nothing(run, files):

@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lcma.workbench.demo import NEXT
-from lcma.workbench.demo_picture import draw
+from lcma.workbench.demo import NEXT, draw
 
 COMMANDS = [part.strip() for _, line in NEXT for part in line.partition(" > ")[0].split("&&")]
 

@@ -194,11 +194,11 @@ def test_a_run_does_not_begin_among_other_files(home, run, tmp_path):
 
 
 def test_rows_of_a_bench_stand_beside_files_of_their_own(home, run, tmp_path):
-    (tmp_path / "overhead-cpu.svg").write_text("mine")
-    code, _, err = run("bench", "overhead", "--out", tmp_path)
-    assert (code, "overhead-cpu.svg" in err, "--force" in err) == (3, True, True)
-    assert run("bench", "overhead", "--out", tmp_path / "overhead-cpu.svg")[0] == 3
-    assert (tmp_path / "overhead-cpu.svg").read_text() == "mine"
+    (tmp_path / "choice-cpu.svg").write_text("mine")
+    code, _, err = run("bench", "choice", "--out", tmp_path)
+    assert (code, "choice-cpu.svg" in err, "--force" in err) == (3, True, True)
+    assert run("bench", "choice", "--out", tmp_path / "choice-cpu.svg")[0] == 3
+    assert (tmp_path / "choice-cpu.svg").read_text() == "mine"
 
 
 @pytest.mark.parametrize("line", ["list", "export strassen", "show strassen", "--help"])

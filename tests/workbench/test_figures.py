@@ -10,11 +10,11 @@ import pytest
 
 import lcma
 from lcma.workbench.bench.journal import Journal
-from lcma.workbench.figures import FIGURES, write_figures
+from lcma.workbench.figures import FIGURES, registry, write_figures
 from lcma.workbench.figures.discovery import times
 from lcma.workbench.figures.maps import layers, patterns
 from lcma.workbench.figures.ranks import gaps
-from lcma.workbench.figures.speed import speedups
+from lcma.workbench.figures.speed import float32_points, speedups
 
 pytest.importorskip("matplotlib")
 
@@ -39,12 +39,10 @@ def test_the_committed_figures_are_those_of_the_committed_rows(written):
         )
 
 
-def test_two_runs_write_the_same_bytes(written, tmp_path):
-    out, figures = written
-    write_figures(RESULTS, tmp_path)
-    for name, figure in figures.items():
-        if not figure.missing:
-            assert (tmp_path / f"{name}.svg").read_bytes() == (out / f"{name}.svg").read_bytes()
+def test_two_runs_write_the_same_bytes(written, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "FIGURES", FIGURES[::4])
+    for figure in write_figures(RESULTS, tmp_path):
+        assert (tmp_path / f"{figure.name}.svg").read_bytes() == (written[0] / f"{figure.name}.svg").read_bytes()
 
 
 def test_type_is_readable_at_400_pixels_and_every_figure_has_an_alternative_text(written):
@@ -88,6 +86,21 @@ def drawn(folder, suite, device, rows):
     for key, figures in rows.items():
         journal.append({**common, "key": key, "figures": figures})
     return {figure.name: figure for figure in write_figures(folder, folder / "out")}
+
+
+def test_the_roofline_takes_the_best_rate_at_each_intensity(tmp_path):
+    def rates(vendor, online, offline):
+        named = {"vendor_tflops": vendor, "online_tflops": online, "offline_tflops": offline}
+        return {"ratio": 1.1, "flops_per_element": 4096.0, **named}
+
+    rows = {
+        "product float32 6144 2x2x2": rates(50.0, 55.0, 56.0),
+        "product float32 6144 3x3x3": rates(49.0, 52.0, 60.0),
+    }
+    rows |= {"product float64 6144 2x2x2": rates(70.0, 70.0, 70.0), "graph float32 6144": rates(70.0, 70.0, 70.0)}
+    figures = drawn(tmp_path, "gpu", "cuda", rows)
+    assert float32_points(tmp_path) == {1024.0: {"vendor": 50.0, "best": 60.0}}
+    assert "torch reaches 50, the best scheme 60 TFLOP/s" in figures["roofline"].alt
 
 
 def test_a_win_map_has_a_dot_a_pattern(tmp_path):

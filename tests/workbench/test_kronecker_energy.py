@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lcma.workbench import gpu_nvml
-from lcma.workbench.bench.ks_energy import energy_figures, energy_lines
+from lcma.workbench.bench.ks_measures import energy_figures, energy_lines
 from lcma.workbench.bench.ks_patterns import energy_patterns, paper_patterns, sample
 from lcma.workbench.gpu_nvml import GpuMonitor, NvmlMeter, energy_of
 

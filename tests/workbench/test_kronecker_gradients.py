@@ -8,7 +8,7 @@ from lcma.kernels.cuda import clock
 from lcma.kernels.kronecker import Pattern
 from lcma.kernels.structured.naive import multiply
 from lcma.workbench.bench.contest import Timing, paired_interval
-from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
+from lcma.workbench.bench.ks_measures import gradient_lines, permuted_product
 from lcma.workbench.bench.suites.ks import worth_timing
 
 torch = pytest.importorskip("torch")

@@ -5,19 +5,21 @@ import json
 import numpy as np
 import pytest
 
-from lcma.workbench.bench.ks_figures import (
-    BMM_FIGURE,
-    GENERIC_FIGURE,
-    Speedup,
-    by_decade,
-    draw_figures,
-    layout_ratios,
-    paper_median,
-    speedups,
-)
 from lcma.workbench.bench.ks_tables import BEST, COMPARISONS, UNTIMED, fit, products, tables, times_of, won
-from lcma.workbench.bench.suites.ks import SUITE
 from lcma.workbench.bench_report import benchmarks_page
+from lcma.workbench.figures.kronecker import BMM_FIGURE, GENERIC_FIGURE, Speedup, by_decade, layout_ratios, speedups
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """stored(rows): the folder of results with them, as those of a GPU."""
+
+    def store(rows):
+        lines = (json.dumps({"suite": "ks", "code": "0", **one}) for one in rows)
+        (tmp_path / "ks-cuda.jsonl").write_text("\n".join(lines) + "\n")
+        return tmp_path
+
+    return store
 
 
 def row(layout, pattern, density, predicted=None, dtype="float32", **ms):
@@ -88,7 +90,7 @@ def test_the_papers_regression_stands_beside_the_fit_of_both_layouts():
     assert line.endswith("4 patterns (paper: 1.69 - 0.031 log density + 0.325 log h, R2 0.697)")
 
 
-def test_baselines_that_were_not_timed_bound_the_ratios():
+def test_baselines_that_were_not_timed_bound_the_ratios(stored):
     hopeless = [
         row("bsf", "(1,2,2,2)", 0.25, 0.5, auto=1.0, bmm=2.0, einsum=4.0),
         row("bsl", "(1,2,2,2)", 0.25, 1.0, auto=2.0, bmm=1.5, einsum=4.0, csr=3.0),
@@ -109,7 +111,7 @@ def test_baselines_that_were_not_timed_bound_the_ratios():
     assert f"| bsf | {compared} | 1 | 100 | >= 4 | >= 4 | Table 6: 97.61, 18.5 |" in text
     assert f"| bsl | {compared} | 1 | 100 | 2 | 2 | Table 6: 98.09, 6.53 |" in text
     assert "At least (>=): csr and dense were not timed" in text
-    assert speedups(hopeless, "float32", GENERIC_FIGURE) == [Speedup(4.0, 4.0, True)]
+    assert speedups(GENERIC_FIGURE, stored(hopeless)) == [Speedup(4.0, 4.0, True)]
 
 
 OTHERS = [
@@ -122,40 +124,21 @@ OTHERS = [
 ]
 
 
-def test_figures_have_a_point_for_each_pattern_timed_in_both_layouts():
-    rows = [*OTHERS, *ROWS]
-    assert products(rows) == ROWS[:3]
-    assert speedups(rows, "float32", GENERIC_FIGURE) == [Speedup(4.0, 3.0, False)]
-    assert speedups(rows, "float32", BMM_FIGURE) == [Speedup(4.0, 4.0 / 1.5, False)]
-    assert layout_ratios(rows, "float32")["bmm"] == [2.0 / 1.5]
-    assert layout_ratios(rows, "float16") == {}
-    assert by_decade([Speedup(9.0, 1.0, False), Speedup(10.0, 2.0, False), Speedup(99.0, 3.0, True)]) == {
+def test_figures_have_a_point_for_each_pattern_timed_in_both_layouts(stored):
+    results = stored([*OTHERS, *ROWS])
+    assert products([*OTHERS, *ROWS]) == ROWS[:3]
+    assert speedups(GENERIC_FIGURE, results) == [Speedup(4.0, 3.0, False)]
+    assert speedups(BMM_FIGURE, results) == [Speedup(4.0, 4.0 / 1.5, False)]
+    assert layout_ratios(results)["bmm"] == [2.0 / 1.5]
+    assert layout_ratios(stored(ROWS[:1])) == {}
+    assert by_decade([Speedup(10.0, 2.0, False), Speedup(9.0, 1.0, False), Speedup(99.0, 3.0, True)]) == {
         0: [1.0],
         1: [2.0, 3.0],
     }
-    assert paper_median("float32", GENERIC_FIGURE) == 6.5
-    assert paper_median("float16", BMM_FIGURE) == 1.52
-    assert paper_median("tf32x3", BMM_FIGURE) is None
 
 
-def test_rows_of_every_kind_are_written_side_by_side(tmp_path):
-    pytest.importorskip("matplotlib")
-    halves = [row(layout, "(1,2,2,2)", 0.25, dtype="float16", auto=1.0, bmm=2.0) for layout in ("bsf", "bsl")]
-    path = tmp_path / "ks-cuda.svg"
-    SUITE.picture([*OTHERS, *ROWS, *halves], path)
-    written = {one.name for one in tmp_path.iterdir()}
-    assert written == {f"ks-cuda{end}" for end in ("-gradients.md", "-energy.md", "-tables.md", "-figures.svg")}
-    text = (tmp_path / "ks-cuda-figures.svg").read_text()
-    assert "float32: time batch-first" in text
-    assert "float16: time batch-first" in text
-    draw_figures(ROWS[:1], tmp_path / "one-layout.svg")
-    assert not (tmp_path / "one-layout.svg").exists()
-
-
-def test_the_page_of_benchmarks_has_the_tables(tmp_path):
-    lines = (json.dumps({"suite": "ks", "code": "0", **one}) for one in [*OTHERS, *ROWS])
-    (tmp_path / "ks-cuda.jsonl").write_text("\n".join(lines) + "\n")
-    page = benchmarks_page(tmp_path)
+def test_the_page_of_benchmarks_has_the_tables(stored):
+    page = benchmarks_page(stored([*OTHERS, *ROWS]))
     assert "Table 2: 98.1, 6.5" in page
     assert "| float32 | bsl | 1 | 100 | 2 | 2 | 2 |" in page
     assert "| float32 | bsl | bmm | 1 | 100 | 0.5 |  |" in page

@@ -146,7 +146,7 @@ def folder(tmp_path, monkeypatch):
         ("lift strassen", 3, "only a scheme over Z2 or Z3 can"),
         ("bench exact --measure energy", 2, "has no --measure energy"),
         ("bench ks --measure shares --dry-run", 2, "suite ks has no --measure shares"),
-        ("bench overhead --sizes 64", 2, "suite overhead has no --sizes"),
+        ("bench cpu --sizes 64", 2, "suite cpu has no --sizes"),
         ("compress note.txt --dry-run", 65, "is not a .safetensors file"),
         ("structure a.npy --patterns (1,2", 3, "write four sizes"),
         ("site out --results missing", 2, "is no folder"),

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from lcma.kernels import safetensors
 
@@ -28,18 +27,6 @@ def test_additions_of_a_scheme_as_it_is(run):
     data = run.json("additions", "strassen", "--as-is", "--time", "0.1s", "--seed", "1")
     shown = run.json("show", "strassen")
     assert data["digest"] == shown["digest"]
-
-
-def test_analyse_counts_levels_and_measures_errors(run, monkeypatch):
-    pytest.importorskip("torch")
-    from lcma.workbench.bench.suites import causal
-
-    figures = {"max_error": {"halving": 2e-3}, "mean_error": {"halving": 1e-4}}
-    monkeypatch.setattr(causal, "rounding", lambda *_: figures)
-    out = run("analyse", "causal", "--levels", "2", "--errors")[1]
-    assert "Operations saved, 2 level(s)" in out
-    assert "2.0e-03" in out
-    assert "Errors of elements" not in run("analyse", "causal", "--levels", "1")[1]
 
 
 def test_improve_hands_retry_to_the_run(run, monkeypatch):

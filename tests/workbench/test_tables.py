@@ -24,7 +24,7 @@ merge runs/one
 improve 2x2x2 --time 1s --out runs/two
 status runs/two
 additions --all
-analyse causal
+analyse causal --scheme eca-stage1
 plan 512 --explain
 suggest 4096 4096 4096 --top 3
 suggest 64 64 --density 0.5
@@ -34,7 +34,7 @@ structure weight.npy --density 0.5 --top 3
 structure weight.npy --patterns (1,4,4,4)(4,4,4,1)
 compress model.safetensors --dry-run
 compress model.safetensors --out small.safetensors --kind monarch:blocks=4
-bench masks --dry-run
+bench choice --dry-run
 bench long --out rows --no-picture
 doctor --profile --device cpu
 """
@@ -42,15 +42,17 @@ doctor --profile --device cpu
 
 SCRIPT = """
 import json, os, sys
-from dataclasses import replace
+from functools import partial
 from lcma.errors import PlanError
 from lcma.kernels.cpu import measure
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import additions_table
 from lcma.workbench import cli, output
+from lcma.workbench.analysis import causal
 
 fewest = additions_table.fewest_additions()[::30]
 additions_table.fewest_additions = lambda: fewest
+causal.in_place = partial(causal.in_place, beam=2)
 tables, real = [], output.print_table
 
 def recorded(columns, rows, *arguments, **keywords):

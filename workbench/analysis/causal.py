@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from ...errors import PlanError
+from ...kernels.causal.candidates import scheme_names, scheme_program
+from ...kernels.causal.naive import by_program, plain
 from ...schemes_db import Scheme
 from ...schemes_db.costs import nonzeros
 from ...schemes_db.resolve import resolve
-from ...schemes_db.symmetry import Triangle, derive
+from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
 from ..bench.picture import new_figure, save
+from .counts import CLASSICAL, MODELS, PRINTED, Traffic, saved, traffic
 from .pebbling import blocks_beyond, in_place
-from .savings import MODELS, saved
-from .traffic import CLASSICAL, PRINTED, Traffic, traffic
 
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
@@ -22,6 +24,9 @@ DEFAULT_SCHEMES = ("eca-stage1", "4x4x4-tri-out-r34-sparse")
 
 LENGTHS = tuple(1 << power for power in range(10, 18))
 WIDTHS = (32, 64, 96, 128, 192, 256, 512, 1024)
+
+TABLE_SIZE = (4096, 128)
+"""(L, d) of ECA's tables 3 and 4."""
 
 _TRAFFIC = ("products", "operand", "uploads", "merge", "result")
 
@@ -91,19 +96,29 @@ def _placed(schemes: dict[str, Scheme]) -> Table:
 
 
 def _errors() -> Table:
-    """ECA's tables 3 and 4."""
+    """ECA's tables 3 and 4: errors of elements at L = 4096, d = 128, sums and products rounded to the dtype."""
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError:
         raise PlanError("errors in fp16 and bf16 are measured with torch: pip install 'lcma[torch]'") from None
-    from ..bench.suites.causal import rounding
-
+    length, width = TABLE_SIZE
     rows: list[tuple[object, ...]] = []
-    for product in ("QK", "PV"):
-        for dtype in ("float32", "float16", "bfloat16"):
-            figures = rounding(product, dtype, 0, lambda _: None)
-            for name, worst in figures["max_error"].items():
-                rows.append((product, dtype, name, f"{worst:.1e}", f"{figures['mean_error'][name]:.1e}"))
+    for product, dtype in itertools.product(("QK", "PV"), ("float32", "float16", "bfloat16")):
+        triangle, generator = ATTENTION_PRODUCTS[product], torch.Generator().manual_seed(0)
+        q, k, v = (torch.randn(length, width, generator=generator, dtype=torch.float64) for _ in range(3))
+        a, b = torch.nn.functional.normalize(q, dim=-1), torch.nn.functional.normalize(k, dim=-1).mT
+        if product == "PV":
+            scores = (a @ b / width**0.5).masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+            a, b = scores.softmax(-1), v
+        a, b = (x.to(getattr(torch, dtype)) for x in (a, b))
+        truth = plain(a.double(), b.double(), triangle)
+        results = {"standard": plain(a, b, triangle)}
+        for name in scheme_names():
+            results[name] = by_program(scheme_program(resolve(name)[0], triangle), a, b)
+        there = torch.ones_like(truth).bool().tril() if product == "QK" else torch.ones_like(truth).bool()
+        for name, result in results.items():
+            error = (result.double() - truth).abs()[there]
+            rows.append((product, dtype, name, f"{float(error.max()):.1e}", f"{float(error.mean()):.1e}"))
     return "Errors of elements at L = 4096, d = 128", ("product", "dtype", "by", "max", "mean"), rows
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...home import write_atomic
 from ..products import Sizes
 from .picture import ratios
 
@@ -84,34 +82,22 @@ def shown(sizes: Sizes) -> str:
     return f"{sizes[0]}" if len(set(sizes)) == 1 else "x".join(map(str, sizes))
 
 
-def code_of(*modules: str) -> tuple[str, ...]:
-    """Sources of a suite: the folder of kernels, and modules of this folder by name."""
-    return ("kernels", *(f"workbench/bench/{name}.py" for name in modules))
-
-
 @dataclass(frozen=True)
 class Suite:
-    """Cases that belong together. `sources` are the folders and files, from the package's root, whose
-    text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
-    values of `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of
-    all rows of a device `report` yields lines of Markdown for the page of benchmarks, `summaries` make JSON, by the
-    suffix of a file beside the picture.
+    """Cases that belong together.
+
+    `sources` are the folders and files, from the package's root, whose text a row's code hash covers beside that of
+    this folder; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the values of
+    `Options.measure` that the suite knows, with the columns of their rows; `sized` suites know "sizes". Of all rows of
+    a device `report` yields lines of Markdown for the page of benchmarks.
     """
 
     name: str
     help: str
     cases: Callable[[Options], Iterable[Case]]
     columns: tuple[str, ...]
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ("kernels",)
     picture: Callable[[Rows, Path], None] = ratios
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False
     report: Callable[[Rows], Iterator[str]] = lambda rows: iter(())
-    summaries: Mapping[str, Callable[[Rows], Mapping[str, Any]]] = field(default_factory=dict)
-
-    def draw(self, rows: Rows, path: Path) -> None:
-        """Write the picture, and the summaries that hold something."""
-        self.picture(rows, path)
-        for suffix, summary in self.summaries.items():
-            if found := summary(rows):
-                write_atomic(path.with_name(f"{path.stem}{suffix}.json"), json.dumps(found, indent=1) + "\n")

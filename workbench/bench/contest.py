@@ -134,29 +134,6 @@ class FlushedClock(Clock):
         return seconds_of(call)
 
 
-@dataclass(frozen=True)
-class LongClock(Clock):
-    """Events of the current GPU for calls that ran before and may take seconds: those of `slow` seconds and more take
-    one call a turn and `few` rounds (None: 3, or 2 from ten times as long), of which all count; others a CudaClock."""
-
-    few: int | None
-    spent: float = 0.03
-    slow: float = 0.05
-
-    def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
-        """See `in_turns`."""
-        from ...kernels.cuda.clock import seconds_of
-
-        first = {name: seconds_of(call) for name, call in calls.items()}
-        slowest = max(first.values())
-        if slowest < self.slow:
-            return CudaClock(self.spent).time(calls, rounds, on_round)
-        turns = {name: partial(seconds_of, call) for name, call in calls.items()}
-        few = self.few or (3 if slowest < 10 * self.slow else 2)
-        rest = in_turns(turns, few - 1, on_round, discarded=0)
-        return {name: Timing(name, (seconds, *rest[name].seconds)) for name, seconds in first.items()}
-
-
 def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> Clock:
     """The clock of "cpu" or "cuda"."""
     return CudaClock(spent, warmed) if device == "cuda" else CpuClock()

@@ -1,4 +1,4 @@
-"""Layers of large models on a GPU: what `auto` chooses beside torch's product."""
+"""What `auto` chooses on a GPU: layers of large models beside torch's product, and beside all other plans."""
 
 from __future__ import annotations
 
@@ -6,55 +6,99 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 from ...errors import PlanError
+from ...kernels import decision_for
+from ...kernels.cuda import clock
 from ...kernels.cuda.requests import request_of
+from ...kernels.dense.chains import Chain
 from ...kernels.planning.workloads import Layer, sample
 from ...kernels.precision import arithmetic_of
 from ...kernels.torch.dispatch import recipe_plan
-from ...kernels.torch.recipe import ProductRecipe
+from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 from .case import Bar, Case, Figures, Options, Say
-from .contest import Call
-from .gpu_products import RATES, SPENT, Sizes, Tensor, VendorJudge, ahead, graphed, operands, paired
+from .contest import Call, Contest, CudaClock
+from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, blank, graphed, intensity, operands, paired
 from .requirements import require_measured_gpu
 
+SHORT = 1e-3
+"""Seconds of torch's product, about, below which both are replayed from CUDA graphs: row "launch" is of launches."""
 
-def planned(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor, Any]:
-    """Standard normal operands of one product, and the plan that `auto` has for it."""
-    require_measured_gpu()
-    a, b = operands(dtype, sizes, seed)
-    return a, b, recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
+MOST_ROWS, MOST_BYTES = 20480, 24 << 30
+"""The paper's largest M, and the maximum bytes of a product's matrices with 8 bytes an element."""
+
+FIXED = (("strassen",), ("strassen", "strassen"), ("strassen",) * 3, ("laderman",), ("4x4x5",), ("5x5x5",))
+"""Schemes by level that a chosen plan is measured against, whatever the model thinks of them."""
+
+COARSE = ("bfloat16", "float16")
+"""Dtypes in which three levels lose too much to be a choice."""
+
+TOP = 6
+"""Schemes that the model puts first and that are measured too."""
+
+VENDOR = "vendor"
+"""The name of torch's product among the contenders."""
+
+SHAPES, SPAN = 40, (1e-3, 30e-3)
+"""Shapes of each dtype whose choice is measured, unless --sample says otherwise, and the seconds that torch's product
+should take: of shorter ones launches decide."""
+
+WARM = 0.1
+"""Seconds that a GPU which has rested is faster than it stays."""
+
+HEAT, NEAR, CHOICE_SPENT = 0.01, 1.15, 0.02
+"""Seconds of a contender in the first heat, how much slower than its winner those are that go on, and their rounds'."""
+
+WORST = {"bfloat16": 0.08}
+"""Bars of the loss of the choice against the best, by dtype (0.06 unless given)."""
+
+
+def vendor_seconds(dtype: str, sizes: Sizes) -> float:
+    """About what torch's product takes."""
+    m, k, n = sizes
+    return 2 * m * k * n / RATES[dtype]
 
 
 def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say, graphs: bool = True) -> Figures:
     """One layer: `auto` against torch's product, in turn, where torch's is chosen too.
 
-    With `graphs` short products (SHORT) are replayed from CUDA graphs: suite "overhead" has what a launch costs.
+    With `graphs` short products (SHORT) are replayed from CUDA graphs.
     """
     import torch
 
     from ...kernels.torch.ops import matmul
 
-    a, b, plan = planned(dtype, sizes, seed)
-    short = graphs and _seconds(dtype, sizes) < SHORT
-    calls: dict[str, Call] = {}
-    for name, call in (("vendor", torch.matmul), ("online", matmul)):
-        calls[name] = graphed(partial(call, a, b)) if short else partial(call, a, b)
+    require_measured_gpu()
+    a, b = operands(dtype, sizes, seed)
+    plan = recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
+    short = graphs and vendor_seconds(dtype, sizes) < SHORT
+    calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b), "online": partial(matmul, a, b)}
+    calls = {name: graphed(call) for name, call in calls.items()} if short else calls
     return {
         "plan": str(plan.candidate),
-        "by_scheme": plan.candidate.strategy != "vendor",
+        "by_scheme": plan.candidate.strategy != VENDOR,
         "graphed": short,
         "predicted_ms": 1e3 * (plan.seconds or 0.0),
         **paired(calls, sizes, rounds, say, spent, VendorJudge(a, b)),
     }
 
 
-SHORT = 1e-3
-"""Seconds of torch's product, about."""
+def sampled(count: int, dtype: str, span: tuple[float, float], distinct: bool = False) -> Iterator[tuple[str, Sizes]]:
+    """`count` of the paper's 960 products that take torch so long in a dtype: the layers in turn, M spread evenly.
 
-MOST_ROWS = 20480
-"""The paper's largest M."""
+    `distinct`: layers of equal sizes count once.
+    """
+
+    def fits(m: int, one: Layer) -> bool:
+        return span[0] <= vendor_seconds(dtype, (m, one.k, one.n)) <= span[1]
+
+    # Layers whose products are all shorter or longer are skipped, so more are drawn.
+    every = sample(len(RATES) * 960 if distinct else 2 * count, MOST_ROWS, MOST_BYTES, 8, fits)
+    found: dict[object, tuple[str, Sizes]] = {}
+    for place, (m, one) in enumerate(every):
+        sizes = m, one.k, one.n
+        found.setdefault(sizes if distinct else place, (f"{one.model} {one.layer} {m}x{one.k}x{one.n}", sizes))
+    yield from list(found.values())[:count]
 
 
 def layer_cases(
@@ -73,24 +117,92 @@ def layer_cases(
     for dtype in options.dtypes or dtypes:
         if dtype not in RATES:
             raise PlanError(f"on a GPU layers are multiplied in {', '.join(RATES)}, not {dtype}")
-        least, most = span.get(dtype, (0.0, math.inf))
-
-        def fits(m: int, one: Layer, dtype: str = dtype, least: float = least, most: float = most) -> bool:
-            return least <= _seconds(dtype, (m, one.k, one.n)) <= most
-
-        wanted = options.sample or count
-        # Layers whose products are all shorter or longer are skipped, so more are drawn.
-        for m, one in sample(2 * wanted if dtype in span else wanted, MOST_ROWS, 24 << 30, 8, fits)[:wanted]:
-            sizes = m, one.k, one.n
-            run = partial(layer, dtype, sizes, rounds, options.seed, spent)
-            key = f"layer {dtype} {one.model} {one.layer} {m}x{one.k}x{one.n}"
-            once = _seconds(dtype, sizes)
+        for name, sizes in sampled(options.sample or count, dtype, span.get(dtype, (0.0, math.inf))):
+            run, once = partial(layer, dtype, sizes, rounds, options.seed, spent), vendor_seconds(dtype, sizes)
             # Two contenders in every round, one of them twice, and a round more; four calls and a product in float64.
             seconds = 0.3 + 3 * (rounds + 1) * max(spent, once) + 6 * once
-            yield Case(key, run, seconds, bars, partial(ahead, "auto", dtype, sizes))
+            yield Case(f"layer {dtype} {name}", run, seconds, bars, partial(ahead, AUTO, dtype, sizes))
 
 
-def _seconds(dtype: str, sizes: Sizes) -> float:
-    """About what torch's product takes."""
-    m, k, n = sizes
-    return 2 * m * k * n / RATES[dtype]
+def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
+    """The name of the plan that `auto` chooses, and the recipes of all plans that are measured, by name.
+
+    Plans of the same levels and method are one contender. The model's first are of different grids and
+    products: it does not tell the orders of two levels apart.
+    """
+    require_measured_gpu()
+    request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)
+    chosen = recipe_plan(ProductRecipe(), request).candidate
+    found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
+    first: dict[tuple[float, ...], Chain] = {}
+    for proposal in decision_for(request).proposals:
+        source = proposal.candidate.source
+        if isinstance(source, Chain):
+            costs = source.flat_costs
+            first.setdefault((float(costs.m), float(costs.k), float(costs.n), float(costs.rank)), source)
+    levels = [tuple(named(level.scheme) for level in chain.levels) for chain in list(first.values())[:TOP]]
+    levels += [fixed for fixed in FIXED if dtype not in COARSE or len(fixed) < 3]
+    for recipe in map("/".join, levels):
+        try:
+            found.setdefault(str(recipe_plan(ProductRecipe.parse(recipe), request).candidate), recipe)
+        except PlanError:  # too many values alive, say: no choice then
+            continue
+    return next(iter(found)), found
+
+
+def choice_ahead(dtype: str, sizes: Sizes) -> None:
+    """All contenders on operands without data."""
+    for recipe in contenders(dtype, sizes)[1].values():
+        ahead(recipe, dtype, sizes)
+
+
+def choice(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
+    """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
+    import torch
+
+    from ...kernels.torch.ops import bilinear_mm, matmul
+
+    chosen, recipes = contenders(dtype, sizes)
+    a, b = operands(dtype, sizes, seed)
+    calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b)}
+    calls |= {name: partial(bilinear_mm, a, b, recipe) for name, recipe in recipes.items() if name != VENDOR}
+    if chosen != VENDOR:
+        calls[chosen] = partial(matmul, a, b)
+    judge, (m, k, n) = VendorJudge(a, b), sizes
+    clock.seconds_of(calls[VENDOR], max(1, round(WARM / vendor_seconds(dtype, sizes))))
+    times: dict[str, float] = {}
+    for name, call in calls.items():
+        say(name)
+        judge(name, call())
+        once = clock.seconds_of(call)
+        times[name] = clock.seconds_of(call, max(1, round(HEAT / max(once, 1e-7))))
+    near = [name for name, seconds in times.items() if seconds <= NEAR * min(times.values())]
+    last = {name: calls[name] for name in dict.fromkeys((VENDOR, chosen, *near))}
+    times |= Contest(last, rounds, CudaClock(CHOICE_SPENT)).run().medians
+    best = min(last, key=lambda name: times[name])  # what a heat says of those that are out is less sure
+    rates = {name: 2e-12 * m * k * n / times[one] for name, one in (("vendor", VENDOR), ("online", chosen))}
+    return {
+        "plan": chosen,
+        "best": best,
+        "of_best": times[chosen] / times[best],
+        "ratio": times[VENDOR] / times[chosen],
+        "vendor_ms": 1e3 * times[VENDOR],
+        "online_ms": 1e3 * times[chosen],
+        **{f"{name}_tflops": rate for name, rate in rates.items()},
+        "flops_per_element": intensity(sizes),
+        "in_rounds": list(last),
+        "each_ms": {name: 1e3 * seconds for name, seconds in times.items()},
+    }
+
+
+def choice_cases(options: Options) -> Iterator[Case]:
+    """The chosen plan beside all that could be chosen: at most 6% slower, 8% where heat decides."""
+    rounds = options.rounds or 3
+    for dtype in options.dtypes or ("float32", "float64", "bfloat16", "tf32"):
+        for name, sizes in sampled(options.sample or SHAPES, dtype, SPAN, distinct=True):
+            once = vendor_seconds(dtype, sizes)
+            # A dozen contenders run three times, four of them in all rounds and the one that does not count.
+            seconds = 0.5 + WARM + 12 * (2 * once + max(once, HEAT)) + 4 * (rounds + 2) * max(once, CHOICE_SPENT)
+            bars = (Bar("of_best", 1 + WORST.get(dtype, 0.06), at_most=True),)
+            run, compiled = partial(choice, dtype, sizes, rounds, options.seed), partial(choice_ahead, dtype, sizes)
+            yield Case(f"choice {dtype} {name}", run, seconds, bars, compiled)

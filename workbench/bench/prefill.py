@@ -1,4 +1,7 @@
-"""A stack of blocks and accelerated twins on equal weights: compared, then timed in turns. Imports torch."""
+"""Stacks of blocks of the widths of three large models and accelerated twins: compared, then timed in turns.
+
+The layers are those of `kernels.planning.workloads`. Imports torch.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...kernels.cuda.clock import seconds_of
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
-from .contest import Calls, Contest, CpuClock, LongClock, relative, require_right
-from .prefill_models import stack
-from .transformers import AttentionCore, Sizes
+from .contest import Calls, Contest, CudaClock, relative, require_right
+from .transformers import AttentionCore, Sizes, Transformer, dense
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
+
+SLOW, SPENT = 0.05, 0.03
+"""Seconds on a GPU from which a call has few rounds, and those of a contender in a round."""
 
 SEQUENCE = 2048
 """Tokens of a sequence at most."""
@@ -199,10 +205,11 @@ def _work(layers: Any) -> int:
 
 
 def _medians(calls: Calls, options: Options, say: Say) -> dict[str, float]:
-    """Median seconds of calls that ran before, in turns."""
-    on_cpu = options.device == "cpu"
-    clock = CpuClock() if on_cpu else LongClock(options.rounds)
-    return Contest(calls, options.rounds or (3 if on_cpu else 7), clock, say).run().medians
+    """Median seconds of calls that ran before, in turns; few of those that take long."""
+    if options.device == "cpu":
+        return Contest(calls, options.rounds or 3, say=say).run().medians
+    rounds = options.rounds or (7 if max(map(seconds_of, calls.values())) < SLOW else 3)
+    return Contest(calls, rounds, CudaClock(SPENT), say).run().medians
 
 
 def _mark(device: str) -> Any:
@@ -219,3 +226,20 @@ def _between(start: Any, stop: Any) -> float:
         return float(stop - start)
     stop.synchronize()
     return float(start.elapsed_time(stop)) / 1e3
+
+
+STACKS: Mapping[str, Sizes] = {
+    "deepseek-r1": Sizes(7168, 128, 18432, latent=(1536, 512, 128, 64), gated=True, rms=True),
+    "qwen3.5-397b": Sizes(*(4096, 32, 11 * 1024, 2), kv=2, width=256, gated_attention=True, gated=True, rms=True),
+    "hunyuanvideo": Sizes(3072, 24, 12288, causal=False, joined=True, singles=2, rms=True, approximate="tanh"),
+}
+"""With as few blocks as give products of every kind: more would change no ratio.
+
+A dense block of DeepSeek-R1; blocks of Qwen3.5-397B with full attention, whose experts are one layer as wide as the 11
+that a token passes; a double block of HunyuanVideo, of one stream, and two single blocks: the model has 20 and 40.
+"""
+
+
+def stack(sizes: Sizes, count: int | None = None, **where: Any) -> Transformer:
+    """So many blocks (None: those of the sizes), dense."""
+    return Transformer(count or sizes.blocks, partial(sizes.block, dense(scaled=True, **where), **where))

@@ -20,7 +20,6 @@ def rivals(scheme: Scheme, a: Matrix, b: Matrix, say: Say, compiled: bool = True
     found: dict[str, Call | None] = {"R tasks adding into C": tasks_adding(scheme, a, b)}
     if compiled:
         found["formula under torch.compile"] = compiled_formula(scheme, a, b, say)
-        found["formula under jax.jit"] = jitted_formula(scheme, a, b, say)
     return {name: call for name, call in found.items() if call is not None}
 
 
@@ -30,26 +29,25 @@ def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
     Source: the H_r-parallel form that FalconGEMM (arXiv:2605.06057, section II-B) names as usual.
     """
     gm, gk, gn = scheme.target.shape
-    bm, bk, bn = len(a) // gm, len(b) // gk, b.shape[1] // gn
     out = np.empty((len(a), b.shape[1]), a.dtype)
     locks = [threading.Lock() for _ in range(gm * gn)]
 
-    def block(matrix: Matrix, index: int, columns: int, height: int, width: int) -> Matrix:
-        p, q = divmod(index, columns)
-        return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
+    def blocks(matrix: Matrix, rows: int, columns: int) -> list[Matrix]:
+        return [part for strip in np.vsplit(matrix, rows) for part in np.hsplit(strip, columns)]
 
-    def total(matrix: Matrix, terms: Any, columns: int, height: int, width: int) -> Matrix:
-        result = np.zeros((height, width), matrix.dtype)
+    def total(parts: list[Matrix], terms: Any) -> Matrix:
+        result = np.zeros_like(parts[0])
         for index, value in terms:
-            result += matrix.dtype.type(value) * block(matrix, index, columns, height, width)
+            result += result.dtype.type(value) * parts[index]
         return result
 
+    lefts, rights, targets = blocks(a, gm, gk), blocks(b, gk, gn), blocks(out, gm, gn)
+
     def task(r: int, _: int) -> None:
-        left = total(a, scheme.u.terms(r), gk, bm, bk)
-        product = left @ total(b, scheme.v.terms(r), gn, bk, bn)
+        product = total(lefts, scheme.u.terms(r)) @ total(rights, scheme.v.terms(r))
         for index, value in scheme.w.terms(r):
             with locks[index]:
-                block(out, index, gn, bm, bn)[...] += a.dtype.type(value) * product
+                targets[index] += product.dtype.type(value) * product
 
     def call() -> Matrix:
         out[...] = 0
@@ -77,28 +75,8 @@ def compiled_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | N
     return lambda: compiled(left, right).numpy()
 
 
-def jitted_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | None:
-    """The scheme written with jax's operations and compiled by jax.jit; None where jax is not installed.
-
-    The operands are moved to jax's device, a GPU where it has one, before anything is timed.
-    """
-    try:
-        jax: Any = import_module("jax")
-    except ImportError:
-        say("jax.jit is left out: jax is not installed")
-        return None
-    left, right = jax.device_put(a), jax.device_put(b)
-    compiled = jax.jit(_formula(scheme, a, b, jax.numpy.asarray))
-
-    def call() -> Matrix:
-        with jax.default_matmul_precision("highest"):
-            return np.asarray(compiled(left, right))
-
-    return call
-
-
 def jitted_on_gpu(scheme: Scheme, a: Any, b: Any, say: Say) -> Callable[[], Any] | None:
-    """`jitted_formula` for tensors of a GPU, which jax reads where they are; None where jax has no GPU."""
+    """The scheme in jax's operations, compiled by jax.jit, for tensors of a GPU; None where jax has no GPU."""
     import os
 
     # Else jax takes three quarters of the GPU's memory when it is imported.

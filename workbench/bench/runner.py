@@ -16,9 +16,8 @@ from ...errors import PlanError, unknown_name
 from ...kernels.cpu.others import CpuLoadMonitor
 from ...version import __version__
 from .case import Case, Options, Say, Suite
-from .codehash import code_hash
 from .journal import Journal, Row
-from .machine import BUSY_SHARE, machine
+from .machine import BUSY_SHARE, code_hash, machine
 
 _SUITES = Path(__file__).with_name("suites")
 
@@ -77,7 +76,7 @@ def run_cases(
     Raises:
         VerificationError: a case computes something wrong; nothing of it was timed.
     """
-    code = code_hash((*suite.sources, "workbench/bench/contest.py", f"workbench/bench/suites/{suite.name}.py"))
+    code = code_hash((*suite.sources, "workbench/bench"))
     done = journal.done(code, machine()) if resume else {}
     done = {key: row for key, row in done.items() if row["options"] == _plain(options)}
     began = time.perf_counter()

@@ -97,5 +97,5 @@ def command(
     if not wants_json():
         click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
     if picture and results:
-        found.draw(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
+        found.picture(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
     return int(any(not met for row in results for _, met in row["bars"]))

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError
-from ..bench_report import benchmarks_page
-from ..blr_report import block_low_rank_page
+from ..bench_report import benchmarks_page, block_low_rank_page
 from ..board import LARGEST
 from ..destination import claim, write, writing
 from ..figures import FIGURES, write_figures
@@ -16,8 +15,7 @@ from ..help import lcma_command
 from ..options import Choice, argument, option
 from ..output import print_json, wants_json
 from ..records import records_page
-from ..report import board_json, catalogue_page
-from ..structured_report import structured_page
+from ..report import board_json, catalogue_page, structured_page
 
 PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": structured_page}
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}

@@ -10,18 +10,16 @@ import click
 
 from ...errors import PlanError
 from ...kernels.precision import arithmetic_of
-from ..contenders import max_error
+from ..contenders import max_error, relative_error, true_product
 from ..destination import claim
-from ..gpu_arrays import as_numpy, to_gpu
 from ..help import lcma_command
-from ..matrix_files import DTYPES, Operand, check_destination, file_of, read_operand, write_product
+from ..matrix_files import DTYPES, Operand, as_numpy, check_destination, file_of, read_operand, to_gpu, write_product
 from ..options import Choice, argument, option
 from ..output import tell
 from ..product_options import ProductOptions, product_options, reject
 from ..products import FACTORS, Device, Told, causal_name, run_once
 from ..runs import run_exact, run_product
 from ..schemes import AUTO, planned_scheme
-from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:
     from ...kernels import Request

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...kernels.precision import fields_of
-from ..exact import RING, exact_request_of
 from ..help import lcma_command
 from ..kronecker import LAYOUT, ranked_rows, show_rows
 from ..matrix_files import DTYPES
 from ..options import Choice, argument, option
 from ..output import answer, figure, milliseconds, print_table
+from ..product_options import RING, exact_request_of
 from ..products import DEVICE, Device, machine_of
 
 if TYPE_CHECKING:

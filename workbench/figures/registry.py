@@ -21,9 +21,9 @@ FIGURES = (
     Figure("ranks", "the shipped catalogue", ranks.gaps, ranks.draw_ranks),
     Figure("discovery", "search-cpu.jsonl", discovery.times, discovery.draw_discovery),
     Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", maps.patterns, maps.draw_ks),
-    Figure("ks-generic", _LAYOUTS, partial(kronecker.points_of, GENERIC_FIGURE), kronecker.draw_generic),
-    Figure("ks-bmm", _LAYOUTS, partial(kronecker.points_of, BMM_FIGURE), kronecker.draw_bmm),
-    Figure("ks-layouts", _LAYOUTS, kronecker.ratios_of, kronecker.draw_layouts),
+    Figure("ks-generic", _LAYOUTS, partial(kronecker.speedups, GENERIC_FIGURE), kronecker.draw_generic),
+    Figure("ks-bmm", _LAYOUTS, partial(kronecker.speedups, BMM_FIGURE), kronecker.draw_bmm),
+    Figure("ks-layouts", _LAYOUTS, kronecker.layout_ratios, kronecker.draw_layouts),
     Figure("blr-map", "blr-cuda.jsonl or blr-cpu.jsonl", maps.layers, maps.draw_blr),
 )
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-from ..bench.gpu_roofline import BANDWIDTH, PEAK, points
 from .canvas import COLOURS, MARKERS, Drawn, axes, labelled, rows_of
 
 _CPU = re.compile(r"(float32|float64) (\d+) 2T")
 _GPU = re.compile(r"(?:auto|product) (?!tf32)(\w+) (\d+)(?: (\S+))?")
 """Rows of tf32 are older than its strategy `scaled-half`: they are no longer what a user gets."""
+
+PEAK, BANDWIDTH = 67e12, 4.8e12
+"""Flops a second in float32 and bytes a second of the H200 SXM, by NVIDIA's data sheet."""
 
 Series = dict[str, dict[int, float]]
 """Ratios by size, by dtype."""
@@ -59,17 +60,25 @@ def draw_speedups(devices: dict[str, Series]) -> Drawn:
     return Drawn(figure, f"Speed-up over the vendor's product by size: {'; '.join(words)}.")
 
 
-def float32_points(results: Path) -> dict[float, dict[str, Any]]:
-    """The points of the roofline in float32."""
-    return points(list(rows_of(results, "gpu-cuda").values())).get("float32", {})
+def float32_points(results: Path) -> dict[float, dict[str, float]]:
+    """By operations per byte in float32: TFLOP/s of torch's product and of the best scheme, of the plain product."""
+    found: dict[float, dict[str, float]] = {}
+    for key, row in rows_of(results, "gpu-cuda").items():
+        figures, (kind, *words) = row["figures"], key.split()
+        if kind not in ("product", "layer", "auto", "choice") or words[0] != "float32":
+            continue
+        if "flops_per_element" in figures:
+            point = found.setdefault(round(figures["flops_per_element"] / 4, 1), {"vendor": 0.0, "best": 0.0})
+            for name, rates in (("vendor", ["vendor"]), ("best", ["online", "offline"])):
+                point[name] = max(point[name], *(figures.get(f"{rate}_tflops", 0.0) for rate in rates))
+    return found
 
 
-def draw_roofline(found: dict[float, dict[str, Any]]) -> Drawn:
+def draw_roofline(found: dict[float, dict[str, float]]) -> Drawn:
     """The best rate of a scheme against operations per byte in float32, and the card's peak."""
     figure, panel = axes()
     places = sorted(found)
-    peak = PEAK["float32"]
-    panel.plot(places, [min(peak, BANDWIDTH * place) / 1e12 for place in places], color="0.3", label="peak of the card")
+    panel.plot(places, [min(PEAK, BANDWIDTH * place) / 1e12 for place in places], color="0.3", label="peak of the card")
     panel.plot(places, [found[x]["vendor"] for x in places], "s", markersize=4, color=COLOURS[4], label="torch")
     best = [(x, found[x]["best"]) for x in places if found[x]["best"] > 0]
     panel.plot(*zip(*best, strict=True), "o", markersize=4, color=COLOURS[1], label="best scheme")
@@ -84,5 +93,5 @@ def draw_roofline(found: dict[float, dict[str, Any]]) -> Drawn:
     return Drawn(
         figure,
         f"Effective rate of float32 products on an H200 against operations per byte: torch reaches {vendor:.0f}, the "
-        f"best scheme {top:.0f} TFLOP/s; the data sheet's peak is {peak / 1e12:.0f}.",
+        f"best scheme {top:.0f} TFLOP/s; the data sheet's peak is {PEAK / 1e12:.0f}.",
     )

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import LcmaError
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.drawing import draw
+from ...schemes_db.formats import WRITERS, lcma_json, render
 from ..destination import writing
-from .benchmarks import Benchmarks, benchmarks
-from .downloads import downloads
-from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, origin_of, proofs_of, provenance_of
+from .facts import (
+    MAX_MEASUREMENTS,
+    Benchmarks,
+    benchmarks,
+    coefficients_of,
+    costs_of,
+    measured,
+    origin_of,
+    proofs_of,
+    provenance_of,
+)
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
 from .listing import Listed, damaged_rows, data_script, family, listing, shortest_name
 from .pages import STATIC, Pages, read
 
-MAX_KIN = 60
-"""Parents, and children, that a page links."""
+MAX_KIN, FAMILIES = 60, ("Made from", "Others made from it")
+"""Parents, and children, that a page links, and what it calls them."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +83,8 @@ def _fill(
     for name in STATIC:
         folder.write(f"static/{name}", read(f"static/{name}"))
     folder.write("static/schemes.js", data_script(listed))
-    maps = heat_maps(listed)
     index = {
-        "maps": maps,
+        "maps": heat_maps(listed),
         "structured": structured(listed),
         "listed": listed,
         "plot": front_plot(listed),
@@ -86,7 +95,7 @@ def _fill(
     folder.write("index.html", pages.render("index.html", **index))
     folder.write("verify.html", pages.render("verify.html"))
     by_digest = {row.entry.digest: row for row in listed}
-    parents, children = family(catalog, listed)
+    families = family(catalog, listed)
     for position, row in enumerate(listed):
         on_progress(f"page {position + 1} of {len(listed)}")
         scheme, certificate = catalog.find(row.entry.digest)
@@ -95,19 +104,12 @@ def _fill(
             if not file.refusal:
                 folder.write(f"schemes/{file.file}", file.content)
         own = [measured(taken) for taken in catalog.measurements(row.entry.digest)[-MAX_MEASUREMENTS:]]
-        page = _Page(
-            row,
-            scheme,
-            certificate,
-            _kin(parents.get(row.entry.digest, []), by_digest),
-            _kin(children.get(row.entry.digest, []), by_digest),
-        )
-        neighbours = {
+        kin = [_kin(pairs.get(row.entry.digest, []), by_digest) for pairs in families]
+        values = {
+            **_values(row, scheme, certificate, by_digest),
+            "kin": [(name, some[:MAX_KIN], len(some)) for name, some in zip(FAMILIES, kin, strict=True) if some],
             "previous": listed[position - 1] if position else None,
             "next": listed[position + 1] if position + 1 < len(listed) else None,
-        }
-        values = page.values(by_digest) | neighbours
-        values |= {
             "files": files,
             "call": shortest_name(row, catalog),
             "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:],
@@ -125,40 +127,57 @@ class _Kin:
     row: Listed | None
 
 
-def _kin(pairs: list[tuple[str, str]], by_digest: dict[str, Listed]) -> list[_Kin]:
+def _kin(pairs: list[tuple[str, str]], by_digest: Mapping[str, Listed]) -> list[_Kin]:
     return [_Kin(digest, relation, by_digest.get(digest)) for digest, relation in pairs]
 
 
+def _values(row: Listed, scheme: Scheme, certificate: Certificate, by_digest: Mapping[str, Listed]) -> dict[str, Any]:
+    """The template's values of a scheme's page; `by_digest` are the schemes that steps may link to."""
+    origin = scheme.provenance
+    return {
+        "row": row,
+        "scheme": scheme,
+        "drawing": draw(scheme.target, scheme.factors, costs.product_kinds(scheme)),
+        "coefficients": coefficients_of(scheme),
+        "costs": costs_of(row, scheme),
+        "certificate": certificate,
+        "proofs": proofs_of(certificate),
+        "provenance": provenance_of(origin),
+        "steps": [(step, _kin([(digest, "") for digest in step.of], by_digest)) for step in origin.history],
+        "origin": origin_of(origin),
+        "title": scheme.name or f"{row.label}:{row.entry.rank}",
+        "runs": not (scheme.ring.characteristic or scheme.gaussian) and scheme.target.is_product,
+    }
+
+
+EVERY_FORMAT_LIMIT = 1_000_000
+"""Nonzeros up to which all formats are written; a larger scheme is written in our own alone."""
+
+
 @dataclass(frozen=True)
-class _Page:
-    """The content of the page of one scheme."""
+class Download:
+    """A file beside the page, or the reason why there is none."""
 
-    row: Listed
-    scheme: Scheme
-    certificate: Certificate
-    parents: list[_Kin]
-    children: list[_Kin]
+    format: str
+    file: str
+    convention: str
+    content: bytes = b""
+    refusal: str = ""
 
-    def values(self, by_digest: Mapping[str, Listed]) -> dict[str, Any]:
-        """The template's values; `by_digest` are the schemes that steps may link to."""
-        return {
-            "row": self.row,
-            "scheme": self.scheme,
-            "drawing": draw(self.scheme.target, self.scheme.factors, costs.product_kinds(self.scheme)),
-            "coefficients": coefficients_of(self.scheme),
-            "costs": costs_of(self.row, self.scheme),
-            "certificate": self.certificate,
-            "proofs": proofs_of(self.certificate),
-            "provenance": provenance_of(self.scheme.provenance),
-            "steps": [
-                (step, [_Kin(digest, "", by_digest.get(digest)) for digest in step.of])
-                for step in self.scheme.provenance.history
-            ],
-            "kin": [(name, kin[:MAX_KIN], len(kin)) for name, kin in self._families() if kin],
-            "origin": origin_of(self.scheme.provenance),
-            "title": self.scheme.name or f"{self.row.label}:{self.row.entry.rank}",
-            "runs": not (self.scheme.ring.characteristic or self.scheme.gaussian) and self.scheme.target.is_product,
-        }
 
-    def _families(self) -> tuple[tuple[str, list[_Kin]], tuple[str, list[_Kin]]]:
-        return ("Made from", self.parents), ("Others made from it", self.children)
+def downloads(scheme: Scheme, certificate: Certificate, stem: str) -> Iterator[Download]:
+    """The files of a scheme; `stem` is what their names start with."""
+    taken: set[str] = set()
+    nonzeros = sum(factor.nnz for factor in scheme.factors)
+    for name, format_ in WRITERS.items():
+        file = f"{stem}{format_.SUFFIX}" if format_.SUFFIX not in taken else f"{stem}-{name}{format_.SUFFIX}"
+        taken.add(format_.SUFFIX)
+        if name == lcma_json.NAME:
+            yield Download(name, file, format_.CONVENTION, lcma_json.render(scheme, certificate).encode())
+        elif nonzeros > EVERY_FORMAT_LIMIT:
+            yield Download(name, file, format_.CONVENTION, refusal=f"too large; use lcma export --format {name}")
+        else:
+            try:
+                yield Download(name, file, format_.CONVENTION, render(scheme, name))
+            except LcmaError as error:
+                yield Download(name, file, format_.CONVENTION, refusal=str(error))

@@ -1,11 +1,14 @@
-"""The figures and texts of a scheme's page."""
+"""The figures and texts of a scheme's page, with the rows of `lcma bench` that name it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from ...schemes_db import Certificate, Provenance, Scheme, costs
+from ..bench.journal import Row
+from ..figures.canvas import rows_of
 from ..output import ratio
 from .listing import Listed
 
@@ -116,3 +119,44 @@ def measured(row: Mapping[str, object]) -> Measured:
         shown(row["machine"], 60),
         shown(row["taken"], 40),
     )
+
+
+Benchmarks = dict[str, list[Measured]]
+"""Measurements by the name of a scheme."""
+
+
+def benchmarks(results: Path) -> Benchmarks:
+    """The newest rows of every file of a folder of results, by the names that they hold.
+
+    Raises:
+        SchemeFormatError: a file holds what is not a row.
+    """
+    found: Benchmarks = {}
+    for path in sorted(results.glob("*.jsonl")):
+        for key, row in rows_of(results, path.stem).items():
+            for name, one in _measured(key, row):
+                found.setdefault(name, []).append(one)
+    return found
+
+
+def _measured(key: str, row: Row) -> Iterator[tuple[str, Measured]]:
+    """Milliseconds of the contenders of a row, beside those of its baseline; or the error of the scheme it is of."""
+    figures = row.get("figures") or {}
+    times = figures.get("ms")
+    what = f"{row['suite']}: {key}"
+    if isinstance(times, dict):
+        baseline = figures.get("baseline")
+        beside = f"{baseline}: {times[baseline]:.4g} ms" if baseline in times else ""
+        for name, milliseconds in times.items():
+            yield name, _figure(what, f"{milliseconds:.4g} ms", "" if name == baseline else beside, row)
+    elif "error" in figures and "classical_error" in figures:
+        name, _, setting = key.partition(" ")
+        value, beside = f"{figures['error']:.3g} error", f"classical: {figures['classical_error']:.3g}"
+        yield name, _figure(f"{row['suite']}: levels and dtype {setting}", value, beside, row)
+
+
+def _figure(what: str, value: str, beside: str, row: Row) -> Measured:
+    machine, on_gpu = row.get("machine") or {}, (row.get("options") or {}).get("device") == "cuda"
+    hardware = machine.get("accelerator" if on_gpu else "processor") or ""
+    taken = row.get("date", "")[:10]
+    return Measured(shown(what, 120), value, shown(beside, 60), shown(hardware, 60), shown(taken))

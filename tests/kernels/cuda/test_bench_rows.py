@@ -5,13 +5,10 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError, VerificationError
-from lcma.workbench.bench import gpu_choice, gpu_layers, rivals
+from lcma.workbench.bench import gpu_8_bits, gpu_layers, rivals
 from lcma.workbench.bench.case import Options
-from lcma.workbench.bench.gpu_roofline import pictures, points, winners
-from lcma.workbench.bench.suites import falcon, overhead
+from lcma.workbench.bench.suites import falcon
 from lcma.workbench.bench.suites.gpu import SUITE
-
-PLAN = "scheme 2x2x2:7 * 4x4x4:49, batched"
 
 
 def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
@@ -20,34 +17,14 @@ def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
     monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
     rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
     assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
-    launch = {case.key: case for case in overhead.SUITE.cases(Options("cuda"))}["launch"]
-    some = ("tile bfloat16 R=49", "combine float64 R=343", "fp8 16x4096x4096", "int8 8192")
-    for case in (*map(rows.__getitem__, some), launch):
+    for case in map(
+        rows.__getitem__, ("tile bfloat16 R=49", "combine float64 R=343", "fp8 16x4096x4096", "int8 8192", "launch")
+    ):
         for call in (case.ahead, lambda case=case: case.run(lambda line: None)):
             with pytest.raises(PlanError, match="sees no GPU"):
                 call()
     assert sum(key.startswith("layer ") for key in rows) == 3 * 3
     assert sum(key.startswith("choice ") for key in rows) == 4 * 3
-
-
-def test_the_roofline_takes_the_best_scheme_at_each_intensity(tmp_path):
-    pytest.importorskip("matplotlib")
-
-    def row(recipe, online, offline):
-        figures = {
-            "ratio": 1.1,
-            "flops_per_element": 4096.0,
-            "vendor_tflops": 50.0,
-            "online_tflops": online,
-            "offline_tflops": offline,
-        }
-        return {"key": f"product float32 6144 {recipe}", "figures": figures, "contended": False}
-
-    rows = [row("2x2x2", 55.0, 56.0), row("3x3x3", 52.0, 60.0), {"key": "launch", "figures": {}, "contended": False}]
-    assert points(rows) == {"float32": {1024.0: {"vendor": 50.0, "best": 60.0, "name": "3x3x3"}}}
-    assert winners({1024.0: {"vendor": 50.0, "best": 57.0, "name": PLAN}}) == {1024.0: "2x2x2:7 * 4x4x4:49"}
-    pictures(rows, tmp_path / "gpu.svg")
-    assert "3x3x3" in (tmp_path / "gpu-roofline.svg").read_text()
 
 
 def test_rivals_work_the_scheme_with_operations_that_libraries_share():
@@ -69,18 +46,18 @@ def planned_for_an_h200(monkeypatch):
 
 
 def test_shapes_of_the_choice_take_a_few_milliseconds():
-    for dtype, rate in gpu_choice.RATES.items():
-        sizes = [sizes for _, sizes in gpu_choice.shapes(dtype, 40)]
+    for dtype, rate in gpu_layers.RATES.items():
+        sizes = [sizes for _, sizes in gpu_layers.sampled(40, dtype, gpu_layers.SPAN, distinct=True)]
         assert len(set(sizes)) == 40
         assert all(0.9e-3 < 2 * m * k * n / rate < 31e-3 for m, k, n in sizes)
-    assert len(list(gpu_choice.shapes("float32", 10**6))) <= 960
+    assert len(list(gpu_layers.sampled(10**6, "float32", gpu_layers.SPAN, distinct=True))) <= 960
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_contenders_are_the_choice_the_models_first_and_the_fixed_ones(dtype, monkeypatch):
     pytest.importorskip("torch")
     planned_for_an_h200(monkeypatch)
-    chosen, recipes = gpu_choice.contenders(dtype, (8192, 8192, 8192))
+    chosen, recipes = gpu_layers.contenders(dtype, (8192, 8192, 8192))
     assert recipes[chosen] == "auto"
     assert {"laderman", "4x4x5"} <= set(recipes.values())
     assert ("strassen/strassen/strassen" in recipes.values()) == (dtype == "float32")
@@ -97,35 +74,19 @@ def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
 
     times = {"vendor": 1.0, "mine": 0.8, "close": 0.75, "far": 1.5}
     recipes = {"mine": "auto", "close": "strassen", "far": "laderman"}
-    monkeypatch.setattr(gpu_choice, "contenders", lambda dtype, sizes: ("mine", recipes))
+    monkeypatch.setattr(gpu_layers, "contenders", lambda dtype, sizes: ("mine", recipes))
     monkeypatch.setattr(
-        gpu_choice, "operands", lambda dtype, sizes, seed: tuple(torch.randn(36, 36).double() for _ in range(2))
+        gpu_layers, "operands", lambda dtype, sizes, seed: tuple(torch.randn(36, 36).double() for _ in range(2))
     )
     calls = iter(["vendor", *(name for name in times for _ in range(2))])
     monkeypatch.setattr(clock, "seconds_of", lambda call, repeats=1: times[next(calls)])
     monkeypatch.setattr(clock, "interleaved", lambda some, *_: {name: clock.Times((times[name],)) for name in some})
-    figures = gpu_choice.against_best("float64", (36, 36, 36), 3, 0, lambda line: None)
+    figures = gpu_layers.choice("float64", (36, 36, 36), 3, 0, lambda line: None)
     assert figures["in_rounds"] == ["vendor", "mine", "close"]
     assert figures["best"] == "close"
     assert figures["of_best"] == pytest.approx(0.8 / 0.75)
     assert figures["ratio"] == pytest.approx(1 / 0.8)
     assert figures["each_ms"]["far"] == 1500.0
-
-
-def test_the_summary_of_the_choice_is_by_dtype():
-    rows = [
-        {"key": f"choice {dtype} shape {number}", "figures": {"of_best": loss}}
-        for dtype, losses in (("float32", (1.0, 1.05)), ("bfloat16", (1.07, 1.0)))
-        for number, loss in enumerate(losses)
-    ]
-    rows += [{"key": "choice tf32 refused", "figures": {}}, {"key": "launch", "figures": {"overhead_ms": 1.0}}]
-    found = gpu_choice.summary(rows)
-    assert list(found) == ["all", "float32", "bfloat16"]
-    assert found["float32"]["mean_loss"] == pytest.approx(1.05**0.5 - 1)
-    assert found["float32"]["bars"] == {"mean": [0.02, False], "worst": [0.06, True]}
-    assert (found["all"]["worst"], found["all"]["shapes"]) == ("choice bfloat16 shape 0", 4)
-    assert found["all"]["bars"]["worst"][1] is True
-    assert gpu_choice.summary([]) == {}
 
 
 def test_the_layers_on_a_gpu_are_96_of_each_dtype(monkeypatch):
@@ -150,9 +111,10 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
     torch = pytest.importorskip("torch")
     from lcma.kernels.torch import ops
 
-    a, b = torch.randn(8, 6).double(), torch.randn(6, 9).double()
     plan = type("Plan", (), {"candidate": type("Vendor", (), {"strategy": "vendor"})(), "seconds": 1e-3})()
-    monkeypatch.setattr(gpu_layers, "planned", lambda *_: (a, b, plan))
+    monkeypatch.setattr(gpu_layers, "require_measured_gpu", lambda: None)
+    monkeypatch.setattr(gpu_layers, "operands", lambda *_: (torch.randn(8, 6).double(), torch.randn(6, 9).double()))
+    monkeypatch.setattr(gpu_layers, "recipe_plan", lambda *_: plan)
     monkeypatch.setattr(gpu_layers, "graphed", lambda call: call)
     timed = []
 
@@ -173,33 +135,16 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
     assert len(timed) == 1
 
 
-def test_the_summary_of_the_layers_has_both_means_of_each_dtype():
-    def row(dtype, place, ratio, by_scheme):
-        figures = {"ratio": ratio, "by_scheme": by_scheme}
-        return {"key": f"layer {dtype} layer {place}", "figures": figures, "contended": False}
-
-    rows = [row("float32", 0, 1.44, True), row("float32", 1, 1.0, False), row("bfloat16", 0, 0.98, False)]
-    found = falcon._summary(rows)
-    assert found["means"]["float32"]["geometric_mean"] == pytest.approx(1.2)
-    assert found["means"]["float32"]["geometric_mean_where_chosen"] == pytest.approx(1.44)
-    assert found["bars"]["float32, over all"] == [1.16, True]
-    assert found["bars"]["float32, where chosen"] == [1.22, True]
-    assert found["bars"]["float32, least"] == [0.99, True]
-    assert found["bars"]["bfloat16, where chosen"] == [1.04, False]
-    assert found["bars"]["bfloat16, least"] == [0.99, False]
-
-
 def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     torch = pytest.importorskip("torch")
     from lcma.kernels.cuda.fp8_naive import quantise_rows
     from lcma.kernels.e4m3 import decode
-    from lcma.workbench.bench import gpu_fp8
 
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(7, 256, generator=generator)
     a[3, :128] = 0.0
     bits, scales = quantise_rows(a.numpy())
-    theirs, their_scales = gpu_fp8.row_quantised(a)
+    theirs, their_scales = gpu_8_bits.row_quantised(a)
     assert their_scales.stride() == (1, 7)
     np.testing.assert_array_equal(their_scales.numpy(), scales)
     # They divide by the scale, we multiply by its inverse: a tie may be rounded to the other side.
@@ -209,6 +154,4 @@ def test_the_rival_in_8_bits_quantises_rows_as_we_do():
 
 
 def test_int8_rows_run_our_product():
-    from lcma.workbench.bench import gpu_int8
-
-    assert list(gpu_int8.executors((16, 4096, 11008))) == ["int8", "int8 unchecked"]
+    assert list(gpu_8_bits.int8_executors((16, 4096, 11008))) == ["int8", "int8 unchecked"]

@@ -14,9 +14,7 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.dense.int8 import vendor_stages
 from lcma.kernels.request import Layout, Request
-from lcma.workbench.bench.gpu_fp8 import ROWS as FP8_ROWS
-from lcma.workbench.bench.gpu_fp8 import WEIGHTS
-from lcma.workbench.bench.gpu_int8 import ANY_ENTRY, BY_ROWS, COPIED, MAX_ABS, VENDOR
+from lcma.workbench.bench.gpu_8_bits import ANY_ENTRY, BY_ROWS, COPIED, FP8_ROWS, MAX_ABS, VENDOR, WEIGHTS
 
 ROWS = Path(__file__).parents[3] / "docs/results/gpu-cuda.jsonl"
 MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))

@@ -22,7 +22,7 @@ from lcma.kernels.request import Layout
 from lcma.kernels.structured.cpu import ViewProduct
 from lcma.kernels.structured.naive import dense_product
 from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_chain
-from lcma.workbench.bench.baselines.permuted import by_bmm
+from lcma.workbench.bench.baselines.kronecker import by_bmm
 
 LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
 STRATEGIES = ("strided", "slabs", "widened", "dense")

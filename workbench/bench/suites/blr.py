@@ -54,6 +54,5 @@ SUITE = Suite(
     "low-rank, Monarch and BLAST layers of five models against the dense layer and the papers' form; --sizes N inputs",
     _cases,
     ("chosen", "ratio", "over_best", "over_best_factored", "over_baseline", "weight_bytes", "peak_bytes", "error"),
-    ("kernels", "workbench/bench/baselines", "workbench/bench/blr_layers.py", "workbench/bench/blr_products.py"),
     sized=True,
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice, product
-from typing import Any
 
 from ....errors import PlanError
-from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
-from ..means import losses
 
 GRID = (1024, 2048, 4096)
 
@@ -31,8 +29,8 @@ BEST = 6
 VENDOR = "vendor"
 """The planner's name of the library's own product."""
 
-MEAN, WORST = 0.02, 0.06
-"""Bars of the loss of the choice against the best measured candidate: the geometric mean, and every shape."""
+WORST = 0.06
+"""The bar of the loss of the choice against the best measured candidate."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -68,29 +66,9 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     return {**kept, "plan": chosen, "fastest": fastest, "ratio": mine, "best_ratio": best, "loss": best / mine - 1}
 
 
-def _summary(rows: Rows) -> Mapping[str, Any]:
-    found = {row["key"]: row["figures"]["loss"] for row in rows if row["figures"]}
-    others = [
-        row["figures"]["fastest"] for row in rows if row["figures"] and _not_of_strassen(row["figures"]["fastest"])
-    ]
-    return {
-        **losses(found, MEAN, WORST, lambda _: WORST),
-        "fastest_not_of_strassen": others,
-        "contended": [row["key"] for row in rows if row["contended"]],
-    }
-
-
-def _not_of_strassen(label: str) -> bool:
-    """Return whether a level is neither Strassen's nor a power of it."""
-    grids = [part.split(":")[0] for part in label.replace("(", " ").replace(")", " ").split() if "x" in part]
-    return any(set(grid.split("x")) - {"2", "4"} or len(set(grid.split("x"))) > 1 for grid in grids)
-
-
 SUITE = Suite(
     "choice",
     "the planner's choice on a processor against the best of a dozen measured candidates, 36 shapes",
     _cases,
     ("plan", "fastest", "ratio", "best_ratio", "loss"),
-    code_of("cpu_products"),
-    summaries={"": _summary},
 )

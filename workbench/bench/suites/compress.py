@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ..blr_products import timed
-from ..case import Case, Figures, Options, Say, Suite, code_of
+from ..case import Case, Figures, Options, Say, Suite
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
 from ..requirements import seeded_torch
@@ -179,7 +179,6 @@ SUITE = Suite(
     "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
     _cases,
     ("ratio", "loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained", "bytes", "layers"),
-    code_of("blr_products", "text_models", "transformers"),
-    draw,
+    picture=draw,
     sized=True,
 )

@@ -1,23 +1,24 @@
-"""Suite "cpu": products on a processor, the planner's choice against the best library; limits, first calls."""
+"""Suite "cpu": products on a processor, the planner's choice against the best library; limits, first calls, plans."""
 
 from __future__ import annotations
 
+import statistics
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+import timeit
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from ....kernels import Pool, Request, matmul, plan_for
+from ....kernels import Pool, Request, decision_for, executor_for, machine_for, matmul, plan_for
 from ....kernels.cpu.blas import TORCH, backends
-from ....schemes_db.resolve import resolve
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube, shown
-from ..cpu_products import compete, decided, libraries, limited, operands, proposed_calls
+from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
+from ..cpu_products import compete, decided, libraries, limited, operands
 from ..requirements import in_new_process
 
 PAIRS = 15
@@ -86,9 +87,6 @@ SAFE = (
 SHARES = (0.0, 1 / 6, 1 / 3, 1.0, 3.0)
 """Workspace as a part of what A, B and C take."""
 
-OTHERS = (3000, 3456, 3840, 5000)
-"""Squares that other grids than powers of two divide."""
-
 
 def _cases(options: Options) -> Iterator[Case]:
     dtypes = options.dtypes or ("float32", "float64")
@@ -107,15 +105,13 @@ def _cases(options: Options) -> Iterator[Case]:
         for share in SHARES:
             bars = (Bar("taken_share", 1.0, at_most=True),)
             yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed), 25, bars)
-        for size in OTHERS:
-            seconds = _seconds(Product("float32", cube(size), 2), few, 6)
-            yield Case(f"other grids float32 {size}", partial(_others, size, few, options.seed), seconds)
-        yield Case("rivals float32 4096", partial(_rivals, 4096, few, options.seed), 90)
         yield Case("first calls", _first_calls, 40, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
+        yield Case("small overhead", _small_overhead, 5, (Bar("microseconds", 0.4, True),))
+        yield Case("planning", _planning, 25, (Bar("warm_us", 4.0, True), Bar("cold_ms", 2.0, True)))
 
 
-def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
-    return 5 + product.one * contenders * (rounds + 2)
+def _seconds(product: Product, rounds: int) -> float:
+    return 5 + product.one * 3 * (rounds + 2)
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
@@ -169,31 +165,6 @@ def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     return {**figures, "plan": str(plan.candidate), **taken}
 
 
-def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """The best two candidates of Strassen's powers alone, and the best two with another grid, by the model."""
-    a, b, out = operands(cube(size), "float32", seed)
-    decision = decided(a, b, out)
-
-    def of_strassen(candidate: Any) -> bool:
-        """Whether the grid of every level is a power of two in every size."""
-        labels = [level.label for level in candidate.source.levels]
-        return all(not set(label) & set("35") or "2x2x2:7 2x2x2:7" in label for label in labels)
-
-    calls: dict[str, Any] = {}
-    for wanted in (of_strassen, lambda candidate: not of_strassen(candidate)):
-        calls |= dict(islice(proposed_calls(decision, a, b, out, wanted), 2))
-    first = set(islice(calls, 2))
-    say(", ".join(calls))
-    figures = compete(a, b, libraries(a, b), calls, rounds)
-    found: Mapping[str, float] = figures["ratios"]
-    powers_best, others_best = (
-        max(found[label] for label in calls if (label in first) is kind) for kind in (True, False)
-    )
-    best = max(found, key=found.__getitem__)
-    gain = {"powers_of_strassen": powers_best, "other_grids": others_best, "others_win": others_best > powers_best}
-    return {**figures, "plan": best, "ratio": found[best], **gain}
-
-
 FIRST = """
 import json, sys, time
 import numpy as np
@@ -220,19 +191,53 @@ def _first_calls(say: Say) -> Figures:
     return {"compile_s": sum(first.values()), "first_s": first, "later_s": max(later.values()), "later": later}
 
 
-def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
-    from ..rivals import rivals
+NEW_SIZES = (*range(2500, 3500, 50), *range(4000, 9000, 250))
+"""Squares that are planned cold."""
 
-    a, b, out = operands(cube(size), "float32", seed)
-    ours = {"auto": lambda: matmul(a, b, out=out)} | rivals(resolve("strassen")[0], a, b, say)
-    return compete(a, b, libraries(a, b), ours, rounds)
+FIRST_PLAN = """
+import json, time
+import lcma.kernels.api, lcma.kernels.dense, lcma.kernels.cpu, lcma.kernels.cuda, lcma.verify.program
+import lcma.schemes_db.catalog, threadpoolctl
+from lcma.kernels import Request, decision_for
+start = time.perf_counter()
+decision_for(Request(4096, 4096, 4096))
+print(json.dumps(time.perf_counter() - start))
+"""
+
+
+def _small_overhead(say: Say) -> Figures:
+    """Microseconds that a product of 8 x 8 matrices costs beyond numpy's call."""
+    a = np.ones((8, 8), np.float32)
+    ours, numpys = (_least(partial(call, a, a)) for call in (matmul, np.matmul))
+    return {"microseconds": 1e6 * (ours - numpys), "numpy_us": 1e6 * numpys}
+
+
+def _planning(say: Say) -> Figures:
+    """Times to find the executor of a size that was met before, to plan a new one (the median and the most of 40
+    squares, in a process that has planned before), and of the first plan of a process (the least of three)."""
+    request = Request(*cube(3000))
+    executor_for(request)
+    warm = _least(partial(executor_for, request))
+    say("new sizes")
+    cold = []
+    for size in NEW_SIZES:
+        start = time.perf_counter()
+        decision_for(Request(*cube(size)), machine=machine_for(request))
+        cold.append(time.perf_counter() - start)
+    say("new processes")
+    first = min(in_new_process(FIRST_PLAN) for _ in range(3))
+    milliseconds = {"cold_ms": statistics.median(cold), "worst_ms": max(cold), "first_of_a_process_ms": first}
+    return {"warm_us": 1e6 * warm, **{name: 1e3 * seconds for name, seconds in milliseconds.items()}}
+
+
+def _least(call: Callable[[], object], turns: int = 200, times: int = 50) -> float:
+    """Seconds of a call: the least mean of many turns."""
+    return min(timeit.repeat(call, number=times, repeat=turns)) / times
 
 
 SUITE = Suite(
     "cpu",
-    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls",
+    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls; plans",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
-    code_of("cpu_products"),
 )

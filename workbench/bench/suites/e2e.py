@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from typing import Any
 
 from ....errors import PlanError
 from ....kernels.cuda.machine import require_device
 from ....kernels.torch import dispatch
 from ....kernels.torch.recipe import ProductRecipe
-from ..case import Bar, Case, Figures, Options, Rows, Say, Suite, code_of
-from ..means import geometric
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..requirements import seeded_torch
 
 PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
@@ -31,9 +29,6 @@ RATES = {"float32": 4.5e13, "float64": 4.5e13, "bfloat16": 5e14, "float16": 5e14
 """Flops per second of a stack on an H200, roughly; a processor has 1.5e11 and half of it in float64."""
 
 NEVER_BELOW = 0.99
-
-MEANS = (("prefill", "float32", 8192, 1.12), ("prefill", "bfloat16", 16384, 1.02), ("train", "float32", TRAINED, 1.12))
-"""Geometric means over the models to reach on a GPU: kind, dtype, least tokens, value."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -65,7 +60,7 @@ def measured(
         raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
     seeded_torch(options, measured=True)
     from .. import prefill
-    from ..prefill_models import STACKS
+    from ..prefill import STACKS
 
     training = kind == "train"
     return prefill.measured(STACKS[name], rows, (rows,) if training else all_rows, dtype, options, say, training)
@@ -76,7 +71,7 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     import torch
 
     from ....kernels.torch.modules import linear_places
-    from ..prefill_models import STACKS, stack
+    from ..prefill import STACKS, stack
 
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -93,40 +88,9 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
             dispatch.run(made[0], x, weight.t(), packed=made[1])
 
 
-def _mean(of: Iterable[Figures], figure: str) -> float | None:
-    return geometric([one[figure] for one in of if figure in one])
-
-
-def _summary(rows: Rows) -> Mapping[str, Any]:
-    """Geometric means over the models by kind, dtype and tokens, and the bars."""
-    figures = {tuple(row["key"].split()): row["figures"] for row in rows if row["figures"]}
-    groups: dict[tuple[str, ...], list[Figures]] = {}
-    for (kind, _, *rest), one in figures.items():
-        groups.setdefault((kind, *rest), []).append(one)
-    means = {
-        " ".join(group): {figure: _mean(some, figure) for figure in ("ratio", "offline")}
-        for group, some in groups.items()
-    }
-    bars = {}
-    for kind, dtype, least, wanted in MEANS:
-        some = [one for key, one in figures.items() if (key[0], key[2]) == (kind, dtype) and int(key[3]) >= least]
-        for figure in ("ratio", "offline") if kind == "prefill" else ("ratio",):
-            if (found := _mean(some, figure)) is not None:
-                bars[f"{figure}, {kind} {dtype}, at least {least} tokens"] = [wanted, found, found >= wanted]
-    least_row = min(figures, key=lambda key: figures[key]["ratio"], default=None)
-    return {
-        "means": means,
-        "bars": bars,
-        "least": None if least_row is None else [" ".join(least_row), figures[least_row]["ratio"]],
-        "contended": [row["key"] for row in rows if row["contended"]],
-    }
-
-
 SUITE = Suite(
     "e2e",
     "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
     _cases,
     ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
-    code_of("prefill", "prefill_models", "transformers"),
-    summaries={"": _summary},
 )

@@ -10,7 +10,7 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..blr_products import timed
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import relative, require_right
 from ..requirements import seeded_torch
 
@@ -50,7 +50,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     CUDA graphs.
     """
     torch = seeded_torch(options)
-    from .. import blr_models as models
+    from .. import layer_models as models
     from ..transformers import inferred
 
     sizes = models.MODELS[name]
@@ -140,5 +140,4 @@ SUITE = Suite(
     "transformers with block low-rank layers against dense ones; --sample N blocks of each",
     _cases,
     ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
-    code_of("blr_layers", "blr_models", "blr_products", "transformers"),
 )

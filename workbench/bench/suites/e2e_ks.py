@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
 from ..requirements import seeded_torch
 
@@ -63,7 +63,7 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
     torch = seeded_torch(options)
-    from .. import ks_models as models
+    from .. import layer_models as models
     from ..transformers import inferred
 
     sizes = {"vit-s": models.VIT_S, "gpt2-medium": models.GPT2_MEDIUM}[name]
@@ -92,7 +92,7 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
 def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
     torch = seeded_torch(options)
-    from .. import ks_models as models
+    from .. import layer_models as models
     from ..transformers import inferred
 
     sizes = models.VISION[name]
@@ -118,6 +118,5 @@ SUITE = Suite(
     "transformers with Kronecker-sparse layers: seconds over those of dense layers",
     _cases,
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
-    code_of("ks_models", "transformers"),
     flags={"shares": ("share", "paper", "ms", "paper_ms")},
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,18 +29,15 @@ TWO_THREADS = 1.9
 
 NEVER_BELOW = 0.99
 
-FLINT_PRIMES: Mapping[str, float] = {"GF(32749)": 5.0, "GF(8388593)": 3.0, "GF(2^31-1)": 1.5, "GF(2^61-1)": 1.0}
+FLINT_PRIMES = {"GF(32749)": 5.0, "GF(8388593)": 3.0, "GF(2^31-1)": 1.5, "GF(2^61-1)": 1.0}
+FLINT_ROWS = tuple((FLINT, size, ring, bar, 3) for size in (2048, 4096) for ring, bar in FLINT_PRIMES.items())
 
-FLINT_SIZES = (2048, 4096)
-
-FFLAS_PRIMES = ("GF(1021)", "GF(32749)", "GF(8388593)")
-
-FFLAS_SIZES: Mapping[int, float] = {2048: 1.0, 4096: 1.05, 8192: 1.15}
+FFLAS_PRIMES, FFLAS_SIZES = ("GF(1021)", "GF(32749)", "GF(8388593)"), {2048: 1.0, 4096: 1.05, 8192: 1.15}
+FFLAS_ROWS = tuple((FFLAS, size, ring, bar, 5) for size, bar in FFLAS_SIZES.items() for ring in FFLAS_PRIMES)
+"""Library, side, field, how many times its speed is asked for, rounds."""
 
 FLOAT_PRIME = 1 << 11
 """Below it FFLAS-FFPACK also runs on float32, and the faster of the two counts."""
-
-GALOIS_SIZE, GALOIS_PRIMES = 512, ("GF(2)", "GF(8388593)")
 
 INTEGER_SIZE, INTEGER_BITS = 4096, {20: 1.5, 31: 5.0}
 """Products over Z, and how many times float64's time is allowed."""
@@ -53,42 +49,29 @@ NUMPY_ROWS, NUMPY_GAIN = 64, 10.0
 def _cases(options: Options) -> Iterator[Case]:
     if options.device != "cpu":
         raise PlanError("suite exact is of a processor; leave --device out")
+
+    def wanted(size: int) -> bool:
+        return not options.sizes or size in options.sizes
+
     for size, bar in BIT_SIZES.items():
-        if not _wanted(size, options):
-            continue
         rounds, product = options.rounds or (5 if size > 16384 else 9), 0.0022 * (size / 2048) ** 3 * 1.1
-        run = partial(_over_m4ri, size, rounds, options.seed)
-        yield Case(f"GF(2) {size} over M4RI", run, 5 + 2.5 * product * (rounds + 2), (Bar("ratio", bar),))
-        seconds, bars = 5 + 2 * product * (rounds + 2), (Bar("ratio", OVER_LEAF.get(size, NEVER_BELOW)),)
-        yield Case(f"GF(2) {size} over the leaf", partial(_over_leaf, size, rounds, options.seed), seconds, bars)
-        run = partial(_two_threads, size, rounds, options.seed)
-        yield Case(f"GF(2) {size} two threads over one", run, seconds, (Bar("ratio", TWO_THREADS),))
-    yield from _prime_cases(options)
-    if _wanted(INTEGER_SIZE, options):
-        for bits, most in INTEGER_BITS.items():
-            both = (Bar("time_over_float64", most, at_most=True), Bar("over_numpy", NUMPY_GAIN))
-            run = partial(_integers, INTEGER_SIZE, bits, options.rounds or 5, options.seed)
-            yield Case(f"Z {INTEGER_SIZE} below 2^{bits}", run, 60, both)
-
-
-def _prime_cases(options: Options) -> Iterator[Case]:
-    for size in filter(lambda size: _wanted(size, options), FLINT_SIZES):
-        for ring, bar in FLINT_PRIMES.items():
-            run = partial(_over_library, FLINT, size, ring, options.rounds or 3, options.seed)
-            yield Case(f"{ring} {size} over FLINT", run, 10 * (size / 2048) ** 3, (Bar("ratio", bar),))
-    for size, bar in FFLAS_SIZES.items():
-        if _wanted(size, options):
-            for ring in FFLAS_PRIMES:
-                run = partial(_over_library, FFLAS, size, ring, options.rounds or 5, options.seed)
-                yield Case(f"{ring} {size} over FFLAS-FFPACK", run, 6 * (size / 2048) ** 3, (Bar("ratio", bar),))
-    if _wanted(GALOIS_SIZE, options):
-        for ring in GALOIS_PRIMES:
-            run = partial(_over_galois, GALOIS_SIZE, ring, options.rounds or 5, options.seed)
-            yield Case(f"{ring} {GALOIS_SIZE} over galois", run, 15)
-
-
-def _wanted(size: int, options: Options) -> bool:
-    return not options.sizes or size in options.sizes
+        for what, run, least, products in (
+            ("over M4RI", _over_m4ri, bar, 2.5),
+            ("over the leaf", _over_leaf, OVER_LEAF.get(size, NEVER_BELOW), 2),
+            ("two threads over one", _two_threads, TWO_THREADS, 2),
+        ):
+            if wanted(size):
+                seconds, bars = 5 + products * product * (rounds + 2), (Bar("ratio", least),)
+                yield Case(f"GF(2) {size} {what}", partial(run, size, rounds, options.seed), seconds, bars)
+    for library, size, ring, bar, rounds in (*FLINT_ROWS, *FFLAS_ROWS):
+        if wanted(size):
+            run = partial(_over_library, library, size, ring, options.rounds or rounds, options.seed)
+            seconds = (10 if library == FLINT else 6) * (size / 2048) ** 3
+            yield Case(f"{ring} {size} over {library.name}", run, seconds, (Bar("ratio", bar),))
+    for bits, most in INTEGER_BITS.items() if wanted(INTEGER_SIZE) else ():
+        both = (Bar("time_over_float64", most, at_most=True), Bar("over_numpy", NUMPY_GAIN))
+        run = partial(_integers, INTEGER_SIZE, bits, options.rounds or 5, options.seed)
+        yield Case(f"Z {INTEGER_SIZE} below 2^{bits}", run, 60, both)
 
 
 def _contest(base: Mapping[str, Call], ours: Call, rounds: int, own: bool = False) -> dict[str, Any]:
@@ -106,12 +89,8 @@ def _over_gf2(a: Any, b: Any, out: Any = None, strategy: str | None = None) -> A
     return matmul(a, b, out=out, ring="Z2", strategy=strategy)
 
 
-def _plan(request: Any) -> str:
-    return str(plan_for(request).candidate)
-
-
 def _bit_plan(size: int) -> str:
-    return _plan(Request(size, size, size, "bit", ring=GF2))
+    return str(plan_for(Request(size, size, size, "bit", ring=GF2)).candidate)
 
 
 def _require_equal(mine: Any, other: Any, what: str) -> None:
@@ -149,63 +128,39 @@ def _over_leaf(size: int, rounds: int, seed: int, say: Say) -> Figures:
 def _two_threads(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two threads over one, by what `auto` takes for each."""
     a, b = _bits(size, seed)
-    plans, outs = {}, {}
-    for threads in (1, 2):
-        with limited(threads):
-            outs[threads], plans[threads] = _over_gf2(a, b), _bit_plan(size)
+    plans, outs = dict[int, str](), dict[int, Any]()
 
     def multiply(threads: int) -> None:
         with limited(threads):
-            _over_gf2(a, b, outs[threads])
+            outs[threads] = _over_gf2(a, b, outs.get(threads))
+            plans[threads] = plans.get(threads) or _bit_plan(size)
 
+    multiply(1)
+    multiply(2)
     _require_equal(outs[1].words, outs[2].words, "one thread")
     figures = _contest({"one thread": partial(multiply, 1)}, partial(multiply, 2), rounds)
     return {**figures, "plan": plans[2], "plan_of_one": plans[1]}
-
-
-def _residues(size: int, ring: str, seed: int) -> tuple[Any, Any, Any]:
-    found, rng = exact_ring(ring), np.random.default_rng(seed)
-    a, b = (rng.integers(0, found.modulus, (size, size)) for _ in range(2))
-    return found, a, b
 
 
 def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over a library's product modulo p, both in one thread; all entries are compared first."""
     say(f"compiling {library.name}'s program")
     program = compiled(library)
-    field, a, b = _residues(size, ring, seed)
-    variants = [""]
-    if library == FFLAS:
-        variants = ["double", "float"] if field.modulus < FLOAT_PRIME else ["double"]
+    field, rng = exact_ring(ring), np.random.default_rng(seed)
+    a, b = (rng.integers(0, field.modulus, (size, size)) for _ in range(2))
+    variants = [""] if library != FFLAS else ["double", "float"] if field.modulus < FLOAT_PRIME else ["double"]
     with limited(1), ExitStack() as stack:
-        peers = {
-            f"{library.name} {variant}".rstrip(): stack.enter_context(
-                Peer([str(program)], a, b, (size, size, size), field.modulus, variant)
-            )
-            for variant in variants
-        }
+        peers = {}
+        for variant in variants:
+            peer = Peer([str(program)], a, b, (size, size, size), field.modulus, variant)
+            peers[f"{library.name} {variant}".rstrip()] = stack.enter_context(peer)
         out = matmul(a, b, ring=field)
         for name, peer in peers.items():
             peer.multiply()
             _require_equal(out, peer.product(), name)
         base = {name: peer.multiply for name, peer in peers.items()}
         figures = _contest(base, lambda: matmul(a, b, ring=field, out=out), rounds, own=True)
-        return {**figures, "plan": _plan(exact_request(a, b, field))}
-
-
-def _over_galois(size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
-    """`auto` over galois' product of field arrays."""
-    try:
-        galois: Any = import_module("galois")
-    except ImportError:
-        raise PlanError("galois is left out: it is not installed; pip install galois") from None
-    field, a, b = _residues(size, ring, seed)
-    say("compiling galois' functions")
-    left, right = (galois.GF(field.modulus)(x) for x in (a, b))
-    with limited(1):
-        out = matmul(a, b, ring=field)
-        _require_equal(out, np.asarray(left @ right), "galois")
-        return _contest({"galois": lambda: left @ right}, lambda: matmul(a, b, ring=field), rounds)
+        return {**figures, "plan": str(plan_for(exact_request(a, b, field)).candidate)}
 
 
 def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -241,9 +196,8 @@ def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures
 
 SUITE = Suite(
     "exact",
-    "exact products over GF(2), GF(p) and Z against M4RI, FLINT, FFLAS-FFPACK, galois, numpy and our own leaf",
+    "exact products over GF(2), GF(p) and Z against M4RI, FLINT, FFLAS-FFPACK, numpy and our own leaf",
     _cases,
     ("plan", "baseline", "ratio", "interval"),
-    ("kernels", "workbench/bench/exact_peers.py", "workbench/bench/peers"),
     sized=True,
 )

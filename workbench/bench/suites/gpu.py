@@ -10,6 +10,7 @@ from typing import Any
 from ....errors import PlanError, VerificationError
 from ....kernels.codegen.maps import maps_of
 from ....kernels.cuda import naive
+from ....kernels.cuda.clock import settled
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
@@ -19,15 +20,15 @@ from ....schemes_db.straightline import program_of
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call
-from ..gpu_choice import choice_cases, summary
+from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
-from ..gpu_fp8 import fp8_cases
-from ..gpu_int8 import int8_cases
-from ..gpu_layers import layer, layer_cases
+from ..gpu_layers import choice_cases, layer, layer_cases
 from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
-from ..gpu_roofline import pictures
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
+
+SMALL = cube(64)
+"""A product whose time is that of its launches."""
 
 TWO, THREE = "strassen/strassen", "strassen/strassen/strassen"
 
@@ -121,6 +122,8 @@ def _cases(options: Options) -> Iterator[Case]:
     for size in (1536, 2048, 3072):
         run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", cube(size))
         yield Case(f"graph float32 {size}", run, 8, ahead=sums)
+    sums = partial(ahead, TWO, "float32", SMALL)
+    yield Case("launch", partial(_launch, options.seed), 5, (Bar("overhead_ms", 0.008, at_most=True),), sums)
     yield Case(
         "memory float32 8192",
         partial(_memory, rounds, options.seed),
@@ -213,6 +216,23 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
     return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
 
+def _launch(seed: int, say: Say) -> Figures:
+    """Milliseconds added to torch's product of 64 x 64 matrices: by `auto`, and by two levels in three stages.
+
+    "graph" is what the three stages add where both are replayed from CUDA graphs.
+    """
+    import torch
+
+    from ....kernels.torch.ops import bilinear_mm, matmul
+
+    a, b = operands("float32", SMALL, seed)
+    stages = partial(bilinear_mm, recipe=TWO)
+    vendor, auto, ours = (settled(partial(call, a, b)) for call in (torch.matmul, matmul, stages))
+    plain, replayed = (settled(graphed(partial(call, a, b))) for call in (torch.matmul, stages))
+    found = {"overhead": auto - vendor, "stages_overhead": ours - vendor, "graph_overhead": replayed - plain}
+    return {f"{name}_ms": 1e3 * seconds for name, seconds in (found | {"vendor": vendor}).items()}
+
+
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
     """Memory of a run against what was predicted, and what a quarter of the workspace costs."""
 
@@ -265,23 +285,7 @@ SUITE = Suite(
     "gpu",
     "Products by schemes on a GPU against the vendor's, and the stages they are made of.",
     _cases,
-    (
-        "ratio",
-        "offline",
-        "of_best",
-        "vendor_ms",
-        "online_ms",
-        "offline_ms",
-        "split_share",
-        "merge_share",
-        "error",
-        "power_w",
-    ),
-    (
-        *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
-        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fp8", "int8", "layers", "products")),
-        "workbench/gpu_nvml.py",
-    ),
-    pictures,
-    summaries={"-choice": summary},
-)
+    ("ratio", "offline", "of_best", "vendor_ms", "online_ms", "offline_ms", "split_share", "merge_share", "error",
+     "power_w"),
+    ("kernels", "workbench/gpu_nvml.py"),
+)  # fmt: skip

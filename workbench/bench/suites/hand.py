@@ -176,6 +176,5 @@ SUITE = Suite(
     _cases,
     ("calls", "vendor_ms", "first_extra_s", "total", "over_share", "decided_s", "after", "after_low", "plan",
      "cold_s", "warm_s", "us", "torch_us", "over_torch", "compiled_us", "torch_compiled_us"),
-    ("kernels", "workbench/bench/hand_loop.py", "workbench/bench/hand_eager.py"),
     picture=partial(ratios, figure="after"),
 )  # fmt: skip

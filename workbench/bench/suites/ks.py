@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from ....errors import PlanError
-from ....home import write_atomic
 from ....kernels import Request, decision_for, plan_for
 from ....kernels.cuda.bench import CudaBench
 from ....kernels.factored import BATCH_LAST, ORDERS
@@ -22,14 +20,11 @@ from ...contenders import Contender, contest_of
 from ...products import factored_request
 from ...schemes import AUTO
 from ..baselines import baseline
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of
+from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Contest, clock_of
-from ..ks_energy import energy_figures, energy_lines, joules_of
-from ..ks_figures import draw_figures
-from ..ks_gradients import gradient_figures, gradient_lines
+from ..ks_measures import energy_figures, energy_lines, gradient_figures, gradient_lines, joules_of
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
 from ..ks_tables import HOPELESS, Rows, products, tables
-from ..picture import ratios
 
 CSR_RATES, BSR_RATE, CPU_SPARSE_RATE = {"bsf": 5e11, "bsl": 4.5e12}, 5e12, 2.5e10
 """Operations a second that torch's product of a CSR matrix reached at most on an H200, by layout (34 rows of this
@@ -171,27 +166,13 @@ def _timed_ahead(pattern: Pattern, dtype: str, order: str) -> None:
     executor.run(a, b, out)
 
 
-def _groups(rows: Rows) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name and the lines of the tables of products, of gradients and of energy, if there are rows of them."""
+def _report(rows: Rows) -> Iterator[str]:
+    """The paper's tables of products, and those of gradients and of energy, if there are rows of them."""
     if some := products(rows):
-        yield "tables", list(tables(some))
+        yield from tables(some)
     for name, lines in (("gradients", gradient_lines), ("energy", energy_lines)):
         if others := [row for row in rows if row["key"].startswith(f"{name} ")]:
-            yield name, [*lines(others), ""]
-
-
-def _written(rows: Rows, path: Path) -> None:
-    """Draw the rows and the paper's figures, and write its tables beside them; of gradients and energy a table each."""
-    for name, lines in _groups(rows):
-        write_atomic(path.with_name(f"{path.stem}-{name}.md"), "\n".join(["# Suite ks", "", *lines]))
-    if some := products(rows):
-        ratios(some, path)
-        draw_figures(some, path.with_name(f"{path.stem}-figures.svg"))
-
-
-def _report(rows: Rows) -> Iterator[str]:
-    """The paper's tables, and those of gradients and energy, of all rows."""
-    return (line for _, lines in _groups(rows) for line in lines)
+            yield from (*lines(others), "")
 
 
 SUITE = Suite(
@@ -199,9 +180,8 @@ SUITE = Suite(
     "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    (*code_of("ks_patterns", "ks_energy", "ks_gradients"), "workbench/bench/baselines", "workbench/contenders.py"),
-    _written,
-    {
+    ("kernels", "workbench/contenders.py"),
+    flags={
         "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
         "gradients": ("ratio", "ms", "differences"),
     },

@@ -16,7 +16,7 @@ from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....schemes_db.costs import growth_factor
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say, Suite, code_of, cube
+from ..case import Bar, Case, Figures, Options, Say, Suite, cube
 from ..cpu_products import operands
 from ..gpu_products import operands as tensors
 
@@ -84,5 +84,4 @@ SUITE = Suite(
     "measured and bounded errors by scheme and level, against published stability factors",
     _cases,
     ("error", "bound", "classical_error", "ratio", "growth_factor", "published_growth"),
-    code_of("cpu_products"),
 )

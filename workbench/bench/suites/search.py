@@ -181,5 +181,5 @@ SUITE = Suite(
     help="Flip walks on a CPU: flips a second, and time to known ranks.",
     cases=_cases,
     columns=("mflips", "flips_per_step", "start", "rank", "seconds", "flips"),
-    sources=("search", "workbench/bench/data/search_starts.json"),
+    sources=("search",),
 )

@@ -1,141 +1,39 @@
-"""Flip walks on GPUs: the twin as gate, flips a second, times to rank, and the ladders of the known ranks.
+"""Flip walks on GPUs: the twin as gate, flips a second, times to a rank, and the ladder of the known ranks.
 
-Every find is certified and kept in data/finds/search_gpu.jsonl of LCMA_HOME, one scheme a line. Cases
-hand their pools to later ones; a case that is run alone makes the pool it needs.
+Without a GPU, `--device cpu` runs the twin of the kernels.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ....errors import PlanError, VerificationError
+from ....errors import VerificationError
 from ....schemes_db import Scheme, parse_target
 from ....schemes_db.costs import full_and_half
 from ....schemes_db.resolve import resolve
-from ....search import Policy, Progress, Result, Selection, lift
+from ....search import Policy, Progress, Result, Selection, find, pack_start
 from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.session import WALKS
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..walk_session import Walks, naive
 
 SAMPLED = 64
 """Walkers whose scheme is checked exactly after every rate."""
 
 EXACT = (Bar("exact", SAMPLED),)
 
+POOL = 100
+"""Finds of a run that rates start from."""
 
-def gate(bench: Walks, start: Scheme, kind: dict[str, Any], cost: str = "", room: int = 0) -> Figures:
-    """The device beside the twin: every word of every walker after launches with pluses and reductions."""
-    setting = setting_for(start.target, cost=cost, **kind)
-    policy = replace(setting.policy, plus_after=500, trap_rank=0, restart_after=3000)
-    fleets = [
-        Fleet([start], policy, seed=7, walkers=SAMPLED, room=room, device=device, **kind)
-        for device in (bench.options.device, "cpu")
-    ]
-    for steps in (1, 50, 4000, 4000):
-        states = []
-        for fleet in fleets:
-            fleet.launch(steps)
-            states.append(fleet.to_arrays())
-        wrong = [key for key in states[0] if not np.array_equal(states[0][key], states[1][key])]
-        if wrong:
-            raise VerificationError(f"{start.target}: the device and its twin differ in {', '.join(wrong)}")
-    for walker in range(SAMPLED):
-        certify(fleets[0].scheme(walker, current=True))
-    return {"exact": SAMPLED, "flips": fleets[0].flips, "lowest": int(fleets[0].score.min())}
-
-
-def rate(bench: Walks, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, **kind: Any) -> Figures:
-    """Flips a second: the best of four launches, and 64 walkers checked exactly after them."""
-    fleet = bench.fleet(starts, policy, bench.options.seed, **kind)
-    fleet.launch(steps // 4)
-    rates, seconds = [], []
-    for _ in range(4):
-        before = fleet.flips
-        seconds.append(fleet.launch(steps))
-        rates.append((fleet.flips - before) / seconds[-1] / 1e9)
-        say(f"{rates[-1]:.2f} Gflip/s")
-    sample = np.linspace(0, fleet.walkers - 1, SAMPLED).astype(int)
-    ranks = [fleet.scheme(walker, current=True) for walker in sample.tolist()]
-    for scheme in ranks:
-        certify(scheme)
-    first = fleet.resources[0] if fleet.resources else {}
-    if first.get("local_bytes"):
-        raise VerificationError(f"the kernel spills {first['local_bytes']} bytes a thread to local memory")
-    return {
-        "gflips": max(rates),
-        "each": rates,
-        "walkers": fleet.walkers,
-        "launch_seconds": min(seconds),
-        "rank": statistics.median(scheme.rank for scheme in ranks),
-        "exact": SAMPLED,
-        **first,
-    }
-
-
-def times(
-    bench: Walks, name: str, target: str, rank: int, seeds: int, limit: float, total: float, say: Say, **settings: Any
-) -> Figures:
-    """Seconds to the first find for each seed, no longer than `total` in all."""
-    firsts: list[float | None] = []
-    spent, finds, lowest = 0.0, 0, []
-    for seed in bench.seeds(seeds):
-        if spent > total:
-            break
-        first, result = bench.search(target, rank, seed, limit, say, **settings)
-        spent += result.seconds
-        firsts.append(first)
-        lowest.append(min(result.ranks))
-        finds += len(result.finds)
-        bench.write(name, result, settings.get("ring", "Z2"), rank)
-        say(f"seed {seed}: " + (f"not in {limit:.0f} s, {lowest[-1]}" if first is None else f"{first:.2f} s"))
-    hits = [first for first in firsts if first is not None]
-    return {
-        "hits": len(hits),
-        "tries": len(firsts),
-        "median": statistics.median(hits) if hits else None,
-        "worst": max(hits, default=None),
-        "seconds_each": firsts,
-        "lowest": lowest,
-        "finds": finds,
-    }
-
-
-def ladder(
-    bench: Walks, name: str, rungs: Sequence[str], limit: float, say: Say, ring: str = "Z2", **settings: Any
-) -> Figures:
-    """Seconds of walking until each rung is reached; a rung is `TARGET:RANK`.
-
-    Compiling and bringing walkers to their starts are left out; going back for other schemes of a
-    smaller format is not.
-    """
-    target, _, rank = rungs[-1].partition(":")
-    firsts: dict[str, float] = {}
-
-    def on_event(progress: Progress) -> None:
-        at = rungs.index(f"{progress.target}:{progress.wanted}")
-        for rung in rungs[: at + (progress.rank <= (progress.wanted or 0))]:
-            firsts.setdefault(rung, progress.seconds)
-
-    ladder = tuple(rungs[:-1])
-    settings |= {"ring": ring, "ladder": ladder, "on_event": on_event}
-    _, result = bench.search(target, int(rank), bench.options.seed, limit, say, **settings)
-    bench.write(name, result, ring, int(rank))
-    return {**{rung: firsts.get(rung) for rung in rungs}, "finds": len(result.finds), "lowest": lowest_of(result)}
-
-
-def lowest_of(result: Result) -> dict[str, int]:
-    """The three lowest ranks, and how many walkers have each as theirs."""
-    return {str(rank): walkers for rank, walkers in sorted(result.ranks.items())[:3]}
-
+SPOKEN_SECONDS = 5.0
+"""Seconds between two lines about a run."""
 
 FORMS = {
     "z2-3x4x5": ("3x4x5", "flip"),
@@ -153,35 +51,6 @@ FORMS = {
 }
 """Formats and walks whose rate is measured on the way down from the naive scheme."""
 
-NUMBERS = (1056, 4224, 16896, 33792, 0)
-"""Numbers of walkers on a GPU of 132 multiprocessors: a quarter of a warp each to 0, as many as fit."""
-
-
-def form_rate(bench: Walks, name: str, say: Say) -> Figures:
-    """The rate of a format after 40 000 steps of every walker from the naive scheme."""
-    target, walk = FORMS[name]
-    kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
-    start = naive(target, walk)
-    policy = setting_for(start.target, **WALKS[walk]).policy
-    steps = 4_000 if max(start.target.shape) > 5 else 20_000
-    return rate(bench, [start], replace(policy, selection=Selection()), steps, say, **kind)
-
-
-def crowds(bench: Walks, target: str, rank: int, limit: float, say: Say) -> Figures:
-    """Return by the number of walkers: flips a second of one and of all, and seconds to the first find of two seeds."""
-    figures: dict[str, Any] = {}
-    for number in NUMBERS:
-        for seed in bench.seeds(2):
-            first, result = bench.search(target, rank, seed, limit, say, walks=number)
-            walkers = sum(result.ranks.values())
-            mine: dict[str, Any] = figures.setdefault(str(walkers), {"first": []})
-            mine["gflips"] = result.flips_per_second / 1e9
-            mine["flips_of_one"] = result.flips_per_second / walkers
-            mine["first"].append(first)
-        say(f"{walkers} walkers: {mine['gflips']:.2f} Gflip/s, first finds {mine['first']}")
-    return figures
-
-
 TRIED = (
     Policy(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
     Policy(plus_after=100_000, selection=Selection(10, 0.3, 0.1)),
@@ -191,133 +60,239 @@ TRIED = (
 )
 """Policies that are tried for a format without a setting of its own that is known to be good."""
 
+RUNGS = ("4x4x4:47", "4x4x5:60", "4x5x5:73", "5x5x5:97", "5x5x5:96")
+"""The ladder of the known ranks."""
 
-def policies(bench: Walks, name: str, target: str, rank: int, limit: float, say: Say) -> Figures:
+
+@dataclass(frozen=True)
+class Times:
+    """A row: seconds to the first find of a rank for some seeds, `limit` each and about `total` in all.
+
+    `within`: what all of the seeds, or `hits` of them, must stay below; `full`: products at most that are not half.
+    """
+
+    name: str
+    target: str
+    rank: int
+    seeds: int
+    limit: float
+    total: float
+    seconds: float
+    settings: dict[str, Any]
+    within: float | None = None
+    hits: int | None = None
+    median: float | None = None
+    full: int | None = None
+
+    @property
+    def bars(self) -> tuple[Bar, ...]:
+        found = [Bar("hits", self.seeds if self.hits is None else self.hits)]
+        at_most = {"worst": self.within, "median": self.median}
+        return (*found, *(Bar(figure, value, True) for figure, value in at_most.items() if value is not None))
+
+
+ALL_TIMES = (
+    Times("z2-4x4x4-47", "4x4x4", 47, 10, 10, 40, 30, {}, 10, median=2.5),
+    Times("z2-3x4x5-47", "3x4x5", 47, 5, 30, 100, 45, {}, 30, hits=4),
+    Times("zt-4x4x4-49", "4x4x4", 49, 5, 30, 120, 30, {"ring": "ZT"}, 30),
+    Times("tri-4", "4x4x4:tri-left", 34, 5, 5, 10, 8, {}, 5, full=22),
+    Times("tri-5", "5x5x5:tri-left", 63, 5, 90, 450, 150, {"ladder": ("4x4x4:tri-left:22+12",)}, 90, full=44),
+    Times("c3-5x5x5-93", "5x5x5", 93, 2, 30, 30, 35, {"walk": "flip-c3"}, hits=1),
+)
+
+
+def naive(name: str, walk: str = "flip") -> Scheme:
+    """The start of a walk."""
+    return pack_start(walk, parse_target(name)).to_scheme()
+
+
+def search(
+    options: Options, target: str, rank: int, seed: int, limit: float, say: Say, linger: float = 0.0, **settings: Any
+) -> tuple[float | None, Result]:
+    """A run of the engine that `lcma search` drives, and the seconds to its first find.
+
+    It ends with the first find, or, where finds are wanted as starts, after `linger` seconds more or POOL finds.
+    `on_event` in the settings sees its progress, too.
+    """
+    first: float | None = None
+    seconds = spoken = 0.0
+    on_event = settings.pop("on_event", lambda progress: None)
+
+    def watch(progress: Progress) -> None:
+        nonlocal first, seconds, spoken
+        on_event(progress)
+        seconds = progress.seconds
+        if progress.finds and first is None:
+            first = seconds
+        if seconds > spoken + SPOKEN_SECONDS:
+            spoken = seconds
+            say(progress.line)
+
+    chosen: dict[str, Any] = {
+        "ring": "Z2",
+        "walks": options.sample or 0,
+        "count": POOL if linger else 1,
+        "ladder": (),
+    } | settings
+    chosen["device"] = "twin" if options.device == "cpu" else options.device
+    limits: dict[str, Any] = {"seconds": limit, "stop": lambda: first is not None and seconds >= first + linger}
+    return first, find(target, rank=rank, seed=seed, on_event=watch, **limits, **chosen)
+
+
+def gate(options: Options, start: Scheme, kind: dict[str, Any], cost: str, room: int, say: Say) -> Figures:
+    """The device beside the twin: every word of every walker after launches with pluses and reductions."""
+    setting = setting_for(start.target, cost=cost, **kind)
+    policy = replace(setting.policy, plus_after=500, trap_rank=0, restart_after=3000)
+    fleets = [
+        Fleet([start], policy, seed=7, walkers=SAMPLED, room=room, device=device, **kind)
+        for device in (options.device, "cpu")
+    ]
+    for steps in (1, 50, 4000, 4000):
+        states = []
+        for fleet in fleets:
+            fleet.launch(steps)
+            states.append(fleet.to_arrays())
+        wrong = [key for key in states[0] if not np.array_equal(states[0][key], states[1][key])]
+        if wrong:
+            raise VerificationError(f"{start.target}: the device and its twin differ in {', '.join(wrong)}")
+    for walker in range(SAMPLED):
+        certify(fleets[0].scheme(walker, current=True))
+    return {"exact": SAMPLED, "flips": fleets[0].flips, "lowest": int(fleets[0].score.min())}
+
+
+def rate(options: Options, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, **kind: Any) -> Figures:
+    """Flips a second: the best of four launches, and 64 walkers checked exactly after them; `--sample` is the number of
+    walkers, else as many as fit."""
+    fleet = Fleet(starts, policy, seed=options.seed, walkers=options.sample, device=options.device, **kind)
+    fleet.launch(steps // 4)
+    rates, seconds = [], []
+    for _ in range(4):
+        before = fleet.flips
+        seconds.append(fleet.launch(steps))
+        rates.append((fleet.flips - before) / seconds[-1] / 1e9)
+        say(f"{rates[-1]:.2f} Gflip/s")
+    sample = np.linspace(0, fleet.walkers - 1, SAMPLED).astype(int)
+    schemes = [fleet.scheme(walker, current=True) for walker in sample.tolist()]
+    for scheme in schemes:
+        certify(scheme)
+    first = fleet.resources[0] if fleet.resources else {}
+    if first.get("local_bytes"):
+        raise VerificationError(f"the kernel spills {first['local_bytes']} bytes a thread to local memory")
+    figures = {"gflips": max(rates), "each": rates, "walkers": fleet.walkers, "launch_seconds": min(seconds)}
+    return {**figures, "rank": statistics.median(scheme.rank for scheme in schemes), "exact": SAMPLED, **first}
+
+
+def form_rate(options: Options, name: str, say: Say) -> Figures:
+    """The rate of a format after 40 000 steps of every walker from the naive scheme."""
+    target, walk = FORMS[name]
+    kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
+    start = naive(target, walk)
+    policy = setting_for(start.target, **WALKS[walk]).policy
+    steps = 4_000 if max(start.target.shape) > 5 else 20_000
+    return rate(options, [start], replace(policy, selection=Selection()), steps, say, **kind)
+
+
+def middle_rate(
+    options: Options, target: str, rank: int, policy: Policy, steps: int, say: Say, ring: str = "Z2", **settings: Any
+) -> Figures:
+    """The rate from schemes of a rank halfway down."""
+    _, result = search(options, target, rank, options.seed, 20, say, 3.0, ring=ring, count=SAMPLED, **settings)
+    starts = list(result.schemes) or [naive(target, "flip-zt" if ring == "ZT" else "flip")]
+    room = 4 if ring == "ZT" else len(parse_target(target).terms) - rank
+    return rate(options, starts, policy, steps, say, room=room, **({"ternary": True} if ring == "ZT" else {}))
+
+
+def times(options: Options, row: Times, say: Say) -> Figures:
+    """Seconds to the first find for each seed; of a biased walk also the full and half products of what it found."""
+    settings = dict(row.settings)
+    if row.full is not None:
+        settings |= {"policy": {"full": row.full}, "walk": "flip-half", "linger": 0.5}
+    firsts: list[float | None] = []
+    spent, lowest, schemes = 0.0, list[int](), list[Scheme]()
+    for seed in range(100 * options.seed, 100 * options.seed + (options.rounds or row.seeds)):
+        if spent > row.total:
+            break
+        first, result = search(options, row.target, row.rank, seed, row.limit, say, **settings)
+        spent += result.seconds
+        firsts.append(first)
+        lowest.append(min(result.ranks))
+        schemes += result.schemes
+        say(f"seed {seed}: " + (f"not in {row.limit:.0f} s, {lowest[-1]}" if first is None else f"{first:.2f} s"))
+    hits = [first for first in firsts if first is not None]
+    median, worst = statistics.median(hits) if hits else None, max(hits, default=None)
+    figures: dict[str, Any] = {
+        "hits": len(hits),
+        "tries": len(firsts),
+        "median": median,
+        "worst": worst,
+        "seconds_each": firsts,
+    }
+    figures |= {"lowest": lowest, "finds": len(schemes)}
+    return figures | ({} if row.full is None else {"products": sorted(map(list, set(map(full_and_half, schemes))))})
+
+
+def ladder(options: Options, rungs: Sequence[str], limit: float, say: Say) -> Figures:
+    """Seconds of walking until each rung is reached; a rung is `TARGET:RANK`.
+
+    Compiling and bringing walkers to their starts are left out; going back for other schemes of a
+    smaller format is not.
+    """
+    target, _, rank = rungs[-1].partition(":")
+    firsts: dict[str, float] = {}
+
+    def on_event(progress: Progress) -> None:
+        at = rungs.index(f"{progress.target}:{progress.wanted}")
+        for rung in rungs[: at + (progress.rank <= (progress.wanted or 0))]:
+            firsts.setdefault(rung, progress.seconds)
+
+    settings: dict[str, Any] = {"ladder": tuple(rungs[:-1]), "on_event": on_event}
+    _, result = search(options, target, int(rank), options.seed, limit, say, **settings)
+    return {**{rung: firsts.get(rung) for rung in rungs}, "finds": len(result.finds), "lowest": lowest_of(result)}
+
+
+def lowest_of(result: Result) -> dict[str, int]:
+    """The three lowest ranks, and how many walkers have each as theirs."""
+    return {str(rank): walkers for rank, walkers in sorted(result.ranks.items())[:3]}
+
+
+def policies(options: Options, target: str, rank: int, limit: float, say: Say) -> Figures:
     """Each of some policies for as long: seconds to the rank, or how many walkers came how low."""
     figures: dict[str, Any] = {}
     for policy in TRIED:
         label = f"plus {policy.plus_after} margin {policy.margin} {tuple(policy.selection)}"
-        first, result = bench.search(target, rank, bench.options.seed, limit, say, policy=policy)
-        bench.write(name, result, "Z2", rank)
+        first, result = search(options, target, rank, options.seed, limit, say, policy=policy)
         figures[label] = lowest_of(result) if first is None else first
         say(f"{label}: {figures[label]}")
     return figures
 
 
-def triangular(
-    bench: Walks, name: str, target: str, full: int, half: int, limit: float, total: float, say: Say, **settings: Any
-) -> Figures:
-    """Seeds of a biased walk, and the numbers of full and half products of what it found."""
-    settings |= {"policy": {"full": full}, "walk": "flip-half", "linger": 0.5}
-    figures = times(bench, name, target, full + half, 5, limit, total, say, **settings)
-    found = bench.pools.get((target, "Z2", full + half), [])
-    return {**figures, "products": sorted(map(list, {full_and_half(scheme) for scheme in found}))}
-
-
-def middle(bench: Walks, target: str, rank: int, ring: str, say: Say) -> list[Scheme]:
-    """Schemes of a rank halfway down."""
-    settings: dict[str, Any] = {"ring": ring, "linger": 3.0, "count": SAMPLED}
-    _, result = bench.search(target, rank, bench.options.seed, 10, say, **settings)
-    return list(result.schemes) or [naive(target, "flip-zt" if ring == "ZT" else "flip")]
-
-
-def middle_rate(bench: Walks, target: str, rank: int, ring: str, policy: Policy, steps: int, say: Say) -> Figures:
-    """The rate from schemes of a rank halfway down."""
-    kind: dict[str, Any] = (
-        {"ternary": True, "room": 4} if ring == "ZT" else {"room": len(parse_target(target).terms) - rank}
-    )
-    return rate(bench, middle(bench, target, rank, ring, say), policy, steps, say, **kind)
-
-
-def low_rate(bench: Walks, say: Say) -> Figures:
-    """The rate at 5x5x5 from rank 97, which a ladder finds."""
-    rungs, start = ("4x5x5:73", "5x5x5:97"), resolve("4x5x5-r73-mod2")[0]
-    name = "rate/z2-5x5x5"
-    pool = bench.pool(
-        "5x5x5", "Z2", 97, lambda: ladder(bench, name, rungs, 20, say, start=start, count=SAMPLED, linger=3.0)
-    )
-    return rate(bench, pool, Policy(plus_after=50_000), 20_000, say, room=112 - 97)
-
-
-def symmetric_times(bench: Walks, say: Say) -> Figures:
-    """Seconds to 5x5x5:93 by cyclic symmetry."""
-    return times(bench, "time/c3-5x5x5-93", "5x5x5", 93, 2, 30, 30, say, walk="flip-c3", linger=1.0)
-
-
-def down(bench: Walks, say: Say) -> Figures:
-    """4x5x5:76 and 4x4x5:61 from what is left of a ternary 5x5x5:93 without one index, then without another."""
-    symmetric = bench.pool("5x5x5", "Z2", 93, lambda: symmetric_times(bench, say))
-    lifted = [one for one in (lift(scheme).scheme for scheme in symmetric[:4]) if one and one.ternary]
-    if not lifted:
-        raise PlanError("none of the first four 5x5x5:93 has a ternary lift to start from")
-    rungs = ("5x5x5:93", "4x5x5:76", "4x4x5:61")
-    return ladder(bench, "ladder/zt-down", rungs, 40, say, "ZT", start=lifted[0], moves=("project",))
-
-
-def gates(bench: Walks) -> Iterator[Case]:
-    """The device beside its twin, a kind of walk each."""
-    square = resolve("strassen*strassen")[0]  # no flips at all: a plus comes first
-    yield Case("gate/z2", lambda say: gate(bench, square, {}, room=15), 10, EXACT)
-    yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, EXACT)
-    yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, EXACT)
-    reverse = naive("6x6x6", "flip-c3z2")
-    both = {"symmetric": True, "reversible": True}
-    yield Case("gate/c3z2", lambda say: gate(bench, reverse, both, room=9), 14, EXACT)
-    pairs = naive("4x4x5", "flip-z2")
-    yield Case("gate/z2", lambda say: gate(bench, pairs, {"reversible": True}, room=9), 12, EXACT)
-    yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, EXACT)
-
-
-def rates(bench: Walks) -> Iterator[Case]:
-    """Flips a second."""
-    policy = setting_for(parse_target("4x4x4")).policy
-    z2 = partial(middle_rate, bench, "4x4x4", 54, "Z2", policy, 80_000)
-    zt = partial(middle_rate, bench, "4x4x4", 60, "ZT", Policy(plus_after=50_000), 40_000)
-    yield Case("rate/z2-4x4x4", z2, 6, (Bar("gflips", 40), *EXACT))
-    yield Case("rate/z2-5x5x5", partial(low_rate, bench), 6, (Bar("gflips", 13), *EXACT))
-    yield Case("rate/zt-4x4x4", zt, 8, (Bar("gflips", 22), *EXACT))
-    for form in FORMS:
-        yield Case(f"rate/{form}", partial(form_rate, bench, form), 6, EXACT)
-
-
 def cases(options: Options) -> Iterator[Case]:
-    """All cases, in the order in which pools are handed on."""
-    bench = Walks(options)
-    yield from gates(bench)
-    yield from rates(bench)
-    yield Case("walkers/z2-4x4x4-47", partial(crowds, bench, "4x4x4", 47, 8.0), 40)
-
-    name = "time/z2-4x4x4-47"
-    quick = (Bar("hits", 10), Bar("worst", 10, True), Bar("median", 2.5, True))
-    yield Case(name, partial(times, bench, name, "4x4x4", 47, 10, 10, 40), 30, quick)
-    name = "time/z2-3x4x5-47"
-    most = (Bar("hits", 4), Bar("worst", 30, True))
-    yield Case(name, partial(times, bench, name, "3x4x5", 47, 5, 30, 100), 45, most)
-    name = "settings/z2-3x4x5"
-    yield Case(name, partial(policies, bench, name, "3x4x5", 47, 7.0), 36)
-    name, rungs = "ladder/z2", ["4x4x4:47", "4x4x5:60", "4x5x5:73", "5x5x5:97", "5x5x5:96"]
+    """The device beside its twin, a kind of walk each; then rates, times and the ladder."""
+    square, both = resolve("strassen*strassen")[0], {"symmetric": True, "reversible": True}
+    for kind, start, how, cost, room in (  # a square of Strassen's has no flips at all: a plus comes first
+        ("z2", square, {}, "", 15),
+        ("zt", square, {"ternary": True}, "", 15),
+        ("c3", naive("5x5x5", "flip-c3"), {"symmetric": True}, "", 9),
+        ("c3z2", naive("6x6x6", "flip-c3z2"), both, "", 9),
+        ("pairs", naive("4x4x5", "flip-z2"), {"reversible": True}, "", 9),
+        ("half", naive("4x4x4:tri-left"), {}, "full", 0),
+    ):
+        yield Case(f"gate/{kind}", partial(gate, options, start, how, cost, room), 12, EXACT)
+    policy, low = setting_for(parse_target("4x4x4")).policy, Policy(plus_after=50_000)
+    down: dict[str, Any] = {"ladder": ("4x5x5:73",), "start": resolve("4x5x5-r73-mod2")[0]}
+    for name, bar, run in (
+        ("z2-4x4x4", 40, partial(middle_rate, options, "4x4x4", 54, policy, 80_000)),
+        ("z2-5x5x5", 13, partial(middle_rate, options, "5x5x5", 97, low, 20_000, **down)),
+        ("zt-4x4x4", 22, partial(middle_rate, options, "4x4x4", 60, low, 40_000, ring="ZT")),
+    ):
+        yield Case(f"rate/{name}", run, 8, (Bar("gflips", bar), *EXACT))
+    for form in FORMS:
+        yield Case(f"rate/{form}", partial(form_rate, options, form), 6, EXACT)
+    for row in ALL_TIMES:
+        yield Case(f"time/{row.name}", partial(times, options, row), row.seconds, row.bars)
+    yield Case("settings/z2-3x4x5", partial(policies, options, "3x4x5", 47, 7.0), 36)
     limits = (Bar("4x4x5:60", 10, True), Bar("4x5x5:73", 30, True), Bar("5x5x5:96", 60, True))
-    yield Case(name, partial(ladder, bench, name, rungs, 60), 45, limits)
-    name = "time/zt-4x4x4-49"
-    yield Case(name, partial(times, bench, name, "4x4x4", 49, 5, 30, 120, ring="ZT"), 30, _all_within(30))
-    name = "time/tri-4"
-    yield Case(name, partial(triangular, bench, name, "4x4x4:tri-left", 22, 12, 5, 10), 8, _all_within(5))
-    name, below = "time/tri-5", ("4x4x4:tri-left:22+12",)
-    large = partial(triangular, bench, name, "5x5x5:tri-left", 44, 19, 90, 450, ladder=below)
-    yield Case(name, large, 150, _all_within(90))
-    yield Case("time/c3-5x5x5-93", partial(symmetric_times, bench), 35, (Bar("hits", 1),))
-    for target, rank in (("4x4x5", 61), ("2x5x6", 47)):
-        name = f"time/pairs-{target}-{rank}"
-        yield Case(name, partial(times, bench, name, target, rank, 5, 30, 120, ring="Z", walk="flip-z2"), 60)
-    name, rungs = "ladder/zt", ["4x4x4:49", "4x4x5:61", "4x5x5:76"]
-    slow = (Bar("4x4x5:61", 60, True), Bar("4x5x5:76", 60, True))
-    yield Case(name, partial(ladder, bench, name, rungs, 90, ring="ZT"), 45, slow)
-    yield Case("ladder/zt-down", partial(down, bench), 40, (Bar("4x5x5:76", 60, True),))
-
-
-def _all_within(seconds: float) -> tuple[Bar, ...]:
-    """All of five seeds find, each in so many seconds."""
-    return Bar("hits", 5), Bar("worst", seconds, True)
+    yield Case("ladder/z2", partial(ladder, options, RUNGS, 60), 45, limits)
 
 
 SUITE = Suite(
@@ -325,5 +300,5 @@ SUITE = Suite(
     "flips a second and seconds to a rank of the walkers on a GPU; --sample is their number",
     cases,
     ("gflips", "walkers", "hits", "tries", "median", "worst", "exact"),
-    ("search/flipgraph/gpu", "search/improve", "search/format_moves", "workbench/bench/walk_session.py"),
+    ("search",),
 )

@@ -1,12 +1,13 @@
-"""Operation counts of the two products of attention with a scheme, as ECA counts them."""
+"""Operations and memory traffic of the two products of attention with a scheme, as ECA counts them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from ...errors import PlanError
-from ...schemes_db.costs import product_kinds
+from ...schemes_db.costs import nonzeros, product_kinds
 from ...schemes_db.grids import Kind
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
@@ -114,3 +115,47 @@ def _sums(scheme: Scheme, triangle: Triangle, length: int, width: int) -> int:
             for count, half in zip(terms.sum(axis=0), halves, strict=True):
                 total += max(int(count) - 1, 0) * (part if half else size)
     return total
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Elements moved between memory and a cache of M elements, as factors of each step's reference quantity.
+
+    `products`: of (L d)^2 / M, and `operand` of the elements of A besides. `uploads`: of the
+    elements of C, for storing the products, `merge` for reading them again, `result` for C.
+    """
+
+    products: Fraction
+    operand: Fraction
+    uploads: Fraction
+    merge: Fraction
+    result: Fraction
+
+
+PRINTED = {
+    "QK": Traffic(Fraction(296, 256), Fraction(72, 16), Fraction(34, 16), Fraction(72, 16), Fraction(1, 2)),
+    "PV": Traffic(Fraction(296, 256), Fraction(71, 16), Fraction(34, 16), Fraction(68, 16), Fraction(1)),
+}
+"""The values that ECA, section 3.3, gives."""
+
+CLASSICAL = {
+    "QK": Traffic(Fraction(1, 2), Fraction(1), Fraction(0), Fraction(0), Fraction(1, 2)),
+    "PV": Traffic(Fraction(1, 2), Fraction(1), Fraction(0), Fraction(0), Fraction(1)),
+}
+
+
+def traffic(scheme: Scheme, product: str) -> Traffic:
+    """Return the traffic of one level: every sum is read where it is used, every product is written and read.
+
+    Source: ECA, section 3.3, with the terms counted here.
+    """
+    turned = of_product(scheme, product)
+    left, right, out = nonzeros(turned)
+    n = turned.target.m
+    return Traffic(
+        Fraction(right * n, n**4),
+        Fraction(left, n**2),
+        Fraction(turned.rank, n**2),
+        Fraction(out, n**2),
+        CLASSICAL[product].result,
+    )

@@ -1,12 +1,14 @@
-"""Transformers whose linear layers are dense or Kronecker-sparse. Imports torch.
+"""Transformers whose linear layers are dense, block low-rank or Kronecker-sparse. Imports torch.
 
-Source of sizes and patterns: Gonon, Zheng, Carrivain, Le, "Fast Inference with Kronecker-Sparse Matrices" (ICML 2025),
-appendix E.8; there the factors of the down projection are listed right-most first.
+Block low-rank models are those that the paper of `blr_layers` evaluates, with the layers and ranks of its Table 3.
+Source of sizes and patterns of Kronecker-sparse ones: Gonon, Zheng, Carrivain, Le, "Fast Inference with
+Kronecker-Sparse Matrices" (ICML 2025), appendix E.8; there the factors of the down projection are listed right-most
+first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,13 +16,32 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels.structured.blocks import empty_result, is_batch_first
+from ...kernels.torch.block_low_rank_layers import layer_of
 from ...kernels.torch.kronecker_layers import KSFeedForward, KSLinear
-from .baselines.permuted import by_bmm
-from .transformers import Build, Residual, Sizes, Transformer
-from .transformers import dense as dense_layers
+from .baselines.kronecker import by_bmm
+from .blr_layers import TABLE
+from .transformers import Build, Residual, Sizes, Transformer, dense
 
 DENSE, OURS, BMM = "dense", "auto", "bmm"
 """Variants of layers with patterns: dense, Kronecker-sparse by the planner's choice, or by the permuted bmm."""
+
+LLAMA_7B = {"q": "qkvo", "k": "qkvo", "v": "qkvo", "o": "qkvo", "gate": "gate_up", "up": "gate_up", "down": "down"}
+LLAMA_1B = {"q": "qo", "o": "qo", "gate": "gate", "up": "up", "down": "down"}
+GPT = {"qkv": "c_attn", "up": "c_fc", "down": "c_proj"}
+VIT = {"qkv": "qkv", "up": "fc1", "down": "fc2"}
+DIT = {"qkv": "qkv", "up": "fc1", "modulation": "adaLN"}
+
+_llama = partial(Sizes, gated=True, rms=True)
+_other = partial(Sizes, joined=True)
+
+MODELS = {
+    "llama-7b": _llama(4096, 32, 11008, 32, 8192, model="Llama-7B", layers=LLAMA_7B),
+    "llama-3.2-1b": _llama(2048, 32, 8192, 16, 8192, kv=8, model="Llama-3.2-1B", layers=LLAMA_1B),
+    "gpt2-s": _other(768, 12, 3072, 12, 1024, model="GPT2-S", layers=GPT),
+    "vit-b": _other(768, 12, 3072, 12, 8 * 197, causal=False, model="ViT-B", layers=VIT),
+    "dit-xl/2": _other(1152, 16, 4608, 28, 1024, causal=False, modulated=True, model="DiT-XL/2", layers=DIT),
+}
+"""Block low-rank models; Llama-3.2-1B's keys and values stay dense. `layers` names rows of TABLE."""
 
 SQUARES = ("q", "k", "v", "o")
 
@@ -47,6 +68,38 @@ VISION: Mapping[str, Sizes] = {
 """Dense vision transformers on 128 images of 224 x 224, without the patch embedding and the head."""
 
 
+def replaced(plain: Build, made: Callable[[str], nn.Module | None]) -> Build:
+    """Builds the layers that are made for places, `plain` ones where that is None."""
+
+    def linear(place: str, inputs: int, outputs: int) -> nn.Module:
+        layer: Any = made(place)
+        if layer is None:
+            return plain(place, inputs, outputs)
+        if (layer.in_features, layer.out_features) != (inputs, outputs):
+            raise ValueError(f"{place} is {inputs} to {outputs}, not {layer.in_features} to {layer.out_features}")
+        found: nn.Module = layer
+        return found
+
+    return linear
+
+
+def block_low_rank(sizes: Sizes, kind: str, **where: Any) -> Build:
+    """Builds layers of a kind without biases; dense ones where the table has none for a place."""
+
+    def made(place: str) -> nn.Module | None:
+        named = (sizes.model, sizes.layers.get(place))
+        row = None if kind == DENSE else next((row for row in TABLE if (row.model, row.name) == named), None)
+        structure = None if row is None else row.structure(kind)
+        return None if structure is None else layer_of(structure, bias=False, **where)
+
+    return replaced(dense(**where), made)
+
+
+def transformer(sizes: Sizes, kind: str, blocks: int, **where: Any) -> Transformer:
+    """So many blocks of a block low-rank model."""
+    return Transformer(blocks, partial(sizes.block, block_low_rank(sizes, kind, **where), **where))
+
+
 class PermutedLinear(KSLinear):
     """A batch-first layer that multiplies by permuted batched GEMMs, without gradients."""
 
@@ -60,25 +113,23 @@ class PermutedLinear(KSLinear):
         return rows.reshape(*x.shape[:-1], self.out_features)
 
 
-def build(sizes: Sizes, kind: str, **where: Any) -> Build:
+def kronecker_sparse(sizes: Sizes, kind: str, **where: Any) -> Build:
     """Builds layers with biases, dense where a place has no patterns."""
-    dense = dense_layers(bias=True, **where)
 
-    def linear(place: str, inputs: int, outputs: int) -> nn.Module:
-        patterns = sizes.layers.get(place)
-        if patterns is None or kind == DENSE:
-            return dense(place, inputs, outputs)
-        return (KSLinear if kind == OURS else PermutedLinear)(list(patterns), **where)
+    def made(place: str) -> nn.Module | None:
+        patterns = None if kind == DENSE else sizes.layers.get(place)
+        return None if patterns is None else (KSLinear if kind == OURS else PermutedLinear)(list(patterns), **where)
 
-    return linear
+    return replaced(dense(bias=True, **where), made)
 
 
 def part_of(sizes: Sizes, part: str, kind: str, **where: Any) -> nn.Module:
-    """A layer ("square", "up", "down"), "attention", "ffn" (with norm and residual), a "block", or the "full" model.
+    """A part of a Kronecker-sparse model: a layer ("square", "up", "down"), "attention", "ffn" (with norm and
+    residual), a "block", or the "full" model.
 
     Feed-forward layers are batch-last in between where both are Kronecker-sparse by our choice.
     """
-    linear, n, layers = build(sizes, kind, **where), sizes.features, sizes.layers
+    linear, n, layers = kronecker_sparse(sizes, kind, **where), sizes.features, sizes.layers
     if part in ("square", "up", "down"):
         inputs, outputs = {"square": (n, n), "up": (n, sizes.hidden), "down": (sizes.hidden, n)}[part]
         return linear("q" if part == "square" else part, inputs, outputs)

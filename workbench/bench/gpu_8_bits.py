@@ -1,0 +1,189 @@
+"""Products in e4m3 with block scales and in int8 on a GPU, beside what torch alone does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...errors import PlanError
+from ...kernels import Request, plan_for
+from ...kernels.cuda.fp8 import Quantised, missing_block_scales, packed_columns, unpacked, vendor_reason
+from ...kernels.cuda.fp8 import multiply_by_vendor as scaled_mm
+from ...kernels.cuda.fp8_naive import BLOCK
+from ...kernels.cuda.int8 import multiply_by_vendor, vendor_operand
+from ...kernels.cuda.machine import require_device
+from ...kernels.dense import fp8
+from ...kernels.e4m3 import LARGEST
+from ...kernels.precision import FP8
+from .case import Case, Figures, Options, Say, cube, shown
+from .contest import Call, Truth, poisoned, within
+from .gpu_products import CHECKED_ROWS, Sizes, blank, graphed, operands, paired
+
+Tensor = Any
+
+FP8_ROWS, WEIGHTS = (16, 64, 256, 1024), ((4096, 4096), (4096, 11008))
+"""Rows of A, and sizes (k, n) of B: decoding and short prefill, and two layers of a language model."""
+
+WORSE = 1.2
+"""Most times the error of torch's product in e4m3 that ours may have: both round the same operands."""
+
+FP8_SECONDS = 40.0
+"""About what a row takes, compiling included."""
+
+
+def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
+    import torch
+
+    blocks = a.float().view(len(a), -1, BLOCK)
+    largest = blocks.abs().amax(-1)
+    scales = torch.where(largest == 0, 1.0, largest / LARGEST)
+    bits = (blocks / scales[..., None]).to(torch.float8_e4m3fn)
+    return bits.view_as(a), scales.t().contiguous().t()
+
+
+def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the product by a quantised B of torch alone: A quantised by torch.compile, then `scaled_mm`."""
+    import torch
+
+    compiled, right = torch.compile(row_quantised), unpacked(packed, k, n)
+
+    def run(a: Tensor) -> Tensor:
+        bits, scales = compiled(a)
+        return scaled_mm(Quantised(bits, scales.t(), k), right)
+
+    return run
+
+
+def fp8_executor(sizes: Sizes) -> Any:
+    """Return the executor of our product of bfloat16 matrices of these sizes.
+
+    Raises:
+        PlanError: it cannot run here.
+    """
+    return plan_for(Request(*sizes, "bfloat16", device="cuda", static="B", precision=FP8), strategy=fp8.NAME).build()
+
+
+def fp8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
+    """Ratios of torch's product in e4m3 ("vendor") to ours, and to torch's in bfloat16, all replayed from CUDA graphs.
+
+    "vendor" is one compiled kernel that quantises A and `scaled_mm` with the same block scales; "ratio" is to the
+    same product behind our kernel that quantises A, the strategy `fp8-vendor`.
+    """
+    import torch
+
+    require_device()
+    if reason := missing_block_scales(torch.device("cuda", torch.cuda.current_device())) or vendor_reason(*sizes):
+        raise PlanError(reason)
+    a, b = operands("bfloat16", sizes, seed)
+    truth, theirs = Truth(a, b, CHECKED_ROWS), rival(*sizes[1:], packed_columns(b))
+    vendor = truth.error(theirs(a))
+    named: dict[str, Call] = {"vendor": partial(theirs, a), "bfloat16": partial(torch.matmul, a, b)}
+    ours = fp8_executor(sizes)
+    named[fp8.NAME] = partial(ours.run, a, ours.prepare(b))
+    calls = {name: graphed(call) for name, call in named.items()}
+    figures = paired(calls, sizes, rounds, say, judge=within(truth.error, WORSE * vendor))
+    return {**figures, "ratio": figures[fp8.NAME], "error": figures["errors"][fp8.NAME]}
+
+
+def fp8_ahead(sizes: Sizes) -> None:
+    """Our product of a row on operands without data."""
+    require_device()
+    (a, b), ours = blank("bfloat16", sizes), fp8_executor(sizes)
+    ours.run(a, ours.prepare(b))
+
+
+def fp8_cases(options: Options, rounds: int) -> Iterator[Case]:
+    """Yield the rows "fp8 MxKxN"."""
+    for k, n in WEIGHTS:
+        for m in FP8_ROWS:
+            run = partial(fp8_product, (m, k, n), rounds, options.seed)
+            yield Case(f"fp8 {m}x{k}x{n}", run, FP8_SECONDS, ahead=partial(fp8_ahead, (m, k, n)))
+
+
+MAX_ABS = 7
+"""The stated magnitude: C fits int32 at every size here."""
+
+CUBES = (2048, 4096, 8192, 16384)
+"""Sides of cubes."""
+
+OTHERS = ((16, 4096, 11008), (256, 4096, 11008), (4096, 4096, 11008), (4099, 4099, 4099))
+"""Other sizes: a layer for few and many rows, and one whose rows are no whole segments."""
+
+INT8_SECONDS = 30.0
+"""About what a row takes, compiling included."""
+
+VENDOR, BY_ROWS, COPIED = "vendor", "vendor, B by rows", "vendor, B copied"
+"""torch's `_int_mm` of a B stored by columns, by rows, and by rows with a copy to columns before every product."""
+
+ANY_ENTRY = 128
+"""The stated magnitude that needs no check of the entries."""
+
+
+def int8_executors(sizes: Sizes) -> dict[str, Any]:
+    """Return the executors of our product, with and without a check of the entries, by name.
+
+    Raises:
+        PlanError: one cannot run.
+    """
+    request = Request(*sizes, "int8", device="cuda", max_abs=MAX_ABS)
+    unchecked = replace(request, max_abs=ANY_ENTRY)
+    of = {"int8": request, "int8 unchecked": unchecked}
+    return {name: plan_for(one, strategy="int8").build() for name, one in of.items()}
+
+
+def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
+    """Ratios of torch's `_int_mm` of a B stored by columns ("vendor") to ours, and to that of B by rows, copied or not.
+
+    "ratio" is that of the fastest `_int_mm` to our product of B by rows, "offline" to that of a B prepared before.
+    Ours but "unchecked" compare the entries with the stated magnitude;
+    `_int_mm` gets copies with zeros where its rules need them.
+    """
+    import torch
+
+    require_device()
+    m, k, n = sizes
+    generator = torch.Generator("cuda").manual_seed(seed)
+    a, b = (
+        torch.randint(-MAX_ABS, MAX_ABS + 1, size, dtype=torch.int8, device="cuda", generator=generator)
+        for size in ((m, k), (k, n))
+    )
+    turned, out = b.mT.contiguous().mT, torch.empty((m, n), dtype=torch.int32, device="cuda")
+    calls: dict[str, Call] = {
+        VENDOR: lambda: multiply_by_vendor(a, vendor_operand(turned, copies=True), out),
+        BY_ROWS: lambda: multiply_by_vendor(a, vendor_operand(b, copies=False), out),
+        COPIED: lambda: multiply_by_vendor(a, vendor_operand(b, copies=True), out),
+    }
+    for name, executor in int8_executors(sizes).items():
+        prepared = executor.prepare(b)
+        for label, right in (("", b), (", B by columns", turned), (", offline", prepared)):
+            calls[name + label] = partial(executor.run, a, right, out)
+    # Exact: sums of products up to 49 in float64.
+    rows = torch.linspace(0, m - 1, min(m, 128), device="cuda").long()
+    truth = a[rows].double() @ b.double()
+    wrong = within(lambda c: float((c[rows].double() != truth).sum()), 0, "wrong entries")
+    figures = paired(calls, sizes, rounds, say, judge=poisoned(out, wrong, -1))
+    faster = max(1.0, figures[BY_ROWS], figures[COPIED])
+    return {**figures, "ratio": figures["int8"] / faster, "offline": figures["int8, offline"] / faster}
+
+
+def int8_ahead(sizes: Sizes) -> None:
+    """Our products of a row on operands without data."""
+    import torch
+
+    require_device()
+    m, k, n = sizes
+    a, b = (torch.empty(size, dtype=torch.int8, device="meta") for size in ((m, k), (k, n)))
+    vendor_operand(b, copies=True)
+    for executor in int8_executors(sizes).values():
+        for right in (b, b.new_empty((n, k)).mT):
+            executor.run(a, right)
+
+
+def int8_cases(options: Options, rounds: int) -> Iterator[Case]:
+    """Yield the rows "int8 N" and "int8 MxKxN"."""
+    for sizes in (*map(cube, CUBES), *OTHERS):
+        run = partial(int8_product, sizes, rounds, options.seed)
+        yield Case(f"int8 {shown(sizes)}", run, INT8_SECONDS, ahead=partial(int8_ahead, sizes))
