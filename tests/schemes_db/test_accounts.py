@@ -8,9 +8,11 @@ import pytest
 
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db.formats import parse_text
+from lcma.schemes_db.resolve import resolve
 from lcma.verify import judge
 
 HERE = Path(__file__).parent
+STRASSEN = resolve("strassen")[0].digest
 PRODUCTS = [
     "m1 = (a11 + a22)*(b11 + b22)",
     "m2 = (a21 + a22)*b11",
@@ -116,6 +118,12 @@ REFUSED = {
     )],
     "an array that is set under another name": [
         LISTS.replace("u =", f"{name} =", 1) for name in ("-u", "2*u", "u'", "u.T", "u[0]")
+    ],
+    "arrays of a language that nobody publishes in": [
+        text(*(line.format(name, rows, mathematica(rows)) for name, rows in DATA.items())) for line in (
+            "const {0}: number[][] = {1};", "const {0}: [[i32; 4]; 7] = {1};", "var {0} = [][]int{2}",
+            "int[][] {0} = {2};", "int[,] {0} = {2};", "{0} <- rbind({1})",
+        )
     ],
     "rows of unlike lengths": [
         f"U = {U}\nV = {V}\nW = {array}\n"
@@ -264,6 +272,16 @@ PROVEN = {
     )],
     "long tables": [between.join(table.replace("\n", " " * 4000 + "\n") for table in TABLES)
                     for between in ("\n\n", "\n# next\n")],
+    "characters of word processors and marks of languages": [text(*LINES).replace(old, new) for old, new in (
+        ("-", "\u2212"), ("-", "\u2011"), ("-", "\uff0d"), ("(", "\u200b("), (" ", "\u00a0"), ("=", "\uff1d"),
+        ("\n", "\u2028"), ("1", "\uff11"), ("a", "\U0001d41a"), (")*(", ").dot("), (" + ", " +\\\n    "),
+        (" + ", " &\n  + "),
+    )] + [text(*LINES).replace("(", "[").replace(")", "]"), "\n\n".join(TABLES).replace("-", "\u2013")],
+    "numbered and bulleted products": [
+        text(*(line.format(at=at, product=product) for at, product in enumerate(TRILINEAR, 1)))
+        for line in ("({at}) {product}", "- {product}", "* {product}", "{at}: {product}")
+    ],
+    "texts of JSON": [json.dumps({"products": TRILINEAR}), json.dumps(LINES)],
     "any strings, keys and remarks of JSON": [json.dumps(DATA | more) for more in (
         {"": 'say "U" # no \\ comment // here', "1": None, "has space": {"-": [{}, True]}},
         {"note": "found in 1969", "seed": 3, "offset": 0},
@@ -294,7 +312,7 @@ def test_a_content_that_is_not_understood_as_a_whole_is_refused(content):
 @cases(PROVEN)
 def test_a_content_that_is_understood_is_proven(content):
     (reading,) = parse_text(content)
-    assert judge(reading, "file").ok
+    assert judge(reading, "file").scheme.digest == STRASSEN
 
 
 @pytest.mark.parametrize("first", ["[[[1]], [[1]], [[1]]]", "[[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]]"])
