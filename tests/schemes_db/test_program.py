@@ -41,10 +41,7 @@ def test_sharing_never_costs_additions(name):
     scheme = lcma.resolve(name)[0]
     assert program_of(scheme, cse=False).additions == costs.additions(scheme)
     assert program_of(scheme).additions <= costs.additions(scheme)
-
-
-def test_winograds_variant_has_fifteen_additions_after_sharing():
-    assert program_of(lcma.resolve("winograd")[0]).additions == 15
+    assert name != "winograd" or program_of(scheme).additions == 15
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -146,9 +143,3 @@ def test_ops_that_do_not_fit_together_are_refused(strassen, ops, message):
 def test_json_that_is_no_program_is_refused(data):
     with pytest.raises(SchemeFormatError):
         Program.from_json(data)
-
-
-def test_product_kinds_know_their_side():
-    assert ProductKind.HALF_LEFT_UPPER.side == "left"
-    assert ProductKind.HALF_LEFT_UPPER.of_upper
-    assert not ProductKind.FULL.half
