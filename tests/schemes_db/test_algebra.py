@@ -29,15 +29,10 @@ def test_permute_gives_the_sizes_that_were_asked_for(order):
     assert lcma.check(moved).ok
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner", "rank"),
-    [
-        ("strassen", "strassen", 49),
-        ("strassen", "laderman", 161),
-        ("naive:1x2x3", "strassen", 42),
-        ("strassen", "eca-stage2", 238),
-    ],
-)
+@pytest.mark.parametrize(("outer", "inner", "rank"), [
+    ("strassen", "strassen", 49), ("strassen", "laderman", 161), ("naive:1x2x3", "strassen", 42),
+    ("strassen", "eca-stage2", 238),
+])  # fmt: skip
 def test_the_tensor_product_computes_the_tensor_target(outer, inner, rank):
     product = tensor(lcma.resolve(outer)[0], lcma.resolve(inner)[0])
     assert product.rank == rank

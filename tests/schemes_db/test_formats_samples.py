@@ -225,19 +225,16 @@ class Evil:
         return os.mkdir, ("pickled-and-run",)
 
 
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        ([Evil(), 1, 2], "asks for '(posix|nt) mkdir'"),
-        ([1, 2, 3], "must be three arrays"),
-        ([1, 2.5, 3], "holds more than arrays of numbers|other than arrays"),
-        ([{}, [], ()], "holds more than arrays of numbers"),
-        (["x", "y", "z"], "other than arrays of numbers"),
-        ([np.array(["x"]), np.array([1]), np.array([1])], "'U1', not of numbers"),
-        ([np.array([1, None]), np.array([1]), np.array([1])], "other than arrays|not of numbers"),
-        ([np.ones((2, 2)), np.ones((2, 2))], "three arrays"),
-    ],
-)
+@pytest.mark.parametrize(("items", "message"), [
+    ([Evil(), 1, 2], "asks for '(posix|nt) mkdir'"),
+    ([1, 2, 3], "must be three arrays"),
+    ([1, 2.5, 3], "holds more than arrays of numbers|other than arrays"),
+    ([{}, [], ()], "holds more than arrays of numbers"),
+    (["x", "y", "z"], "other than arrays of numbers"),
+    ([np.array(["x"]), np.array([1]), np.array([1])], "'U1', not of numbers"),
+    ([np.array([1, None]), np.array([1]), np.array([1])], "other than arrays|not of numbers"),
+    ([np.ones((2, 2)), np.ones((2, 2))], "three arrays"),
+])  # fmt: skip
 def test_pickles_of_other_things_are_refused_and_never_run(items, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     array = np.empty(len(items), dtype=object)
@@ -247,21 +244,18 @@ def test_pickles_of_other_things_are_refused_and_never_run(items, message, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: zipped([("lcma_scheme.npy", bytes(300 << 20))]), "would unpack to 300 MiB"),
-        (lambda: zipped([("2,2,2.npy", header("<i8", (10**11,)) + bytes(64))]), "claims 800000000000 bytes"),
-        (lambda: zipped([("2,2,2.npy", header("<i8", (1,) * 40))]), "claims the shape"),
-        (lambda: zipped([("2,2,2.npy", header("<M8[s]", (3, 4, 7)))]), "not one of an array of numbers"),
-        (lambda: zipped([("2,2,2.npy", b"hello")]), "not a .npy array"),
-        (lambda: zipped([(f"{i},2,2.npy", b"") for i in range(5000)]), "more than 4096 members"),
-        (lambda: zipped([("2,2,2.npy", b"x"), ("evil.npy", b"y")])[:-8], "cut short|not a zip"),
-        (lambda: b"\x93NUMPY" + b"\x01\x00" + b"\xff\xff", "not a .npy array|not one of an array"),
-        (lambda: header("<i8", (10**11,)), "claims 800000000000 bytes"),
-        (lambda: header("|O", (3,)) + b"cos\nsystem\n.", "pickled objects"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: zipped([("lcma_scheme.npy", bytes(300 << 20))]), "would unpack to 300 MiB"),
+    (lambda: zipped([("2,2,2.npy", header("<i8", (10**11,)) + bytes(64))]), "claims 800000000000 bytes"),
+    (lambda: zipped([("2,2,2.npy", header("<i8", (1,) * 40))]), "claims the shape"),
+    (lambda: zipped([("2,2,2.npy", header("<M8[s]", (3, 4, 7)))]), "not one of an array of numbers"),
+    (lambda: zipped([("2,2,2.npy", b"hello")]), "not a .npy array"),
+    (lambda: zipped([(f"{i},2,2.npy", b"") for i in range(5000)]), "more than 4096 members"),
+    (lambda: zipped([("2,2,2.npy", b"x"), ("evil.npy", b"y")])[:-8], "cut short|not a zip"),
+    (lambda: b"\x93NUMPY" + b"\x01\x00" + b"\xff\xff", "not a .npy array|not one of an array"),
+    (lambda: header("<i8", (10**11,)), "claims 800000000000 bytes"),
+    (lambda: header("|O", (3,)) + b"cos\nsystem\n.", "pickled objects"),
+])  # fmt: skip
 def test_bombs_and_damaged_archives_are_refused_by_their_headers(make, message):
     raw = make()
     with pytest.raises(SchemeFormatError, match=message):
@@ -287,29 +281,26 @@ def changed(**changes):
         return archive(**{**dict(members), **changes})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"lcma_scheme": np.array(2)}, "version 2"),
-        ({"lcma_scheme": np.array("1")}, "must be of integers"),
-        ({"target": np.array("2x2x999")}, "must be 1 to"),
-        ({"ring": np.array("Z4")}, "not known"),
-        ({"target": np.array("1x1x1")}, "leave the 1 x 1 grid"),
-        ({"u_indptr": np.array([0, 12, 12])}, "increase"),
-        ({"u_indptr": np.array([0, 4, 8, 12]), "u_indices": np.arange(12) % 4}, "V must be 3 products"),
-        ({"u_indptr": np.array([0, 20, 12])}, "falls"),
-        ({"u_indptr": np.array([0, 3])}, "must lead from 0 to 12"),
-        ({"u_indices": np.arange(12) * 0}, "increase"),
-        ({"u_indices": np.arange(12) + 10**15}, "leave the 2 x 2 grid"),
-        ({"u_values": np.ones(11, int)}, "one number, or two"),
-        ({"u_values": np.ones(12)}, "must be of integers"),
-        ({"u_values": np.full(12, 2**63 - 1)}, "beyond"),
-        ({"u_denominator": np.array(0)}, "must be 1 to"),
-        ({"u_denominator": np.array(2)}, "denominator 2"),
-        ({"origin": np.array("[]")}, "must be an object"),
-        ({"origin": np.array(3)}, "must be one text"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"lcma_scheme": np.array(2)}, "version 2"),
+    ({"lcma_scheme": np.array("1")}, "must be of integers"),
+    ({"target": np.array("2x2x999")}, "must be 1 to"),
+    ({"ring": np.array("Z4")}, "not known"),
+    ({"target": np.array("1x1x1")}, "leave the 1 x 1 grid"),
+    ({"u_indptr": np.array([0, 12, 12])}, "increase"),
+    ({"u_indptr": np.array([0, 4, 8, 12]), "u_indices": np.arange(12) % 4}, "V must be 3 products"),
+    ({"u_indptr": np.array([0, 20, 12])}, "falls"),
+    ({"u_indptr": np.array([0, 3])}, "must lead from 0 to 12"),
+    ({"u_indices": np.arange(12) * 0}, "increase"),
+    ({"u_indices": np.arange(12) + 10**15}, "leave the 2 x 2 grid"),
+    ({"u_values": np.ones(11, int)}, "one number, or two"),
+    ({"u_values": np.ones(12)}, "must be of integers"),
+    ({"u_values": np.full(12, 2**63 - 1)}, "beyond"),
+    ({"u_denominator": np.array(0)}, "must be 1 to"),
+    ({"u_denominator": np.array(2)}, "denominator 2"),
+    ({"origin": np.array("[]")}, "must be an object"),
+    ({"origin": np.array(3)}, "must be one text"),
+])  # fmt: skip
 def test_our_npz_that_does_not_fit_is_refused(changes, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_bytes(changed(**changes))

@@ -107,37 +107,31 @@ def test_a_step_with_another_result_is_named(strassen):
         again(made.replace(provenance=forged), strassen)
 
 
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        (3, "must be an object"),
-        ({"do": "conjure"}, "'conjure' is not known"),
-        ({"do": ["tensor"]}, "is not known"),
-        ({"do": "sum", "of": ["a", "b"]}, "needs axis"),
-        ({"do": "tensor", "of": [1]}, "list of digests"),
-        ({"do": "tensor", "of": [], "by": "me"}, "must be an object"),
-        ({"do": "search", "values": {"command": 3}}, "object of texts"),
-        ({"do": "walk", "values": {"target": "2x2x2", "ring": "Z2"}}, "never repeatable"),
-        ({"do": "polish", "values": {"goal": "plain"}, "repeatable": False}, "says why"),
-        ({"do": "rotate", "of": ["a"], "why": "it rained"}, "says why"),
-        ({"do": "rotate", "of": ["a"], "repeatable": "no", "why": "it rained"}, "says why"),
-    ],
-)
+@pytest.mark.parametrize(("step", "message"), [
+    (3, "must be an object"),
+    ({"do": "conjure"}, "'conjure' is not known"),
+    ({"do": ["tensor"]}, "is not known"),
+    ({"do": "sum", "of": ["a", "b"]}, "needs axis"),
+    ({"do": "tensor", "of": [1]}, "list of digests"),
+    ({"do": "tensor", "of": [], "by": "me"}, "must be an object"),
+    ({"do": "search", "values": {"command": 3}}, "object of texts"),
+    ({"do": "walk", "values": {"target": "2x2x2", "ring": "Z2"}}, "never repeatable"),
+    ({"do": "polish", "values": {"goal": "plain"}, "repeatable": False}, "says why"),
+    ({"do": "rotate", "of": ["a"], "why": "it rained"}, "says why"),
+    ({"do": "rotate", "of": ["a"], "repeatable": "no", "why": "it rained"}, "says why"),
+])  # fmt: skip
 def test_steps_that_are_none_are_refused(step, message):
     with pytest.raises(SchemeFormatError, match=message):
         Provenance.from_json({"kind": "composition", "steps": [step]})
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        Step("tensor", ("a",)),
-        Step("sum", ("S", "S"), (("axis", "q"),)),
-        Step("project", ("S",), (("axis", "m"), ("index", "-1"))),
-        Step("basis", ("S",), (("p", "x"), ("q", "1"), ("r", "1"))),
-        Step("naive", (), (("target", "mask(/etc/passwd)"), ("ring", "Z"))),
-    ],
-)
+@pytest.mark.parametrize("step", [
+    Step("tensor", ("a",)),
+    Step("sum", ("S", "S"), (("axis", "q"),)),
+    Step("project", ("S",), (("axis", "m"), ("index", "-1"))),
+    Step("basis", ("S",), (("p", "x"), ("q", "1"), ("r", "1"))),
+    Step("naive", (), (("target", "mask(/etc/passwd)"), ("ring", "Z"))),
+])  # fmt: skip
 def test_steps_with_values_that_mean_nothing_end_in_one_line(step, strassen):
     made = strassen.replace(provenance=Provenance("composition", steps=(step,)))
     with pytest.raises(CatalogError, match="can't be repeated") as caught:
@@ -282,32 +276,29 @@ def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
     assert "# also called: sevens" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("lcma.search.polished(scheme, seconds=6, seed=1)", "no command"),
-        ("lcma search 2x2x2 --time 1s", "no command"),
-        ("lcma search 2x2x2 --seed 1 --device cuda", "GPUs"),
-        ("lcma search 2x2x2 --seed 1 --device=cuda:0", "GPUs"),
-        ("lcma search 2x2x2 --seed 1 --device cpu --device cuda", "GPUs"),
-        ("lcma search 2x2x2 --seed 1 --out folder", "files of its own"),
-        ("lcma search 2x2x2 --seed=1 --out=folder", "files of its own"),
-        ("lcma search 2x2x2 --seed=1 --start=file", "files of its own"),
-        ("lcma search '2x2x2 --seed 1", "no command"),
-        ("lcma search 2x2x2 --seed 1 --engine ray --address 192.0.2.1:6379", "network"),
-        ("lcma search 2x2x2 --seed 1 --address=192.0.2.1:6379", "network"),
-        ("lcma search 2x2x2 --seed 1 --keep /etc/passwd", "files of its own"),
-        ("lcma search 2x2x2 --seed 1 --ladder 2x2x1,mask:/etc/passwd", "files of its own"),
-        ("lcma search 2x2x2 --seed 1 --workers 9", "network"),
-        ("lcma search 2x2x2 --seed 1 --seeds 9", "not repeated"),
-        ("lcma search mask:/etc/passwd --seed 1", "mask file"),
-        ("lcma search '4x4x4:mask(/etc/passwd)' --seed 1", "mask file"),
-        ("lcma search 'tensor(/etc/passwd)' --seed 1", "tensor file"),
-        ("lcma search 2x2x2 3x3x3 --seed 1", "no command"),
-        ("lcma search --seed 1", "no command"),
-        ("lcma improve 2x2x2 --seed 1", "no command"),
-    ],
-)
+@pytest.mark.parametrize(("command", "message"), [
+    ("lcma.search.polished(scheme, seconds=6, seed=1)", "no command"),
+    ("lcma search 2x2x2 --time 1s", "no command"),
+    ("lcma search 2x2x2 --seed 1 --device cuda", "GPUs"),
+    ("lcma search 2x2x2 --seed 1 --device=cuda:0", "GPUs"),
+    ("lcma search 2x2x2 --seed 1 --device cpu --device cuda", "GPUs"),
+    ("lcma search 2x2x2 --seed 1 --out folder", "files of its own"),
+    ("lcma search 2x2x2 --seed=1 --out=folder", "files of its own"),
+    ("lcma search 2x2x2 --seed=1 --start=file", "files of its own"),
+    ("lcma search '2x2x2 --seed 1", "no command"),
+    ("lcma search 2x2x2 --seed 1 --engine ray --address 192.0.2.1:6379", "network"),
+    ("lcma search 2x2x2 --seed 1 --address=192.0.2.1:6379", "network"),
+    ("lcma search 2x2x2 --seed 1 --keep /etc/passwd", "files of its own"),
+    ("lcma search 2x2x2 --seed 1 --ladder 2x2x1,mask:/etc/passwd", "files of its own"),
+    ("lcma search 2x2x2 --seed 1 --workers 9", "network"),
+    ("lcma search 2x2x2 --seed 1 --seeds 9", "not repeated"),
+    ("lcma search mask:/etc/passwd --seed 1", "mask file"),
+    ("lcma search '4x4x4:mask(/etc/passwd)' --seed 1", "mask file"),
+    ("lcma search 'tensor(/etc/passwd)' --seed 1", "tensor file"),
+    ("lcma search 2x2x2 3x3x3 --seed 1", "no command"),
+    ("lcma search --seed 1", "no command"),
+    ("lcma improve 2x2x2 --seed 1", "no command"),
+])  # fmt: skip
 def test_searches_that_are_not_repeated(command, message, strassen):
     from lcma.workbench.reproduce import searched_again
 

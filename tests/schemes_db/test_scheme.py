@@ -95,16 +95,13 @@ def test_over_z2_keeps_odd_coefficients_only():
     assert Scheme.from_arrays(target, [[[-3]]], [[[1]]], [[[2]]], Z2).w.nnz == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"u": np.zeros((7, 2, 3), int)}, "U must be 7 products of 2 x 2"),
-        ({"w": np.zeros((6, 2, 2), int)}, "W must be 7 products"),
-        ({"v": np.zeros((7, 2, 2))}, "3-d integer array"),
-        ({"v": np.zeros((7, 4), int)}, "3-d integer array"),
-        ({"u": np.full((7, 2, 2), 1 << 62)}, "beyond"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"u": np.zeros((7, 2, 3), int)}, "U must be 7 products of 2 x 2"),
+    ({"w": np.zeros((6, 2, 2), int)}, "W must be 7 products"),
+    ({"v": np.zeros((7, 2, 2))}, "3-d integer array"),
+    ({"v": np.zeros((7, 4), int)}, "3-d integer array"),
+    ({"u": np.full((7, 2, 2), 1 << 62)}, "beyond"),
+])  # fmt: skip
 def test_factors_that_do_not_fit_are_refused(strassen, change, message):
     arrays = dict(zip("uvw", dense(strassen), strict=True)) | change
     with pytest.raises(SchemeFormatError, match=message):

@@ -36,15 +36,9 @@ def test_masked_output_rotates_into_triangular_operands():
     assert target.reversed().name == "4x4x4:tri-out:upper"
 
 
-@pytest.mark.parametrize(
-    ("name", "equations", "terms"),
-    [
-        ("2x2x2", 64, 8),
-        ("2x3x4", 6 * 12 * 8, 24),
-        ("4x4x4:tri-out", 2560, 40),
-        ("4x4x4:tri-left", 2560, 40),
-    ],
-)
+@pytest.mark.parametrize(("name", "equations", "terms"), [
+    ("2x2x2", 64, 8), ("2x3x4", 6 * 12 * 8, 24), ("4x4x4:tri-out", 2560, 40), ("4x4x4:tri-left", 2560, 40),
+])  # fmt: skip
 def test_equations_and_terms_are_counted(name, equations, terms):
     target = lcma.parse_target(name)
     assert (target.equations, len(target.terms)) == (equations, terms)

@@ -123,13 +123,10 @@ def test_zero_unused_and_doubled_products_are_noted(strassen):
     assert "products that are the same as one before: 3" in notes
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("3 2 R\n1 1 sqrt(3)\n0 0 0\n", r"the parameter sqrt\(3\) is no exact fraction"),
-        ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("3 2 R\n1 1 sqrt(3)\n0 0 0\n", r"the parameter sqrt\(3\) is no exact fraction"),
+    ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
+])  # fmt: skip
 def test_what_is_no_scheme_of_matrices_is_refused_by_name(text, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_text(text)
