@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -293,6 +294,19 @@ def timed_by_table(monkeypatch):
         return table
 
     return play
+
+
+@pytest.fixture(scope="session")
+def _settled_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def settled_home(_settled_folder, monkeypatch):
+    """A home that tests share, with its catalogue and compiled code, but without profiles and wisdom."""
+    monkeypatch.setenv("LCMA_HOME", str(_settled_folder))
+    shutil.rmtree(_settled_folder / "profiles", ignore_errors=True)
+    return _settled_folder
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ SIZES = 656, 648, 664
 
 
 @pytest.fixture
-def learner(home, own_learner):
+def learner(settled_home, own_learner):
     return own_learner
 
 
