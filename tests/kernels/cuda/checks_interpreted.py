@@ -58,17 +58,13 @@ def built(nest, request, method="batched"):
     return strategies("cuda")["dense", "scheme"].build(candidate, request, machine())
 
 
-@pytest.mark.parametrize(
-    ("names", "dtype", "order"),
-    [
-        *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
-        (("2x2x3",), torch.float32, "columns"),
-        (("laderman",), torch.float32, "rows"),
-        (("strassen", "strassen"), torch.bfloat16, "rows"),
-        (("3x4x5",), torch.float64, "columns"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("names", "dtype", "order"), [
+    *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
+    (("2x2x3",), torch.float32, "columns"),
+    (("laderman",), torch.float32, "rows"),
+    (("strassen", "strassen"), torch.bfloat16, "rows"),
+    (("3x4x5",), torch.float64, "columns"),
+], ids=str)  # fmt: skip
 def test_maps(names, dtype, order):
     """Both splits and the merge against the naive map, where blocks reach over the edge."""
     torch.manual_seed(0)

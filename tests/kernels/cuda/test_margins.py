@@ -18,16 +18,11 @@ def plan(seconds, dtype="float32", product=(1024, 1024, 1024), size=8192):
     return Plan(request, Candidate("dense", "vendor"), strategy, machine, stages, 0)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "product", "enough", "too_much"),
-    [
-        ("float32", (1024, 1024, 1024), 0.97, 0.99),
-        ("tf32", (1024, 1024, 1024), 0.97, 0.99),
-        ("float32", (1024, 1024, 128), 0.92, 0.94),
-        ("bfloat16", (1024, 1024, 1024), 0.89, 0.91),
-        ("bfloat16", (1024, 1024, 128), 0.89, 0.91),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "product", "enough", "too_much"), [
+    ("float32", (1024, 1024, 1024), 0.97, 0.99), ("tf32", (1024, 1024, 1024), 0.97, 0.99),
+    ("float32", (1024, 1024, 128), 0.92, 0.94), ("bfloat16", (1024, 1024, 1024), 0.89, 0.91),
+    ("bfloat16", (1024, 1024, 128), 0.89, 0.91),
+])  # fmt: skip
 def test_less_sure_predictions_must_promise_more(dtype, product, enough, too_much):
     vendor = plan(1.0, dtype)
     assert gains(plan(enough, dtype, product), vendor)

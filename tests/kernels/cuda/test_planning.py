@@ -326,14 +326,11 @@ def test_a_stack_has_rates_of_its_own():
     assert np.isnan(seconds(h200_figures(), "float64", (4096,) * 3, 49, "stack"))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "dtype", "reason"),
-    [
-        ((4096, 4096, 4096), "bfloat16", None),
-        ((4096, 4096, 4096), "float32", "stacks are multiplied in bfloat16 and float16, not in float32"),
-        ((4100, 4096, 4096), "float16", "blocks of 1032x1024 are no whole tiles of 128x64"),
-    ],
-)
+@pytest.mark.parametrize(("sizes", "dtype", "reason"), [
+    ((4096, 4096, 4096), "bfloat16", None),
+    ((4096, 4096, 4096), "float32", "stacks are multiplied in bfloat16 and float16, not in float32"),
+    ((4100, 4096, 4096), "float16", "blocks of 1032x1024 are no whole tiles of 128x64"),
+])  # fmt: skip
 def test_what_a_stack_refuses(sizes, dtype, reason):
     pytest.importorskip("torch")
     stacked, request = candidate("strassen", "strassen", method="stack"), Request(*sizes, dtype=dtype, device="cuda")
