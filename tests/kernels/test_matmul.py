@@ -36,7 +36,7 @@ def test_empty_matrices(strassen, shape):
     assert matmul(np.ones((0, 4, 4)), np.ones((4, 4)), strassen).shape == (0, 4, 4)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.tuples(*[st.integers(0, 40)] * 3), st.sampled_from(["float64", "int64"]), st.integers(1, 2), st.data())
 def test_random_shapes_and_strides(strassen, draw, holds, sizes, dtype, levels, data):
     m, k, n = sizes
