@@ -83,8 +83,8 @@ def matmul(
     axis, the lower first, and "object" Python integers. Schemes valid only modulo 2 run only here.
 
     `precision` is for tensors: "fp32-accurate" multiplies float32 on a GPU by three products of float16 halves, about
-    as accurately as in float32, if that is predicted to be faster; "fp8" bfloat16, float16 and float32 in 8 bits (e4m3)
-    with a scale for each 128 elements of a row of a and each 128 x 128 block of b: errors of some percent, no gradient.
+    as accurately as in float32, if that is predicted to be faster; "fp8" bfloat16 in 8 bits (e4m3) with a
+    scale for each 128 elements of a row of a and each 128 x 128 block of b: errors of some percent, no gradient.
 
     A product by a scheme adds and subtracts blocks before it multiplies: if an operand contains an
     infinity, elements of C that are infinite in the classical product may be NaN, and finite

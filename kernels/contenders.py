@@ -19,7 +19,7 @@ from .planning.strategy import Plan, registered
 from .planning.trials.lesson import Lesson
 from .planning.trials.trial import Trial, begun, decided_by
 from .planning.tune import candidates
-from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, sizes_of
+from .planning.wisdom import TimedCandidate, WisdomRecord, class_of, sizes_of
 from .plans.families import machine_for, strategies
 from .request import Request
 
@@ -31,8 +31,8 @@ def known_plans(request: Request) -> tuple[list[Plan], Trial]:
     """Return the vendor's plans of a request with what wisdom adds, and their trial, which wisdom may decide."""
     machine, known = machine_for(request, measure=False), strategies(request.device)
     plans = vendor_plans(request, machine, known)
-    if machine.wisdom is not None and (near := machine.wisdom.near(request)) is not None and near.exact:
-        return _remembered(plans, near, request, machine, known)
+    if machine.wisdom is not None and (record := machine.wisdom.record(request)) is not None:
+        return _remembered(plans, record, request, machine, known)
     return plans, begun(len(plans))
 
 
@@ -102,20 +102,20 @@ def _load(plan: Plan) -> None:
 
 
 def _remembered(
-    plans: list[Plan], known: Known, request: Request, machine: Machine, strategies: Strategies
+    plans: list[Plan], record: WisdomRecord, request: Request, machine: Machine, strategies: Strategies
 ) -> tuple[list[Plan], Trial]:
     """Return the vendor's plans and the best other one of a record, and the trial that they decide.
 
     A library that was not measured then is still to be tried.
     """
     vendors = len(plans)
-    others = [entry for entry in known.entries if not any(entry.key == plan.candidate.key for plan in plans)]
+    others = [entry for entry in record.entries if not any(entry.key == plan.candidate.key for plan in plans)]
     for entry in sorted(others, key=lambda one: one.seconds):
         _, plan = restored(entry.key, request, machine, strategies)
         if isinstance(plan, Plan) and not plan.strategy.baseline:
             plans = [*plans, plan]
             break
-    times = tuple(known.seconds(plan.candidate.key, plan.seconds) for plan in plans)
+    times = tuple(record.seconds(plan.candidate.key) for plan in plans)
     if any(seconds != seconds for seconds in times):  # NaN: not measured
         return plans, begun(vendors, len(plans), open=False)
     return plans, decided_by(vendors, times)

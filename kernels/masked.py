@@ -17,8 +17,7 @@ def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None =
     blocks, ceil(M / p) high and ceil(N / q) wide, so that (M, N) is an element mask; or p strings of
     q letters: F or 1 full, L lower triangle, U upper triangle, 0 or . absent. Rows without wanted
     elements are zero. `scheme`: one for this mask. Without, each run of wanted blocks in a row of blocks is one
-    GEMM; on the CPU a scheme of the catalogue is used if it saves a tenth of the
-    products of large blocks.
+    GEMM.
 
     Raises:
         PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.

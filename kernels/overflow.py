@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,11 @@ def largest_allowed(program: Program | None, request: Request) -> int:
         # A block can contain any int8 number, -128 included; a sum may have the other sign.
         allowed = min(allowed, int(limits.max) // side.factor if side.summed else -int(limits.min))
     return allowed
+
+
+def largest_magnitude(matrix: Any) -> int:
+    """Return max |x| of an array or tensor as a Python integer: that of the least int64 overflows."""
+    return 0 if 0 in matrix.shape else max(int(matrix.max()), -int(matrix.min()))
 
 
 def require_within(label: str, found: int, max_abs: int) -> None:

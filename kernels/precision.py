@@ -1,7 +1,7 @@
 """Precisions: arithmetics, other than that of their dtype, in which products of float operands may be computed.
 
 A request names the dtype of its operands and one precision or none. The two have one name together, by which profiles,
-wisdom, tables of rates and the command line know them: "tf32" is float32 in tf32, "fp8-float16" float16 in fp8.
+wisdom, tables of rates and the command line know them: "tf32" is float32 in tf32, "fp8" bfloat16 in fp8.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ NAMES = {
     Arithmetic("float32", TF32): "tf32",
     Arithmetic("float32", ACCURATE): "fp32-accurate",
     Arithmetic("bfloat16", FP8): "fp8",
-    Arithmetic("float16", FP8): "fp8-float16",
-    Arithmetic("float32", FP8): "fp8-float32",
 }
 """The names of all arithmetics with a precision."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -262,12 +262,35 @@ class Request:
         return self.ring is None and self.structures == PLAIN
 
     @property
+    def is_empty(self) -> bool:
+        """True if a size is zero: then C is empty or all zeros."""
+        return 0 in (*self.shape, *self.batch)
+
+    @property
+    def family(self) -> str:
+        """The family of the strategies that it is for: "exact", "dense", "masked", "causal" or "structured"."""
+        if self.ring is not None:
+            return "exact"
+        if self.is_dense:
+            return "dense"
+        if self.mask is not None:
+            return "masked"
+        return "causal" if self.triangle is not None else "structured"
+
+    @property
     def triangle(self) -> Triangle | None:
         """The triangle of a triangular product: of A (side "left"), B ("right") or C ("out"); else None."""
         found = [i for i, structure in enumerate(self.structures) if structure is not DENSE]
         if len(found) != 1 or not isinstance(structure := self.structures[found[0]], Triangular):
             return None
         return Triangle(SIDES_OF[found[0]], structure.upper, structure.shared)
+
+    @property
+    def its_triangle(self) -> Triangle:
+        """The triangle of a request of the family "causal"."""
+        found = self.triangle
+        assert found is not None
+        return found
 
     @property
     def shared(self) -> bool:
@@ -350,6 +373,24 @@ class Request:
         where = f" over {self.ring}" if self.ring is not None else ""
         precise = f" in {self.precision}" if self.precision is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{precise}{where}"
+
+
+def class_request(request: Request) -> Request:
+    """Return the request whose plan is used for this one.
+
+    On a GPU the number of rows (m, or n of a product by a factored matrix) is rounded up to six binary digits, so that
+    a new one needs no new plan; on the CPU it is the request itself.
+    """
+    if request.device == "cuda" and request.is_dense:
+        return replace(request, m=_rounded(request.m))
+    if request.device == "cuda" and is_factored(request.structures[0]):
+        return replace(request, n=_rounded(request.n))
+    return request
+
+
+def _rounded(rows: int) -> int:
+    step = 1 << max(rows.bit_length() - 6, 0)
+    return -(-rows // step) * step
 
 
 def need_matrices(**operands: Any) -> None:

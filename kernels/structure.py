@@ -21,9 +21,6 @@ class Structure(Protocol):
     @property
     def name(self) -> str: ...
 
-    def fraction(self, rows: int, cols: int) -> float:
-        """Return the fraction of the elements of a rows x cols matrix that exist, 0 to 1."""
-
     def reason(self, rows: int, cols: int) -> str | None:
         """Return the reason why a rows x cols matrix cannot have this structure, or None."""
 
@@ -79,9 +76,6 @@ class Dense:
     def __reduce__(self) -> str:
         return "DENSE"  # compared by identity: a request that another process received has the same object
 
-    def fraction(self, rows: int, cols: int) -> float:
-        return 1.0
-
     def reason(self, rows: int, cols: int) -> str | None:
         return None
 
@@ -99,9 +93,6 @@ class Triangular:
     @property
     def name(self) -> str:
         return "upper triangular" if self.upper else "lower triangular"
-
-    def fraction(self, rows: int, cols: int) -> float:
-        return (rows + 1) / (2 * rows) if rows else 0.0
 
     def reason(self, rows: int, cols: int) -> str | None:
         return None if rows == cols else f"is triangular and must be square, but it is {rows} x {cols}"
@@ -135,11 +126,6 @@ class BlockMask:
     def name(self) -> str:
         digest = hashlib.sha256(self.cells).hexdigest()[:8]
         return f"mask {digest} of {self.rows} x {self.cols} blocks"
-
-    def fraction(self, rows: int, cols: int) -> float:
-        kinds = self.kinds
-        half = int(((kinds == Kind.LOWER) | (kinds == Kind.UPPER)).sum())
-        return (int((kinds == Kind.FULL).sum()) + half / 2) / max(kinds.size, 1)
 
     def reason(self, rows: int, cols: int) -> str | None:
         if self.rows > max(rows, 1) or self.cols > max(cols, 1) or 0 in (self.rows, self.cols):

@@ -26,9 +26,6 @@ _REAL = ("float16", "bfloat16", "tf32", "fp32-accurate", "tf32x3", "fp8", "float
 DTYPES = (*_REAL, "complex64", "complex128", "int8", "int32", "int64")
 """The arithmetics that operands can be converted for, by name; the planner decides which a device multiplies."""
 
-MADE = (*DTYPES, "fp8-float16", "fp8-float32")
-"""The arithmetics of products of random matrices."""
-
 _NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
 _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
 _KINDS = {name: kind for kind, name in _NAMES.items()}

@@ -11,7 +11,7 @@ import click
 
 from .exact import RING, exact_request_of
 from .kronecker import LAYOUT, operand_matrix, product_request
-from .matrix_files import MADE
+from .matrix_files import DTYPES
 from .options import Choice, Group, declared, option
 from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
 
@@ -27,7 +27,7 @@ class ProductOptions:
 
     device: Device = option(default="cpu", type=DEVICE, help="Where the product is computed.")
     dtype: str | None = option(
-        type=Choice(MADE),
+        type=Choice(DTYPES),
         metavar="DTYPE",
         help=f"Default: {DTYPE}; of K the one that its factors are stored in.",
     )

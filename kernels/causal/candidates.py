@@ -164,5 +164,5 @@ class TriangularStrategy:
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         if not key:
             return self.candidate(None)
-        source = None if request.triangle is None else source_of(key, request.triangle)
+        source = source_of(key, request.its_triangle)
         return None if source is None else self.candidate(source)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ...schemes_db.symmetry import Triangle, triangle_of
+from ...schemes_db.symmetry import triangle_of
 from ..cpu.executor import StagedCore
 from ..cpu.level import core_of
 from ..cpu.partition import CpuMethod
@@ -38,29 +38,23 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        triangle = request.triangle
-        if triangle is None:
-            return []
         found = []
-        for name in self._names(request, triangle, machine):
-            candidate = self.candidate(TriangularSource(name, triangle) if name else None)
+        for name in self._names(machine):
+            candidate = self.candidate(TriangularSource(name, request.its_triangle) if name else None)
             reason = self.can_run(candidate, request, machine)
             bound = 0.0 if reason else sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
             found.append(Proposal(bound, candidate))
         return found
 
-    def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
+    def _names(self, machine: Machine) -> tuple[str, ...]:
         if self.name in ("vendor", "strips"):
             return ("",)
         known: tuple[str, ...] = stable_scheme_names() if machine.triangular is None else machine.triangular
         return known
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        triangle = request.triangle
-        if triangle is None:
-            return "the product has no triangle"
         program = candidate.program
-        if program is not None and triangle_of(program.target) != triangle:
+        if program is not None and triangle_of(program.target) != request.triangle:
             return f"{program.target} is not the triangular product that is asked for"
         return basic_reason(program, request)
 
@@ -74,8 +68,7 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
 @lru_cache(maxsize=64)
 def _core(candidate: Candidate, request: Request) -> StagedCore:
     """Return the core, which predicting, sizing and building share."""
-    triangle, sizes, dtype = request.triangle, request.shape, request.dtype
-    assert triangle is not None  # checked before, in can_run
+    triangle, sizes, dtype = request.its_triangle, request.shape, request.dtype
     if candidate.strategy in ("vendor", "strips"):
         size = request.n if triangle.side == "right" else request.m
         return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))

@@ -75,19 +75,17 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
     version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        triangle = request.triangle
-        if triangle is None:
-            return []
         if not self.baseline and (reason := missing_rates(machine, request.arithmetic)):
             return reason
         found = []
-        for name in self._names(request, triangle, machine):
+        triangle = request.its_triangle
+        for name in self._names(request, triangle):
             candidate = self.candidate(TriangularSource(name, triangle) if name else None)
             if self.baseline or self.can_run(candidate, request, machine) is None:
                 found.append(self.proposal(candidate, request, machine))
         return found
 
-    def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
+    def _names(self, request: Request, triangle: Triangle) -> tuple[str, ...]:
         if self.name != "scheme":
             return ("",)
         if request.arithmetic not in ("float32", "float64"):
@@ -95,11 +93,8 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.arithmetic == "float32" else (SCHEME,)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        triangle = request.triangle
-        if triangle is None:
-            return "the product has no triangle"
         if self.name == "scheme":
-            program = candidate.own_program
+            program, triangle = candidate.own_program, request.its_triangle
             if triangle_of(program.target) not in (triangle, Triangle(triangle.side, triangle.upper)):
                 return f"{program.target} is not the triangular product that is asked for"
             if not _level(candidate, _oriented(request)[0]).fits(*_oriented(request)[1:]):
@@ -107,7 +102,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if 0 in (*request.shape, request.items):
+        if request.is_empty:
             return []
         stages = _STAGES[self.name](candidate, request, CudaCostModel.of(machine))
         seconds = sum(stage.seconds or 0.0 for stage in stages)
@@ -117,7 +112,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; allocated by torch."""
-        if 0 in (*request.shape, request.items):
+        if request.is_empty:
             return 0
         item = request.itemsize
         if self.name == "scheme":
@@ -125,13 +120,11 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
             level = _level(candidate, triangle)
             bm, bk, bn = level.blocks(m, k, n, request.itemsize)
             return sum(level.kinds.values()) * (bm * bk + bk * bn + bm * (bn + 1)) * item
-        if self.name == "strips" and request.triangle is not None and request.triangle.side != "out":
+        if self.name == "strips" and request.its_triangle.side != "out":
             return -(-request.m // strips_of(request.m)) * request.k * item
         return 0
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        triangle = request.triangle
-        assert triangle is not None  # checked before, in can_run
         workspace = self.workspace(candidate, request, machine)
         if self.name == "kernel":
             return triangular_executor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
@@ -158,8 +151,7 @@ def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
 
 def _oriented(request: Request) -> tuple[Triangle, int, int, int]:
     """Return the triangle and sizes as executed: a right factor becomes the left one of the transposed product."""
-    triangle = request.triangle
-    assert triangle is not None  # checked before, in can_run
+    triangle = request.its_triangle
     m, k, n = request.shape
     return (Triangle("left", not triangle.upper), n, k, m) if triangle.side == "right" else (triangle, m, k, n)
 

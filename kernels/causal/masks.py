@@ -1,54 +1,28 @@
-"""Strategies for masked products on the CPU: runs of wanted blocks by the library, and schemes for the mask."""
+"""The strategy for masked products on the CPU: runs of wanted blocks by the library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CatalogError
-from ...schemes_db.grids import Kind, full_grid
-from ...schemes_db.program import Program
-from ...schemes_db.resolve import resolve
-from ...schemes_db.target import MAX_DIMENSION, Target
+from ...schemes_db.grids import Kind
 from ..arrays import Matrix
-from ..codegen.certified import certified
-from ..codegen.programs import program_for
-from ..cpu.blas import library_for
-from ..cpu.executor import StagedCore, is_empty
-from ..cpu.level import core_of
-from ..cpu.partition import CpuMethod
+from ..cpu.executor import StagedCore
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, NamedSource, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Proposal, Stage
 from ..request import Request
 from ..structure import BlockMask
-from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
+from .block_masks import TILE, check_square, coarse_mask, runs_of
 
 FAMILY = "masked"
-
-LEAST_BLOCK = 512
-"""Smallest block side for which a scheme is proposed."""
-
-
-@dataclass(frozen=True)
-class MaskScheme(NamedSource):
-    """The program of a proven scheme for a mask."""
-
-    name: str
-    target: Target
-    held: Any = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def program(self) -> Program:
-        return program_for(certified(resolve(self.name) if self.held is None else self.held))
 
 
 @dataclass(frozen=True)
@@ -103,70 +77,14 @@ class CpuMaskedRuns(CpuStrategy):
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        return [] if request.mask is None else [Proposal(0.0, Candidate(FAMILY, self.name))]
+        return [Proposal(0.0, Candidate(FAMILY, self.name))]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        return "the product has no mask" if request.mask is None else basic_reason(None, request)
+        return basic_reason(None, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        assert request.mask is not None  # checked before, in can_run
+        assert request.mask is not None  # its family says so
         return MaskedRuns(request.mask, request.shape, request.itemsize)
-
-
-@dataclass(frozen=True)
-class CpuMaskedScheme(CpuStrategy):
-    """A scheme for exactly this mask on a square grid, if the catalogue or the caller has one."""
-
-    name: str = "scheme"
-    family: str = FAMILY
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        mask = request.mask
-        if mask is None or is_empty(request):
-            return []
-        least = min(-(-request.m // mask.rows), -(-request.n // mask.cols))
-        if least < LEAST_BLOCK or (source := _stored(mask)) is None:
-            return []
-        candidate = self._candidate(source)
-        if self.can_run(candidate, request, machine):
-            return []
-        return [self.proposal(candidate, request, machine)]
-
-    def _candidate(self, source: Source) -> Candidate:
-        return Candidate(FAMILY, self.name, source, (("method", "batched"),))
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, MaskScheme):
-            yield self._candidate(source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        source = None if request.mask is None else _stored(request.mask)
-        return self._candidate(source) if source is not None and source.key == key else None
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if request.mask is None:
-            return "the product has no mask"
-        program = candidate.own_program
-        return scheme_reason(program.target, request.mask.kinds) or basic_reason(program, request)
-
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        return core_of(candidate.own_program, request, CpuMethod(False, 0, library_for(request, machine.profile)))
-
-
-def _stored(mask: BlockMask) -> MaskScheme | None:
-    """Return the catalogue's cheapest scheme for the mask on a square grid."""
-    p, q = mask.rows, mask.cols
-    if max(p, q) > min(MAX_DIMENSION, 16):
-        return None
-    wanted = tuple(tuple(map(Kind, row)) for row in mask.kinds.tolist())
-    target = Target(p, p, q, full_grid(p, p), full_grid(p, q), wanted)
-    if target.is_general:
-        return None
-    try:
-        held = resolve(target.name)
-    except CatalogError:
-        return None
-    return MaskScheme(target.name, target, held)
 
 
 def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height: int, width: int) -> None:

@@ -38,25 +38,6 @@ def rounded(values):
 
 
 @triton.jit
-def values_of(x):
-    """Return e4m3 numbers as float32 by integer arithmetic."""
-    bits = x.to(tl.uint8, bitcast=True).to(tl.int32)
-    exponent, fraction = (bits >> 3) & 15, bits & 7
-    normal = (((exponent + 120) << 23) | (fraction << 20)).to(tl.float32, bitcast=True)
-    magnitude = tl.where(exponent == 0, fraction.to(tl.float32) * 0.001953125, normal)
-    magnitude = tl.where((bits & 0x7F) == 0x7F, float("nan"), magnitude)
-    return tl.where(bits >= 0x80, -magnitude, magnitude)
-
-
-@triton.jit
-def dot_transposed(x, y):
-    """Return the product of e4m3 tiles x (M, K) and y (N, K), transposed, summed by tensor cores."""
-    if EMULATED:
-        return tl.dot(values_of(x), values_of(y).T, input_precision="ieee")
-    return tl.dot(x, y.T)
-
-
-@triton.jit
 def scales_of(largest):
     """Return scales and their inverses; see `fp8_naive.scale_of`. Divisions are rounded to nearest."""
     floored = tl.maximum(largest, FLOOR)

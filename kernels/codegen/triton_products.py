@@ -19,15 +19,12 @@ def tile_start(q, m, n, GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def keep_triangle(x, line, along, UPPER: tl.constexpr, UNIT: tl.constexpr):
-    """Return a tile, zero where `along` is before `line` (UPPER) or after it; UNIT: one where they are equal.
+def keep_triangle(x, line, along, UPPER: tl.constexpr):
+    """Return a tile, zero where `along` is before `line` (UPPER) or after it.
 
     What is outside may be anything, NaN included: it is replaced, not multiplied.
     """
-    found = tl.where((along >= line) if UPPER else (along <= line), x, 0.0)
-    if UNIT:
-        found = tl.where(along == line, 1.0, found)
-    return found.to(x.dtype)
+    return tl.where((along >= line) if UPPER else (along <= line), x, 0.0).to(x.dtype)
 
 
 @triton.jit

@@ -36,9 +36,6 @@ INTEGER_RATE = 1.5e9
 BYTES_PER_CORE, MOST_BYTES = 20e9, 120e9
 """Bandwidth in bytes per second, read and written, of one core, and of all together."""
 
-CALL_OVERHEAD = 2e-5
-"""Seconds to hand a task to another thread."""
-
 
 def profile_for(dtype: str = "float32") -> Profile:
     """Return this machine's stored profile if it has rates of the dtype, else with estimated ones; takes milliseconds.
@@ -65,10 +62,8 @@ def estimated(threads: int) -> Profile:
         bandwidth,
         bandwidth,
         caches(),
-        CALL_OVERHEAD,
-        ESTIMATED,
-        None,
-        "estimated from the processor's description; lcma doctor --profile measures",
+        source=ESTIMATED,
+        notes="estimated from the processor's description; lcma doctor --profile measures",
     )
 
 

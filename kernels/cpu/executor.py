@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ...errors import PlanError
 from ..arrays import Matrix
 from ..dtypes import stored
-from ..overflow import require_within
+from ..overflow import largest_magnitude, require_within
 from ..planning.strategy import Stage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
@@ -63,11 +62,6 @@ def copy_bytes(request: Request) -> tuple[int, int, int]:
     )
 
 
-def is_empty(request: Request) -> bool:
-    """Return whether a size is zero: then C is empty or all zeros."""
-    return 0 in (*request.shape, *request.batch)
-
-
 class MatrixExecutor:
     """Runs a core on every matrix of a request. `core` is None where the request is empty."""
 
@@ -105,29 +99,29 @@ class MatrixExecutor:
         a, b = stored(a), stored(b.b if isinstance(b, PreparedOperand) else b)
         request.check(a, b, stored(out) if isinstance(out, np.ndarray) else out)
         if request.max_abs is not None:
-            _check_range("a", a, request.max_abs)
-            _check_range("b", b, request.max_abs)
+            require_within("a", largest_magnitude(a), request.max_abs)
+            require_within("b", largest_magnitude(b), request.max_abs)
         if out is None:
             out = empty_aligned((*request.batch, request.m, request.n), request.result)
         given, out = out, stored(out)
         if self._core is None:
             out[...] = 0
             return given
-        a = np.broadcast_to(a, (*request.batch, request.m, request.k))
-        b = np.broadcast_to(b, (*request.batch, request.k, request.n))
-        with self._pool.take(self.workspace) as arena:
-            if not request.batch:
-                self._one(self._core, a, b, out, arena, sums)
-            elif request.layouts[2] is Layout.SCATTERED:
-                # If out overlaps an operand, a later matrix of the batch may read it: results are written at the end.
-                results = np.empty((math.prod(request.batch), request.m, request.n), out.dtype)
-                for result, index in zip(results, np.ndindex(request.batch), strict=True):
-                    self._one(self._core, a[index], b[index], result, arena.rest(), sums)
-                out[...] = results.reshape(out.shape)
-            else:
-                for index in np.ndindex(request.batch):
-                    self._one(self._core, a[index], b[index], out[index], arena.rest(), sums)
+        # If out overlaps an operand, a later matrix of the batch may read it: results are written at the end.
+        late = request.layouts[2] is Layout.SCATTERED and bool(request.batch)
+        target = np.empty(out.shape, out.dtype) if late else out
+        self.multiply(self._core, a, b, target, sums)
+        if late:
+            out[...] = target
         return given
+
+    def multiply(self, core: Core, a: Matrix, b: Matrix, out: Matrix, sums: Any | None = None) -> None:
+        """Compute every matrix of `out`, which overlaps neither operand where the request has a batch."""
+        batch = self.request.batch
+        a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+        with self._pool.take(self.workspace) as arena:
+            for index in np.ndindex(batch):
+                self._one(core, a[index], b[index], out[index], arena.rest() if batch else arena, sums)
 
     def again(self, a: Matrix, b: Matrix) -> Matrix:
         """Compute C = A B as `run` does, without its checks: the matrices have the properties of those of a run."""
@@ -149,13 +143,6 @@ class MatrixExecutor:
             core.run(a, b, out, arena, self.threads)
         if given is not out:
             given[...] = out
-
-
-def _check_range(label: str, matrix: Matrix, max_abs: int) -> None:
-    if not matrix.size:
-        return
-    # Not np.abs: the magnitude of the least integer overflows.
-    require_within(label, max(int(matrix.max()), -int(matrix.min())), max_abs)
 
 
 def _gathered(matrix: Matrix, layout: Layout, arena: Arena) -> Matrix:

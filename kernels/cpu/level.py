@@ -50,7 +50,7 @@ class Level:
     ) -> None:
         self.method = method = CpuMethod() if method is None else method
         self.cut = cut = Partition(program, sizes, dtype, by_columns)
-        self.store: LevelStore = Buffers(cut) if method.loops else Groups(cut) if method.grouped else Slabs(cut)
+        self.store: LevelStore = Buffers(cut) if method.loop else Groups(cut) if method.grouped else Slabs(cut)
         self._inner = dict(program.inner)
         self._cores = {form: self._core(*form) for form in set(self.store.forms)}
         self._core_of = [self._cores[form] for form in self.store.forms]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -78,10 +77,8 @@ def measure(
         combine,
         copy,
         caches(),
-        _call_overhead(),
-        "measured",
-        None,  # these sums are bound by memory, not by additions
-        _doubt(rates),
+        source="measured",
+        notes=_doubt(rates),
     )
 
 
@@ -191,9 +188,3 @@ def _copy_rate(threads: int, nbytes: int) -> float:
         target[first:last] = source[first:last]
 
     return 2 * nbytes / _best(lambda: parallel_rows(part, len(source), threads))
-
-
-def _call_overhead() -> float:
-    """Measure the seconds to submit an empty task to another thread and get its result."""
-    with ThreadPoolExecutor(1) as pool:
-        return _best(lambda: pool.submit(int).result())

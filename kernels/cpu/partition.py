@@ -35,14 +35,14 @@ class CpuMethod:
     """The method by which levels are run.
 
     `tasks`: the products of a level are distributed to the threads, each computed by one of them alone;
-    else one after the other, each by all threads. `loops`: the number of outer levels that compute one product
+    else one after the other, each by all threads. `loop`: the first level computes one product
     at a time, in small buffers, instead of all sums first. `blas` computes the products at the bottom.
     `grouped`: products with proportional coefficients in C form one longer product, and those at the bottom are
     distributed to the threads; for structured schemes.
     """
 
     tasks: bool = False
-    loops: int = 0
+    loop: bool = False
     blas: Backend = NUMPY
     grouped: bool = False
 
@@ -50,7 +50,7 @@ class CpuMethod:
         """Return the method of the next level, which runs `program`."""
         if self.grouped:
             return CpuMethod() if program.target.is_general else self
-        return CpuMethod(self.tasks, max(self.loops - 1, 0), self.blas)
+        return CpuMethod(self.tasks, blas=self.blas)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Stage
 from ..request import Request
-from .executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
+from .executor import MatrixExecutor, StagedCore, copy_bytes
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class CpuStrategy(BaseStrategy):
         return None if key else Candidate(self.family, self.name, None, parameters)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if is_empty(request):
+        if request.is_empty:
             return []
         stages = self.core(candidate, request, machine).stages(request.items)
         return priced(stages, request.dtype, machine, self.mode(candidate))
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; exact."""
-        if is_empty(request):
+        if request.is_empty:
             return 0
         return self.core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        if is_empty(request):
+        if request.is_empty:
             return MatrixExecutor(request, None, machine.pool)
         core = self.core(candidate, request, machine)
         core.compile()

@@ -77,8 +77,8 @@ class TensorExecutor:
 
     def __init__(self, request: Request, core: TensorCore, workspace: int) -> None:
         self.request, self.workspace, self.core = request, workspace, core
-        self._empty = 0 in (*request.shape, *request.batch)
         self._shape = core.shape
+        self._empty = request.is_empty
         self._repeated: Callable[[Tensor, Tensor], Tensor | None] | None = None
         self.prepares, self.prepare, self.fits = core.prepares, core.prepare, core.fits
 

@@ -7,29 +7,20 @@ its row (of A) or column (of B) of C non-finite, and nothing else. An entry is r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...errors import PlanError
 from ..arrays import Tensor, torch
 from .fp8_naive import BLOCK
 from .launch import device_for, on_device, starter
 from .packed_product import PackedArithmetic
-from .stack import missing_accelerator
-from .tiles import GROUP as GROUP
-from .tiles import Tile, launch
 
 CAPABILITY = (8, 9)
 """Compute capability of the first GPUs whose tensor cores multiply e4m3."""
 
 VENDOR_CAPABILITY, VENDOR_CUDA = 9, (12, 9)
 """Major compute capability, and first version of CUDA, with which torch's `scaled_mm` has block scales."""
-
-TILE = Tile(128, 128, BLOCK, 8, 3)
-"""Of products of quantised operands: the largest whose accumulator, and the sum of a block, fit the registers of sm_90.
-Others were not measured."""
 
 ROWS = 16
 """Rows of A that one program quantises."""
@@ -115,24 +106,6 @@ def _quantise(x: Tensor, bits: Tensor, scales: Tensor, steps: tuple[int, int], l
         )
 
 
-def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TILE) -> None:
-    """Compute out (m, n) = A B, or a stack (count, m, n) of products, of quantised operands, using TMA.
-
-    Of a stack the lines of all A, and those of all B, follow each other, and so do their scales; n is then a multiple
-    of 128.
-    """
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    from .fp8_kernel import scaled_gemm
-
-    stack = out if out.dim() == 3 else out.unsqueeze(0)
-    count, m, n = stack.shape
-    described = [TensorDescriptor.from_tensor(one.bits, [lines, tile.k]) for one, lines in ((a, tile.m), (b, tile.n))]
-    sizes = m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()
-    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
-    launch(scaled_gemm, grid, out, (*described, a.scales, b.scales, stack, *sizes), tile, GROUP=GROUP)
-
-
 def multiply_by_vendor(a: Quantised, b: Quantised, out: Tensor | None = None) -> Tensor:
     """Compute A B in bfloat16 by torch's `scaled_mm`, in `out` or a new tensor; see `vendor_reason` for the sizes."""
     from torch.nn import functional
@@ -158,63 +131,15 @@ def vendor_reason(m: int, k: int, n: int) -> str | None:
     return None if hasattr(functional, "scaled_mm") else "torch has no scaled_mm with block scales; 2.10 has it"
 
 
-def rows_given(bits: Tensor, scales: Tensor) -> Quantised:
-    """Return A from its float8_e4m3fn values (m, k) and the scales (m, ceil(k / 128)) of a caller.
-
-    Raises:
-        PlanError: shapes or dtypes are not these, or a scale is not a positive finite number.
-    """
-    lines, length = _checked(bits, scales, "A", (1, BLOCK))
-    return Quantised(_padded(bits, lines, length), scales.t().contiguous(), length)
-
-
-def columns_given(bits: Tensor, scales: Tensor) -> Quantised:
-    """Return B from its float8_e4m3fn values (k, n) and the scales (ceil(k / 128), ceil(n / 128)) of a caller.
-
-    Raises:
-        PlanError: shapes or dtypes are not these, or a scale is not a positive finite number.
-    """
-    length, lines = _checked(bits, scales, "B", (BLOCK, BLOCK))
-    placed = scales.new_zeros((scales.shape[1], scale_pitch(length)))
-    placed[:, : scales.shape[0]] = scales.t()
-    return Quantised(_padded(bits.t(), lines, length), placed, length)
-
-
-def _checked(bits: Tensor, scales: Tensor, name: str, block: tuple[int, int]) -> tuple[int, int]:
-    if bits.dtype != torch.float8_e4m3fn or scales.dtype != torch.float32 or bits.dim() != 2:
-        raise PlanError(f"{name} must be a matrix of float8_e4m3fn with scales of float32; convert them with .to")
-    wanted = tuple(-(-size // part) for size, part in zip(bits.shape, block, strict=True))
-    if tuple(scales.shape) != wanted:
-        sizes = "x".join(map(str, block))
-        raise PlanError(f"scales of {name} must have the shape {wanted}, one for {sizes}, not {tuple(scales.shape)}")
-    if not bool(((scales > 0) & scales.isfinite()).all()):
-        raise PlanError(f"scales of {name} must be positive finite numbers; quantise {name} again")
-    rows, cols = bits.shape
-    return int(rows), int(cols)
-
-
-def _padded(bits: Tensor, lines: int, length: int) -> Tensor:
-    found = torch.zeros((lines, pitch_of(length)), dtype=torch.uint8, device=bits.device)
-    found[:, :length] = bits.view(torch.uint8)
-    return found.view(torch.float8_e4m3fn)
-
-
-@lru_cache(maxsize=16)
-def missing_fp8(device: Any) -> str | None:
-    """Return the reason why a torch device does not multiply e4m3, or None; a CPU uses Triton's interpreter."""
-    found = _capability(device)
-    if found is None or found >= CAPABILITY:
-        return None
-    here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
-    return f"products in e4m3 need compute capability {needed}, and this GPU has {here}"
-
-
 @lru_cache(maxsize=16)
 def missing_block_scales(device: Any) -> str | None:
     """Return the reason why torch's `scaled_mm` has no block scales on a torch device, or None."""
     found = _capability(device)
-    if found is None or (reason := missing_fp8(device)):
-        return None if found is None else reason
+    if found is None:
+        return None
+    if found < CAPABILITY:
+        here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
+        return f"products in e4m3 need compute capability {needed}, and this GPU has {here}"
     if found[0] != VENDOR_CAPABILITY:
         return f"torch's scaled_mm has block scales on compute capability {VENDOR_CAPABILITY}.x only"
     if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < VENDOR_CUDA:
@@ -231,17 +156,9 @@ def _capability(device: Any) -> tuple[int, int] | None:
     return major, minor
 
 
-def _arithmetic(
-    multiply: Callable[[Quantised, Quantised, Tensor], object], missing: Callable[[Any], str | None]
-) -> PackedArithmetic:
-    def quantised(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
-        multiply(quantised_rows(a), unpacked(packed, *b.shape), out)
-
-    return PackedArithmetic(quantised, packed_columns, packed_bytes, missing)
+def _multiply(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
+    multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out)
 
 
-METHODS = {
-    "fp8-blocked": _arithmetic(multiply_quantised, lambda device: missing_fp8(device) or missing_accelerator(device)),
-    "fp8-vendor": _arithmetic(multiply_by_vendor, missing_block_scales),
-}
-"""The kernels by the names of their strategies. Both multiply the same packed B."""
+BY_VENDOR = PackedArithmetic(_multiply, packed_columns, packed_bytes, missing_block_scales)
+"""Quantise B, unless it is packed, and A; then torch's `scaled_mm`."""

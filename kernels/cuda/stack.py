@@ -93,7 +93,6 @@ def multiply_stack(
     tiles: Tensor | None = None,
     side: str = "",
     upper: bool = False,
-    unit: bool = False,
     tile: Tile = TILE,
 ) -> bool:
     """Compute out_r = lefts_r rights_(r // heads): (count, m, k), (count / heads, k, n) into (count, m, n).
@@ -129,7 +128,6 @@ def multiply_stack(
         tile,
         SIDE=SIDES.index(side),
         UPPER=upper,
-        UNIT=unit,
         A_T=a[1],
         B_T=b[1],
         GROUP=GROUP,

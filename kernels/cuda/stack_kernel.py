@@ -23,7 +23,7 @@ def _tile(x, row, col, TRANSPOSED: tl.constexpr):
 @triton.jit
 def stack_gemm(
     a, b, c, tiles, count, places, m, k, n, heads, programs, SIDE: tl.constexpr, UPPER: tl.constexpr,
-    UNIT: tl.constexpr, A_T: tl.constexpr, B_T: tl.constexpr, GROUP: tl.constexpr, FLAT: tl.constexpr, M: tl.constexpr,
+    A_T: tl.constexpr, B_T: tl.constexpr, GROUP: tl.constexpr, FLAT: tl.constexpr, M: tl.constexpr,
     N: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Compute C_r = A_r B_(r // heads) for `count` products; program p computes the tiles p, p + programs, ...
@@ -31,7 +31,7 @@ def stack_gemm(
     `a`, `b` and `c` are descriptors of all matrices stacked vertically, of A and B their
     transposes with A_T and B_T. SIDE is an index in `tiles.SIDES`. A product has `places` tiles: in groups
     of GROUP rows (SIDE 0), or in the order of the (row, column) pairs of `tiles`. Elements outside a
-    triangle are replaced, not multiplied, so that they may be anything; UNIT: its diagonal counts as ones.
+    triangle are replaced, not multiplied, so that they may be anything.
     """
     # The tiles program, program + programs, ... before t are stored. Flattened, the loads of the next tile begin early.
     for t in tl.range(tl.program_id(0), count * places, programs, flatten=FLAT):
@@ -77,10 +77,10 @@ def stack_gemm(
                 y = _tile(b, b_inner + inner, b_col, B_T)
                 along = inner + tl.arange(0, K)
                 if SIDE == 2:
-                    x = keep_triangle(x, (row0 + tl.arange(0, M))[:, None], along[None, :], UPPER, UNIT)
+                    x = keep_triangle(x, (row0 + tl.arange(0, M))[:, None], along[None, :], UPPER)
                 else:
-                    y = keep_triangle(y, (col0 + tl.arange(0, N))[None, :], along[:, None], UPPER == 0, UNIT)
+                    y = keep_triangle(y, (col0 + tl.arange(0, N))[None, :], along[:, None], UPPER == 0)
                 total = tl.dot(x, y, total)
         if SIDE == 1:
-            total = keep_triangle(total, row0 + tl.arange(0, M)[:, None], col0 + tl.arange(0, N)[None, :], UPPER, False)
+            total = keep_triangle(total, row0 + tl.arange(0, M)[:, None], col0 + tl.arange(0, N)[None, :], UPPER)
         c.store([r * m + row0, col0], total.to(c.dtype))  # [M, N]

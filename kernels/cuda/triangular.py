@@ -44,16 +44,14 @@ def tile_for(dtype: str, m: int, n: int) -> Tile:
     return large if min(m // large.m, n // large.n) >= 4 or dtype == "float64" else SMALL_TILE
 
 
-def on_tiles(
-    a: Tensor, b: Tensor, triangle: Triangle, out: Tensor, *, unit: bool = False, tile: Tile = STACK_TILE
-) -> bool:
+def on_tiles(a: Tensor, b: Tensor, triangle: Triangle, out: Tensor, *, tile: Tile = STACK_TILE) -> bool:
     """Compute the product, as `multiply`, by the kernel of `stack`; return False without launching if unsupported."""
     order = tile_table(out.shape[1], out.shape[2], triangle, tile, str(a.device), True)
-    return multiply_stack(a, b, out, tiles=order, side=triangle.side, upper=triangle.upper, unit=unit, tile=tile)
+    return multiply_stack(a, b, out, tiles=order, side=triangle.side, upper=triangle.upper, tile=tile)
 
 
 def multiply(
-    a: Tensor, b: Tensor, triangle: Triangle, out: Tensor | None = None, *, unit: bool = False, tile: Tile | None = None
+    a: Tensor, b: Tensor, triangle: Triangle, out: Tensor | None = None, *, tile: Tile | None = None
 ) -> Tensor:
     """Compute the triangular product of a (items, m, k) and b (items / heads, k, n), any strides; zero elsewhere.
 
@@ -80,7 +78,7 @@ def multiply(
     if k == 0:
         return out.zero_()
     fills = -(-m // STACK_TILE.m) * -(-n // STACK_TILE.n) * items >= WAVES * programs_of(a.device)
-    if tile is None and fills and on_tiles(a, b, triangle, out, unit=unit):
+    if tile is None and fills and on_tiles(a, b, triangle, out):
         return out
     if triangle.side == "out":
         out.zero_()  # the tiles that are not computed
@@ -99,7 +97,6 @@ def multiply(
             tile,
             SIDE=SIDES.index(triangle.side),
             UPPER=triangle.upper,
-            UNIT=unit,
             EXACT=m % tile.m == 0 and n % tile.n == 0 and k % tile.k == 0,
             PRECISION="tf32" if rounded else "ieee",
             DOUBLE=name == "float64",
@@ -126,8 +123,7 @@ class TriangularProduct(TensorCore):
 
     def __init__(self, request: Request, one: One | None, every: All | None, spare: One | None = None) -> None:
         self.request, self._one, self._every, self._spare = request, one, every, spare
-        triangle = request.triangle
-        assert triangle is not None  # checked by the strategy
+        triangle = request.its_triangle
         self._turned = triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:

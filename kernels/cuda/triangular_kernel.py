@@ -14,14 +14,13 @@ from ..codegen.triton_products import keep_triangle
 @triton.jit
 def triangular_gemm(
     a, b, c, tiles, m, k, n, a_item, a_row, a_col, b_item, b_row, b_col, c_item, c_row, c_col, heads: tl.constexpr,
-    SIDE: tl.constexpr, UPPER: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr, PRECISION: tl.constexpr,
+    SIDE: tl.constexpr, UPPER: tl.constexpr, EXACT: tl.constexpr, PRECISION: tl.constexpr,
     DOUBLE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Compute one tile of M x N of C = A B. Program (t, item): `tiles` are the (row, column) of all computed tiles.
 
     `heads` matrices of C share one of B (GQA); the item strides of A and C count in matrices of C.
-    SIDE is an index in `tiles.SIDES`. EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal
-    counts as ones.
+    SIDE is an index in `tiles.SIDES`. EXACT: the sizes are multiples of the tile's.
     """
     place = tl.program_id(0)
     item = tl.program_id(1).to(tl.int64)
@@ -58,12 +57,12 @@ def triangular_gemm(
             x = tl.load(a_place + inner[None, :] * a_col, (rows[:, None] < m) & (inner[None, :] < k), 0.0)  # [M, K]
             y = tl.load(b_place + inner[:, None] * b_row, (inner[:, None] < k) & (cols[None, :] < n), 0.0)  # [K, N]
         if SIDE == 2:
-            x = keep_triangle(x, rows[:, None], inner[None, :], UPPER, UNIT)
+            x = keep_triangle(x, rows[:, None], inner[None, :], UPPER)
         if SIDE == 3:
-            y = keep_triangle(y, cols[None, :], inner[:, None], UPPER == 0, UNIT)
+            y = keep_triangle(y, cols[None, :], inner[:, None], UPPER == 0)
         total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=total.dtype)
     if SIDE == 1:
-        total = keep_triangle(total, rows[:, None], cols[None, :], UPPER, False)
+        total = keep_triangle(total, rows[:, None], cols[None, :], UPPER)
     where = c + item * c_item + rows[:, None] * c_row + cols[None, :] * c_col
     result = total.to(c.dtype.element_ty)
     if EXACT:

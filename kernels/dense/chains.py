@@ -38,10 +38,9 @@ MAX_DEPTH = 3
 LEAST_BLOCK = 96
 """Smallest side of a block: below it products are far from their best rate (measured)."""
 
-BATCHED, TASKS, LOOP, DEPTH_FIRST = "batched", "tasks", "loop", "depth-first"
-METHODS = (BATCHED, TASKS, LOOP, DEPTH_FIRST)
+BATCHED, TASKS, LOOP = METHODS = "batched", "tasks", "loop"
 """The methods of levels: all sums and then all products, each by all threads or each by one thread; or one product of
-the first level, or of every level, at a time in small buffers.
+the first level at a time in small buffers.
 """
 
 Array = npt.NDArray[Any]
@@ -199,7 +198,7 @@ class DepthCosts:
 def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Iterator[DepthCosts]:
     """Yield the costs of chains of 1 to 3 levels on one matrix of a request; NaN if a rate was not measured.
 
-    These are all chains of one level, and those of the best chains extended. The methods with little memory are
+    These are all chains of one level, and those of the best chains extended. The method with little memory is
     included if the workspace is limited. At the last depth, chains of small blocks are left out: they are not proposed.
     """
     methods = (BATCHED, TASKS) if request.max_workspace is None else METHODS
@@ -254,7 +253,7 @@ def seconds_by_method(
                 # Products beyond a multiple of the threads are executed by all of them together.
                 rest = chains.outer % model.threads / chains.outer
                 found[TASKS] = spent + (1 - rest) * tasks + rest * shared + model.spin
-        elif method == LOOP or chains.depth > 1:
+        else:
             found[method] = spent + whole
     return tuple((method, seconds, chains.workspace.get(method)) for method, seconds in found.items())
 
@@ -310,7 +309,7 @@ def extended(chains: ChainCosts, costs: LevelCosts, request: Request, model: Cpu
 
 def one_at_a_time(method: str, depth: int) -> bool:
     """Return whether a level below so many others computes one product at a time."""
-    return method == DEPTH_FIRST or (method == LOOP and not depth)
+    return method == LOOP and not depth
 
 
 def combine_seconds(costs: LevelCosts, request: Request, model: CpuCostModel) -> Array:

@@ -13,7 +13,7 @@ from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import StagedCore, is_empty
+from ..cpu.executor import StagedCore
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
@@ -26,7 +26,6 @@ from ..planning.strategy import Candidate, Executor, Operand, Proposal, Source, 
 from ..request import INT8, Layout, Request
 from .arrangements import is_classical
 from .chains import (
-    DEPTH_FIRST,
     LOOP,
     METHODS,
     TASKS,
@@ -51,12 +50,6 @@ NUMPY_FLOATS = ("float32", "float64", "complex64", "complex128")
 KEPT = 8
 """Number of chains proposed per depth and method."""
 
-LEAN = (LOOP, DEPTH_FIRST)
-"""The methods with little memory: slower than the others if those fit."""
-
-ALL_LEVELS = 8
-"""More levels than any program has."""
-
 
 @dataclass(frozen=True)
 class CpuVendor(CpuStrategy):
@@ -68,8 +61,6 @@ class CpuVendor(CpuStrategy):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`: the default, then every library of this process by its name."""
-        if not request.is_dense:
-            return []
         loaded = () if request.dtype == INT8 else backends()
         able = [one for one in loaded if one.loaded and one.supports(request.dtype)]
         named = [(("library", one.name),) for one in able]
@@ -80,14 +71,14 @@ class CpuVendor(CpuStrategy):
             yield Candidate(FAMILY, self.name)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        return basic_reason(None, request) if request.is_dense else "the operands are structured"
+        return basic_reason(None, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: numpy's product is numpy's own call, which also allocates the result."""
-        plain = request.dtype in NUMPY_FLOATS and Layout.SCATTERED not in request.layouts and not is_empty(request)
+        plain = request.dtype in NUMPY_FLOATS and Layout.SCATTERED not in request.layouts and not request.is_empty
         if plain and _library(candidate, request, machine) is NUMPY:
             return NumpyProduct(request)
         return super().build(candidate, request, machine)
@@ -130,8 +121,8 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
       thread; needs the memory of all sums and products of a level, and that of one product below.
     - tasks: the same, but each product is computed by one thread alone; products beyond a multiple of
       the threads are shared by all. Sums below the first level overlap with products of other threads.
-    - loop: one product of the first level after the other, in buffers of one block each.
-    - depth-first: the same on every level; the least memory of all.
+    - loop: one product of the first level after the other, in buffers of one block each. The least memory of all;
+      slower than the others if those fit.
     """
 
     name: str = "scheme"
@@ -140,8 +131,6 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains of every depth and method within the limits."""
-        if not request.is_dense or is_empty(request):
-            return []
         if request.dtype == INT8:
             return "int8 is multiplied by the schemes that are named"
         bound = compute_bound(machine.profile, request.dtype, *request.shape)
@@ -177,21 +166,15 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program
-        if not request.is_dense:
-            return "the operands are structured"
         if is_classical(program):
             return "a single product is the vendor's"
         if reason := basic_reason(program, request):
             return reason
         how, method = _method(candidate, request, machine), candidate.method
-        if request.dtype == INT8 and how.loops < (ALL_LEVELS if program.inner else 1):
-            return "int8 products are computed one at a time on every level"
         if method == TASKS and machine.threads == 1:
             return "there is one thread: the same as batched"
         if method == TASKS and (not machine.blas_limited or how.blas is not NUMPY):
             return "the library of the products has no thread limit that could be set for each task"
-        if method == DEPTH_FIRST and not program.inner:
-            return "there is one level: the same as loop"
         try:
             _check_levels(program)
         except PlanError as error:
@@ -199,7 +182,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if is_empty(request):
+        if request.is_empty:
             return []
         assert isinstance(machine.costs, CpuCostModel)
         assert isinstance(candidate.source, Chain | GivenProgram)
@@ -212,7 +195,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
             if isinstance(candidate.source, Chain):
                 labels = [level.label for level in candidate.source.levels]
             return chain_stages(levels, labels, request, machine.costs, candidate.method)
-        prepared = request.static == "B" and candidate.method not in LEAN
+        prepared = request.static == "B" and candidate.method != LOOP
         stages = self.core(candidate, request, machine).stages(request.items, prepared)
         return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
@@ -235,8 +218,7 @@ def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:
 
 
 def _method(candidate: Candidate, request: Request, machine: Machine) -> CpuMethod:
-    loops = {LOOP: 1, DEPTH_FIRST: ALL_LEVELS}.get(candidate.method, 0)
-    return CpuMethod(candidate.method == TASKS, loops, _library(candidate, request, machine))
+    return CpuMethod(candidate.method == TASKS, candidate.method == LOOP, _library(candidate, request, machine))
 
 
 @lru_cache(maxsize=64)

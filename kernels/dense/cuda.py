@@ -63,17 +63,17 @@ class CudaVendor(BaseStrategy):
     version: int = 3
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        return [Proposal(0.0, Candidate(FAMILY, self.name))] if request.is_dense else []
+        return [Proposal(0.0, Candidate(FAMILY, self.name))]
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if is_classical(source.program):
             yield Candidate(FAMILY, self.name)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        return range_reason(None, request) if request.is_dense else "the operands are structured"
+        return range_reason(None, request)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if Shape.of(request).empty:
+        if request.is_empty:
             return []
         if request.dtype == INT8:
             return vendor_stages(request, CudaCostModel.of(machine))
@@ -84,7 +84,7 @@ class CudaVendor(BaseStrategy):
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: for int8 the copies that torch needs."""
-        if request.dtype != INT8 or Shape.of(request).empty:
+        if request.dtype != INT8 or request.is_empty:
             return 0
         return vendor_workspace(request, CudaCostModel.of(machine))
 
@@ -114,7 +114,7 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
         If the vendor's product of padded operands is faster than that of the operands, a chain must gain the margin
         over it: the chain is less accurate.
         """
-        if not request.is_dense or Shape.of(request).empty or request.dtype == INT8 or request.precision == FP8:
+        if request.dtype == INT8 or request.precision == FP8:
             return []
         costs = CudaCostModel.of(machine)
         if reason := missing_rates(machine, request.arithmetic):
@@ -146,12 +146,10 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program = candidate.own_program
-        if not request.is_dense:
-            return "the operands are structured"
         if request.precision == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
         if request.precision == FP8:
-            return "products in e4m3 are of the strategies fp8-vendor and fp8-blocked, without a scheme"
+            return "products in e4m3 are of the strategy fp8-vendor, without a scheme"
         if request.dtype == INT8:
             return "products of int8 are of the strategies int8 and vendor, without a scheme"
         if program.rank == 1:
@@ -171,7 +169,7 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
-        if Shape.of(request).empty:
+        if request.is_empty:
             return []
         assert isinstance(candidate.source, Chain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))

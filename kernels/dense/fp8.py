@@ -1,11 +1,11 @@
-"""The strategies that multiply in e4m3 with block scales on a GPU, where a request permits it."""
+"""The strategy that multiplies in e4m3 with block scales on a GPU, where a request permits it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.fp8 import METHODS, TILE, missing_fp8, packed_bytes, rows_bytes, vendor_reason
+from ..cuda.fp8 import BY_VENDOR, missing_block_scales, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.launch import on_current_gpu
 from ..cuda.packed_product import PackedArithmetic
 from ..planning.machine import Machine
@@ -14,14 +14,11 @@ from ..precision import FP8
 from ..request import Request
 from .packed import PackedStrategy, pass_over
 
-BLOCKED, VENDOR = "fp8-blocked", "fp8-vendor"
-NAMES = BLOCKED, VENDOR
-"""A kernel that quantises A and our product of the results; the same with torch's `scaled_mm`. B is quantised first by
-both, unless it is static: then once."""
+NAME = "fp8-vendor"
 
-OVER_HALF = {BLOCKED: 1.34, VENDOR: 1.97}
-"""Rates of the products within whole waves of tiles over the best of bfloat16: 16 to 1024 rows by 4096 x 4096 and
-4096 x 11008 on an H200, `lcma bench gpu --rows 'fp8*'`. Quantising B was not measured: it is a copy."""
+OVER_HALF = 1.97
+"""Rate of the product within whole waves of tiles over the best of bfloat16: 16 to 1024 rows by 4096 x 4096 and
+4096 x 11008 on an H100, `lcma bench gpu --rows 'fp8*'`. Quantising B was not measured: it is a copy."""
 
 VENDOR_TILE = (128, 128)
 """Assumed rows and columns of a tile of torch's `scaled_mm`."""
@@ -32,21 +29,16 @@ ERROR = 2.0**-3 + 2.0**-6
 
 @dataclass(frozen=True)
 class CudaFp8(PackedStrategy):
-    """Quantise A and B to e4m3 with block scales, then multiply; see NAMES."""
+    """Quantise A, and B unless it is static, to e4m3 with block scales; then torch's `scaled_mm`."""
 
+    name: str = NAME
     precision, subject = FP8, "products in e4m3 are"
 
     def reason(self, request: Request) -> str | None:
-        if reason := super().reason(request) or on_current_gpu(missing_fp8):
-            return reason
-        if self.name == BLOCKED:
-            return on_current_gpu(METHODS[BLOCKED].missing)
-        if request.dtype != "bfloat16":
-            return f"torch's scaled_mm writes bfloat16, not {request.dtype}"
-        return vendor_reason(*request.shape) or on_current_gpu(METHODS[VENDOR].missing)
+        return super().reason(request) or vendor_reason(*request.shape) or on_current_gpu(missing_block_scales)
 
     def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
-        return METHODS[self.name]
+        return BY_VENDOR
 
     def error(self, request: Request) -> float:
         return ERROR
@@ -60,12 +52,10 @@ class CudaFp8(PackedStrategy):
         if request.static != "B":
             stages.append(pass_over("Quantise B", k * n * item + of_b, costs))
         moved = of_a + of_b + m * n * item
-        sides = VENDOR_TILE if self.name == VENDOR else (TILE.m, TILE.n)
-        seconds = float(costs.tiled(m, k, n, sides, OVER_HALF[self.name], moved))
+        seconds = float(costs.tiled(m, k, n, VENDOR_TILE, OVER_HALF, moved))
         return [*stages, Stage(f"product {m}x{k}x{n} in e4m3", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: quantised operands, and C where `out` may be A's memory; an upper bound."""
         m, k, n = request.shape
-        result = 0 if self.name == BLOCKED else m * n * request.itemsize
-        return packed_bytes(k, n) + rows_bytes(m, k) + result
+        return packed_bytes(k, n) + rows_bytes(m, k) + m * n * request.itemsize

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from ..cuda.cost_model import START, CudaCostModel
 from ..cuda.int8 import BY_KERNEL, SMALL_TILE, TILE, inner_size, vendor_sizes
 from ..cuda.packed_product import EVERY, PackedArithmetic
-from ..cuda.shape import Shape
 from ..overflow import range_reason
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
@@ -147,20 +146,20 @@ class CudaInt8(PackedStrategy):
     name: str = NAME
 
     def is_for(self, request: Request) -> bool:
-        return request.dtype == INT8 and request.is_dense and not Shape.of(request).empty
+        return request.dtype == INT8
 
     def reason(self, request: Request) -> str | None:
         if request.dtype != INT8:
             return f"the strategy {NAME} is for the dtype {INT8}, not for {request.dtype}"
-        return range_reason(None, request) if request.is_dense else "the operands are structured"
+        return range_reason(None, request)
 
     def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
         return BY_KERNEL
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        return [] if Shape.of(request).empty else kernel_stages(request, CudaCostModel.of(machine))
+        return [] if request.is_empty else kernel_stages(request, CudaCostModel.of(machine))
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound, as operands that can be read in place are not copied."""
         m, k, n = request.shape
-        return 0 if Shape.of(request).empty else (m + n) * (inner_size(k) + k)
+        return 0 if request.is_empty else (m + n) * (inner_size(k) + k)

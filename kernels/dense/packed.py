@@ -34,7 +34,7 @@ class PackedStrategy(BaseStrategy):
 
     def is_for(self, request: Request) -> bool:
         """Return whether the strategy says why it proposes nothing for a request."""
-        return request.precision == self.precision and request.is_dense and 0 not in (*request.shape, request.items)
+        return request.precision == self.precision
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         candidate = Candidate(FAMILY, self.name)
@@ -51,11 +51,9 @@ class PackedStrategy(BaseStrategy):
         """Return the reason why the kernels do not compute a request, its limits apart, or None."""
         if request.precision != self.precision:
             return f"{self.subject} for the precision {self.precision}, not for {request.arithmetic}"
-        if not request.is_dense:
-            return "the operands are structured"
         if request.batch:
             return f"{self.subject} of one product, not of a batch"
-        return "the product is empty" if 0 in request.shape else None
+        return "the product is empty" if request.is_empty else None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if reason := self.reason(request):

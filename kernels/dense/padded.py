@@ -32,15 +32,13 @@ class CudaPadded(BaseStrategy):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         candidate = Candidate(FAMILY, NAME)
-        if Shape.of(request).empty or self.can_run(candidate, request, machine):
+        if self.can_run(candidate, request, machine):
             return []
         costs = CudaCostModel.of(machine)
         vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
         return instant_reason(request, vendor) or [self.proposal(candidate, request, machine)]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if not request.is_dense:
-            return "the operands are structured"
         if request.arithmetic not in UNALIGNED:
             return f"the vendor's {request.arithmetic} products take any sizes at their full rate"
         if PaddedProduct.padded(request.k, request.n, request.itemsize) == (request.k, request.n):
@@ -65,7 +63,7 @@ class CudaPadded(BaseStrategy):
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
     """Return the predicted seconds; infinite if no padding is needed."""
     whole = row_multiple(request.arithmetic, request.k, request.n) == SEGMENT
-    if whole or request.arithmetic not in UNALIGNED or Shape.of(request).empty:
+    if whole or request.arithmetic not in UNALIGNED or request.is_empty:
         return math.inf
     return sum(math.inf if stage.seconds is None else stage.seconds for stage in _stages(request, costs))
 

@@ -1,6 +1,6 @@
 """Roofline inequalities: necessary conditions for a scheme to gain.
 
-Source: FalconGEMM (arXiv:2605.06057), Eq. 8 to 10.
+Source: FalconGEMM (arXiv:2605.06057), Eq. 8 and 9.
 """
 
 from __future__ import annotations
@@ -47,28 +47,25 @@ def compute_bound(profile: Profile, dtype: str, m: int, k: int, n: int) -> Roofl
     return RooflineCheck("Eq. 8", 2.0 * m * n * k / max(m * k + n * k + m * n, 1), balance)
 
 
-def worth_it(
-    profile: Profile, dtype: str, costs: SchemeCosts, m: int, k: int, n: int, fused: bool = False
-) -> RooflineCheck | None:
-    """Eq. 9: saved operations relative to traffic; `fused` is Eq. 10, where the products are never written."""
+def worth_it(profile: Profile, dtype: str, costs: SchemeCosts, m: int, k: int, n: int) -> RooflineCheck | None:
+    """Eq. 9: saved operations relative to traffic."""
     balance = _balance(profile, dtype, m, k, n)
     if balance is None:
         return None
     gm, gk, gn, rank = (int(x) for x in (costs.m, costs.k, costs.n, costs.rank))
     saved = 2.0 * m * n * k * (1 - rank / (gm * gk * gn))
-    moved = m * k * (1 + rank / (gm * gk)) + n * k * (1 + rank / (gk * gn))
-    moved += m * n * (1 if fused else 1 + rank / (gm * gn))
-    return RooflineCheck("Eq. 10" if fused else "Eq. 9", saved / max(moved, 1), balance)
+    moved = m * k * (1 + rank / (gm * gk)) + n * k * (1 + rank / (gk * gn)) + m * n * (1 + rank / (gm * gn))
+    return RooflineCheck("Eq. 9", saved / max(moved, 1), balance)
 
 
 def roofline_checks(plan: Plan) -> list[RooflineCheck]:
-    """Return Eq. 8 for the request, Eq. 9 and 10 for the plan's first combinations, if the profile has the rates."""
+    """Return Eq. 8 for the request and Eq. 9 for the plan's first combinations, if the profile has the rates."""
     request, profile, dtype = plan.request, plan.machine.profile, plan.request.arithmetic
-    if not request.is_dense or 0 in (*request.shape, request.items) or not plan.machine.costs.knows(dtype):
+    if not request.is_dense or request.is_empty or not plan.machine.costs.knows(dtype):
         return []
     found = [compute_bound(profile, dtype, *request.shape)]
     if (costs := _first_costs(plan)) is not None:
-        found += [worth_it(profile, dtype, costs, *request.shape, fused=fused) for fused in (False, True)]
+        found.append(worth_it(profile, dtype, costs, *request.shape))
     return [check for check in found if check is not None]
 
 

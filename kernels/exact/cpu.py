@@ -10,7 +10,7 @@ from itertools import islice
 
 from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import StagedCore, is_empty
+from ..cpu.executor import StagedCore
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Stage
 from ..request import BITS, Request
@@ -67,7 +67,7 @@ class CpuExact(ExactStrategy):
         return priced_exactly(core, request, machine)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        if is_empty(request):
+        if request.is_empty:
             return ExactExecutor(request, None, machine.pool, 1)
         core = self.core(candidate, request, machine)
         core.compile()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...errors import PlanError
 from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
-from ..cpu.executor import is_empty
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..planning.machine import Machine
@@ -19,10 +18,8 @@ from ..request import BITS, Request
 from ..ring import ExactRing
 from .bits import words_of
 from .cuda_costs import bit_costs, integer_costs
-from .level import ExactLevel
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import SCHEME, ExactStrategy, chain_of, max_abs_of
-from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, digit_core
 from .tensor_sums import TensorMemory
 from .tensors import (
     FUSED,
@@ -30,14 +27,16 @@ from .tensors import (
     BitTensorCore,
     BitTensorLeaf,
     DigitTensorLeaf,
+    FloatTensorLeaf,
+    IntegerTensorCore,
     bit_tensor_core,
     require_int64,
 )
 
-LEAF, KERNEL = "leaf", "kernel"
+LEAF, KERNEL, DIGITS = "leaf", "kernel", "digits"
 
 LEAST_BLOCK, PRICED_BLOCK = 2048, 6144
-"""Block sides from which schemes are proposed for timing, and from which those over GF(2) have a price."""
+"""Block sides from which schemes are proposed for timing, and from which they have a price."""
 
 PROPOSED = 4
 
@@ -53,50 +52,41 @@ class CudaExact(ExactStrategy):
       digits of 8 bits if an entry is too large for it. The baseline.
     - kernel: over GF(2) our int8 product that writes one bit per element.
     - digits: integers as digits of 8 bits on int8 tensor cores.
-    - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), for integers above float64 or
-      digits. Blocks of a side below PRICED_BLOCK and levels of integers have no price: they run if they are named,
-      or if `lcma tune` found them fastest.
+    - scheme: over GF(2) levels of a scheme above kernel. Blocks of a side below PRICED_BLOCK have no price: they run
+      if they are named, or if `lcma tune` found them fastest.
     """
 
-    def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
-        return _chains(request)
+    version: int = 3
 
-    def methods(self, ring: ExactRing) -> Iterable[str]:
-        return (VENDOR, FUSED) if ring.modulus == 2 else (FLOAT, DIGITS)
+    def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
+        return _chains(request) if request.dtype == BITS else iter(())
 
     def refuses(self, request: Request) -> str | None:
         bits = request.dtype == BITS
         if bits and self.name == DIGITS:
             return "digits are of integers; elements of GF(2) have one"
-        if not bits and self.name == KERNEL:
-            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf, digits or scheme"
+        if not bits and self.name in (KERNEL, SCHEME):
+            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf or digits"
         if not bits and request.dtype not in INTEGER_DTYPES:
             return f"{request.dtype} is not multiplied on a GPU; convert to one of {', '.join(INTEGER_DTYPES)}"
         return None
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> BitTensorCore | IntegerTensorCore:
         assert request.ring is not None
-        chain = chain_of(candidate)
         if request.dtype == BITS:
-            method = candidate.method or (FUSED if self.name == KERNEL else VENDOR)
-            return _bit_core(request.shape, chain, method)
+            return _bit_core(request.shape, chain_of(candidate), VENDOR if self.name == LEAF else FUSED)
         bounds = (request.ring.magnitude(max_abs_of(request)),) * 2
         require_int64(request.shape, request.ring, bounds, request.out_dtype)
-        return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
+        return _integer_core(request.shape, request.ring, bounds, self.name)
 
     def priced(
         self, core: BitTensorCore | IntegerTensorCore, candidate: Candidate, request: Request, machine: Machine
     ) -> list[Stage]:
         (m, k, n), items, chain = request.shape, request.items, chain_of(candidate)
-        if request.dtype == BITS:
-            assert isinstance(core, BitTensorLeaf | ExactLevel)
-            name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
-        elif self.name == SCHEME:
-            assert not isinstance(core, BitTensorLeaf)  # of integers
-            return core.stages(items)
-        else:
-            assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # cores without a level
+        if isinstance(core, FloatTensorLeaf | DigitTensorLeaf):
             name, flops, moved, price = integer_costs(core)
+        else:
+            name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
         measured = machine.profile.hardware == h200().hardware
         if chain is not None and _least(request, chain.levels) < PRICED_BLOCK:
             measured = False
@@ -104,7 +94,7 @@ class CudaExact(ExactStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`: Triton compiles at the first run."""
-        core = None if is_empty(request) else self.core(candidate, request, machine)
+        core = None if request.is_empty else self.core(candidate, request, machine)
 
         def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
             assert core is not None  # an empty product is not computed
@@ -118,32 +108,25 @@ class CudaExact(ExactStrategy):
 
 @lru_cache(maxsize=256)
 def _bit_core(sizes: tuple[int, int, int], chain: ExactChain | None, method: str) -> BitTensorCore:
-    return bit_tensor_core(() if chain is None else chain.maps, sizes, method)
+    return BitTensorLeaf(sizes, method) if chain is None else bit_tensor_core(chain.maps, sizes)
 
 
 @lru_cache(maxsize=256)
 def _integer_core(
-    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], chain: ExactChain | None, method: str
+    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], strategy: str
 ) -> IntegerTensorCore:
-    levels = () if chain is None else chain.maps
-    if method != DIGITS:
-        try:
-            return FloatTensorCore(sizes, ring, bounds, levels)
-        except PlanError:  # one product of two entries exceeds 2^53, or their sum over Z does
-            if method != LEAF:
-                raise
-    return digit_core(levels, sizes, ring, bounds)
+    if strategy == LEAF:
+        with suppress(PlanError):  # one product of two entries exceeds 2^53, or their sum over Z does
+            return FloatTensorLeaf(sizes, ring, bounds)
+    return DigitTensorLeaf(sizes, ring, bounds)
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:
-    """Yield schemes with the least prices (integers: ranks), and 2x2x2 below them, with blocks that fill a GPU."""
+    """Yield schemes with the least prices, and 2x2x2 below them, with blocks that fill a GPU."""
     assert request.ring is not None
     known, ring = known_levels(request.ring, catalogue_state()), request.ring
     fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
-    if request.dtype == BITS:
-        fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
-    else:
-        fit.sort(key=lambda level: level.rank / math.prod(level.grid))
+    fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
     fit = fit[:PROPOSED]
     below = [level for level in known if level.grid == (2, 2, 2)]
     for levels in [(one,) for one in fit] + [(one, other) for one in fit for other in below]:

@@ -6,8 +6,7 @@ and 4096 cubed, entries of 10 to 31 bits. Interleaved medians at 1980 MHz; predi
 
 from __future__ import annotations
 
-from .tensor_levels import FloatTensorCore
-from .tensors import VENDOR, BitTensorCore, BitTensorLeaf, DigitTensorLeaf
+from .tensors import VENDOR, BitTensorCore, BitTensorLeaf, FloatTensorLeaf, IntegerTensorCore
 
 INT8_VENDOR, INT8_KERNEL, FLOAT64 = 1.08e15, 1.30e15, 6.0e13
 """Operations per second of torch's int8 product, of our kernel with the parity, and of the float64 GEMM."""
@@ -44,10 +43,10 @@ def bit_costs(core: BitTensorCore, summed: float = SUMMED) -> tuple[float, float
     return rank * flops, rank * moved + sums, rank * seconds + sums / summed
 
 
-def integer_costs(core: FloatTensorCore | DigitTensorLeaf) -> tuple[str, float, float, float]:
-    """Return name, operations, bytes and seconds of one product of integers without a level."""
+def integer_costs(core: IntegerTensorCore) -> tuple[str, float, float, float]:
+    """Return name, operations, bytes and seconds of one product of integers."""
     m, k, n = core.sizes
-    if isinstance(core, FloatTensorCore):
+    if isinstance(core, FloatTensorLeaf):
         parts = -(-k // core.depth)
         flops, moved = 2.0 * m * k * n, 24.0 * (m * k + k * n) + 32.0 * m * n * parts
         reduced = m * n * (REDUCED + REDUCED_AGAIN * parts) if core.ring.modulus else 0.0

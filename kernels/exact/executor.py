@@ -8,28 +8,16 @@ import numpy as np
 
 from ...errors import PlanError
 from ..arrays import Matrix
-from ..cpu.executor import Core
-from ..cpu.workspace import Pool, shared_pool
+from ..cpu.executor import MatrixExecutor
 from ..out import check_out
-from ..overflow import require_within
-from ..request import BITS, WIDE, Request
+from ..overflow import largest_magnitude, require_within
+from ..request import BITS, WIDE
 from .bits import BitMatrix
 from .integers import empty_integers
 
 
-class ExactExecutor:
-    """Runs a core on every matrix of a request: `BitMatrix` over GF(2), else arrays of integers.
-
-    `core` is None if the request is empty. Thread-safe.
-    """
-
-    def __init__(self, request: Request, core: Core | None, pool: Pool | None, threads: int) -> None:
-        self.request, self.threads, self._core = request, threads, core
-        self._pool = shared_pool if pool is None else pool
-
-    @property
-    def workspace(self) -> int:
-        return 0 if self._core is None else self._core.workspace(self.threads)
+class ExactExecutor(MatrixExecutor):
+    """Multiplies `BitMatrix` over GF(2), else arrays of integers. Thread-safe."""
 
     def run(self, a: Any, b: Any, out: Any = None) -> Any:
         """See `Executor.run`. The two words of a result (out_dtype int128) are the last axis.
@@ -51,19 +39,11 @@ class ExactExecutor:
             (result.words if bits else result)[...] = 0
             return result
         left, right, target = (x.words if bits else x for x in (a, b, result))
-        overlapping = out is not None and any(np.may_share_memory(target, x) for x in (left, right))
-        made = np.empty_like(target) if overlapping else target
-        left = np.broadcast_to(left, (*request.batch, *left.shape[-2:]))
-        right = np.broadcast_to(right, (*request.batch, *right.shape[-2:]))
-        with self._pool.take(self.workspace) as arena:
-            for index in np.ndindex(request.batch):
-                one, other, c = _rows(left[index]), _rows(right[index]), made[index]
-                strided = bits and c.strides[-1] != c.itemsize
-                found = np.empty(c.shape, c.dtype) if strided else c
-                self._core.run(one, other, found, arena.rest(), self.threads)
-                if strided:
-                    c[...] = found
-        if made is not target:
+        apart = out is not None and any(np.may_share_memory(target, x) for x in (left, right))
+        apart |= bits and target.strides[-1] != target.itemsize
+        made = np.empty(target.shape, target.dtype) if apart else target
+        self.multiply(self._core, _rows(left), _rows(right), made)
+        if apart:
             target[...] = made
         return result
 
@@ -88,11 +68,6 @@ class ExactExecutor:
             check_out(out.words, out.words.shape, request.result)
             return
         check_out(out, (*shape, 2) if request.out_dtype == WIDE else shape, request.result)
-
-
-def largest_magnitude(matrix: Any) -> int:
-    """Return max |x| of an array or tensor as a Python integer: that of the least int64 overflows."""
-    return 0 if 0 in matrix.shape else max(int(matrix.max()), -int(matrix.min()))
 
 
 def _rows(matrix: Matrix) -> Matrix:

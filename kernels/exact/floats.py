@@ -7,7 +7,6 @@ exceed the bound. Source: Dumas, Giorgi, Pernet, Dense linear algebra over word-
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -133,17 +132,6 @@ class Floats(LevelArithmetic):
 FloatCore = FloatLeaf | ExactLevel
 
 
-@dataclass(frozen=True)
-class FloatKind:
-    """Where integers stored as floats are multiplied: the leaf, and the arithmetic of levels."""
-
-    leaf: Callable[[Sizes, str, int, tuple[int, int], bool], FloatLeaf]
-    arithmetic: Callable[[np.dtype[Any], Reductions], LevelArithmetic]
-
-
-ARRAYS = FloatKind(FloatLeaf, Floats)
-
-
 def float_core(
     levels: tuple[RingMaps, ...],
     sizes: Sizes,
@@ -151,7 +139,6 @@ def float_core(
     modulus: int,
     bounds: tuple[int, int],
     reduce: bool,
-    kind: FloatKind = ARRAYS,
 ) -> FloatCore:
     """Return the core of these levels for entries of magnitudes at most `bounds`; `reduce`: the result is reduced.
 
@@ -159,12 +146,12 @@ def float_core(
         PlanError: a sum could exceed the exact range of the dtype, even after reduction or without a modulus.
     """
     if not levels:
-        return kind.leaf(sizes, dtype, modulus, bounds, reduce)
+        return FloatLeaf(sizes, dtype, modulus, bounds, reduce)
     level, *below = levels
     limit, block = LIMITS[dtype] - modulus, block_sizes(sizes, level.grid)
 
     def core_of(bounds: tuple[int, int], reduce: bool) -> FloatCore:
-        return float_core(tuple(below), block, dtype, modulus, bounds, reduce, kind)
+        return float_core(tuple(below), block, dtype, modulus, bounds, reduce)
 
     sums = level.left.norm * bounds[0], level.right.norm * bounds[1]
     inner: FloatCore | None = None
@@ -186,7 +173,7 @@ def float_core(
         _each(level.right, bounds[1], modulus, limit),
         _each(level.merge, inner.bound, modulus, limit),
     )
-    arithmetic = kind.arithmetic(np.dtype(dtype), Reductions(modulus, reduced, not pure, each))
+    arithmetic = Floats(np.dtype(dtype), Reductions(modulus, reduced, not pure, each))
     bound = level.merge.norm * inner.bound if pure else half(modulus)
     return ExactLevel(level, sizes, block, arithmetic, inner, bound, pure)
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
-from ..cpu.executor import is_empty
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Parameters, Proposal, Source, Stage
 from ..request import BITS, PLAIN, Request
-from ..ring import ExactRing
 from .schemes import ExactChain, restored_chain
 
 SCHEME = "scheme"
@@ -42,17 +40,11 @@ class ExactStrategy(BaseStrategy):
     def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
         """Yield the chains that may be worth running, for a request that is not empty."""
 
-    def methods(self, ring: ExactRing) -> Iterable[str]:
-        """Return the methods of running levels over a ring; "" for the only one."""
-        return ("",)
-
     def refuses(self, request: Request) -> str | None:
         """Return the reason why this strategy is not for an exact request, or None."""
         return None
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        if not is_exact(request) or (self.name == SCHEME and is_empty(request)):
-            return []
         if self.baseline:
             return [Proposal(0.0, Candidate(self.family, self.name))]
         found: Iterable[Candidate] = [Candidate(self.family, self.name)]
@@ -69,8 +61,7 @@ class ExactStrategy(BaseStrategy):
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if self.name == SCHEME and isinstance(source, ExactChain):
-            for method in self.methods(source.ring):
-                yield Candidate(self.family, SCHEME, source, (("method", method),) if method else ())
+            yield Candidate(self.family, SCHEME, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         if self.name != SCHEME:
@@ -79,12 +70,12 @@ class ExactStrategy(BaseStrategy):
         return None if chain is None else Candidate(self.family, SCHEME, chain, parameters)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        if not is_exact(request):
+        if request.structures != PLAIN:
             return "it is no exact product of plain matrices"
         if reason := self.refuses(request):
             return reason
         try:
-            if not is_empty(request):
+            if not request.is_empty:
                 self.core(candidate, request, machine)
         except PlanError as error:
             return str(error)
@@ -92,17 +83,12 @@ class ExactStrategy(BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; without seconds if nothing is known of the device or the strategy."""
-        if is_empty(request):
+        if request.is_empty:
             return []
         return self.priced(self.core(candidate, request, machine), candidate, request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        return 0 if is_empty(request) else int(self.core(candidate, request, machine).workspace(machine.threads))
-
-
-def is_exact(request: Request) -> bool:
-    """Return whether a request is of plain matrices in an exact ring."""
-    return request.ring is not None and request.structures == PLAIN
+        return 0 if request.is_empty else int(self.core(candidate, request, machine).workspace(machine.threads))
 
 
 def chain_of(candidate: Candidate) -> ExactChain | None:

@@ -1,4 +1,4 @@
-"""Cores of exact products of tensors on a GPU: int8 tensor cores with the parity taken, and digits of 8 bits.
+"""Cores of exact products of tensors on a GPU: int8 with the parity taken and levels above it, float64, 8-bit digits.
 
 Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda_costs`.
 """
@@ -9,20 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ...errors import PlanError
 from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
+from .floats import FloatLeaf
 from .gf2 import word_blocks
 from .level import ExactLevel
 from .schemes import RingMaps
 from .tensor_sums import TensorSums
-
-INT64 = np.dtype(np.int64)
 
 VENDOR, FUSED = "vendor", "fused"
 """Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
@@ -107,12 +104,58 @@ class BitTensorLeaf:
         )
 
 
-def bit_tensor_core(levels: tuple[RingMaps, ...], sizes: Sizes, method: str) -> BitTensorCore:
-    """Return the core of these levels above products by a method."""
+def bit_tensor_core(levels: tuple[RingMaps, ...], sizes: Sizes) -> BitTensorCore:
+    """Return the core of these levels above products by our kernel."""
     if not levels:
-        return BitTensorLeaf(sizes, method)
+        return BitTensorLeaf(sizes, FUSED)
     block = word_blocks(sizes, levels[0].grid)
-    return ExactLevel(levels[0], sizes, block, TensorSums(INT64), bit_tensor_core(levels[1:], block, method))
+    return ExactLevel(levels[0], sizes, block, TensorSums(), bit_tensor_core(levels[1:], block))
+
+
+@dataclass(frozen=True)
+class FloatTensorLeaf:
+    """A product of integers in float64 with delayed reduction, or over Z below 2^53; bounds as of `FloatLeaf`.
+
+    Raises:
+        PlanError: a sum could exceed the exact range of float64.
+    """
+
+    sizes: Sizes
+    ring: ExactRing
+    bounds: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _ = self._leaf
+
+    @cached_property
+    def _leaf(self) -> FloatLeaf:
+        return FloatLeaf(self.sizes, "float64", self.ring.modulus, self.bounds, self.ring.modulus > 0)
+
+    @property
+    def depth(self) -> int:
+        """The inner size of products between reductions."""
+        return self._leaf.depth
+
+    def workspace(self, threads: int = 1) -> int:
+        """See `Core.workspace`: bytes of torch's allocator."""
+        m, k, n = self.sizes
+        return 8 * (2 * m * k + 2 * k * n + 3 * m * n) + self._leaf.workspace(1)
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
+        """See `Core.run`; all are int64."""
+        modulus = self.ring.modulus
+        left, right = (centred(x, modulus).to(torch.float64) for x in (a, b))
+        total: Tensor = 0
+        for start in range(0, self.sizes[1], self.depth):
+            part = slice(start, start + self.depth)
+            product = left[:, part] @ right[part]
+            total = product.add_(total) if start else product
+            # All are integers below 2^53, so every step is exact but the quotient, whose error is at most 2 / n.
+            if self._leaf.reduce:
+                total -= modulus * torch.round(total / modulus)
+        out.copy_(total.to(torch.int64))
+        if modulus:
+            out.remainder_(modulus)
 
 
 @dataclass(frozen=True)
@@ -198,6 +241,7 @@ def centred(x: Tensor, modulus: int) -> Tensor:
 
 
 BitTensorCore = BitTensorLeaf | ExactLevel
+IntegerTensorCore = FloatTensorLeaf | DigitTensorLeaf
 
 
 def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from math import isnan
 from typing import Any
 
 from ...errors import PlanError
@@ -172,11 +173,11 @@ def _dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | N
         plans = vendor_plans(dense, decision.machine, strategies)
     except PlanError:
         return None
-    known = None if wisdom is None else wisdom.near(dense)
-    if decision.measured and decision.seconds is not None and known is not None and known.exact:
-        entries = [entry for plan in plans if (entry := known.entry_of(plan.candidate.key)) is not None]
-        if entries:
-            return DenseWeight(min(entry.seconds for entry in entries), decision.seconds, "measured")
+    record = None if wisdom is None else wisdom.record(dense)
+    if decision.measured and decision.seconds is not None and record is not None:
+        times = [seconds for plan in plans if not isnan(seconds := record.seconds(plan.candidate.key))]
+        if times:
+            return DenseWeight(min(times), decision.seconds, "measured")
     predicted = [plan.seconds for plan in plans if plan.seconds is not None]
     if not predicted or decision.plan.seconds is None:
         return None

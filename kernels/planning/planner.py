@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import itemgetter
 
 from ...errors import PlanError, unknown_name
 from ..request import Request
@@ -14,6 +15,7 @@ from .machine import Machine
 from .parameters import CandidateKey
 from .profile import ESTIMATED
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
+from .wisdom import PART
 
 MOST_PRICED = 64
 """Maximum number of proposals that are priced and checked, in order of their bounds, before the baseline is chosen."""
@@ -22,6 +24,8 @@ NOTHING_TIMED = (
     "nothing was timed on this machine yet: auto runs the baseline, and learns from the calls whether another is faster"
 )
 """The reason for the baseline where rates are only estimated: such predictions order candidates, and choose none."""
+
+NOTHING = "there is nothing to multiply"
 
 Strategies = Mapping[tuple[str, str], Strategy]
 """The strategies of a device by family and name."""
@@ -80,15 +84,15 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
         PlanError: no candidate can run the request within its limits, or there is no such strategy.
     """
     name, _, method = (strategy or "").partition(":")
-    only = _named(strategies, name or None)
-    if strategy is not None:
+    only = _named(request, strategies, name or None)
+    if strategy is not None and not request.is_empty:
         return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
     baseline = baseline_plan(request, machine, strategies)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies)):
         return known
-    if reason := smallness(baseline.candidate.family, request):
+    if reason := NOTHING if request.is_empty else smallness(request.family, request):
         return Decision(request, machine, baseline, baseline, (), (), reason)
-    search = _Search(request, machine, strategies, baseline)
+    search = _Search(request, machine, only, baseline)
     best = search.best(request)
     if search.short_of_memory and request.max_workspace is None:
         # Retry as if the caller had limited the memory: then methods with little memory are proposed, too.
@@ -118,7 +122,7 @@ def decide_among(
         PlanError: no candidate can run; the message gives every reason.
     """
     strategy, _, method = (strategy or "").partition(":")
-    chosen = _named(strategies, strategy or None)
+    chosen = _named(request, strategies, strategy or None)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
     free = cache(machine.free_bytes)
@@ -169,8 +173,9 @@ def baseline_plans(request: Request, machine: Machine, strategies: Strategies) -
         PlanError: none can run the request within its limits.
     """
     refused: list[str] = []
+    family = request.family
     for strategy in strategies.values():
-        if strategy.baseline:
+        if strategy.baseline and strategy.family == family:
             proposed = strategy.propose(request, machine)
             candidates = () if isinstance(proposed, str) else [proposal.candidate for proposal in proposed]
             found = [plan_candidate(strategy, one, request, machine, machine.free_bytes) for one in candidates]
@@ -198,13 +203,15 @@ def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies
         return None
 
 
-def _named(strategies: Strategies, name: str | None) -> Strategies:
+def _named(request: Request, strategies: Strategies, name: str | None) -> Strategies:
+    """Return the strategies of the request's family, or the one of a name."""
+    family = request.family
+    found = {key: strategy for key, strategy in strategies.items() if strategy.family == family}
     if name is None:
-        return strategies
-    found = {key: strategy for key, strategy in strategies.items() if strategy.name == name}
-    if not found:
-        raise unknown_name("strategy", name, sorted({strategy.name for strategy in strategies.values()}))
-    return found
+        return found
+    if not (named := {key: strategy for key, strategy in found.items() if strategy.name == name}):
+        raise unknown_name(f"{family} strategy", name, sorted({strategy.name for strategy in found.values()}))
+    return named
 
 
 def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan | None, method: str) -> Decision:
@@ -301,8 +308,6 @@ class _Search:
 
     def reason_for_baseline(self) -> str:
         """Return the reason why the baseline was chosen."""
-        if 0 in (*self.request.shape, *self.request.batch):
-            return "there is nothing to multiply"
         if self.silence and not self.proposals:
             return self.silence
         free = self.request.max_workspace is None and self.request.max_error is None and not self.short_of_memory
@@ -328,7 +333,7 @@ def restored(
 ) -> tuple[Candidate | None, Plan | str]:
     """Return the candidate of a key, None if it no longer exists, and its plan or the reason why it cannot run."""
     family, name, source, parameters = key
-    strategy = strategies.get((family, name))
+    strategy = strategies.get((family, name)) if family == request.family else None
     candidate = None if strategy is None else strategy.restore(source, parameters, request)
     if strategy is None or candidate is None:
         return None, "it no longer exists"
@@ -336,44 +341,34 @@ def restored(
 
 
 def _measured(request: Request, machine: Machine, strategies: Strategies) -> Decision | None:
-    """Return the decision by wisdom, or None if no times near this request were measured."""
+    """Return the decision by wisdom, or None if no times of this request, or of its baseline, were measured."""
     assert machine.wisdom is not None
+    record = machine.wisdom.record(request)
+    if record is None:
+        return None
     refused: list[tuple[str, str]] = []
-    known = machine.wisdom.near(request)
-    if known is None:
-        return None
+    times: list[tuple[float, Plan]] = []
     # Of the vendor's libraries the fastest is the baseline. One that was not measured is not compared with.
-
-    def seconds(plan: Plan) -> float:
-        return known.seconds(plan.candidate.key, plan.seconds)
-
-    measured = [plan for plan in baseline_plans(request, machine, strategies) if not math.isnan(seconds(plan))]
-    if not measured:
+    for plan in baseline_plans(request, machine, strategies):
+        if not math.isnan(seconds := record.seconds(plan.candidate.key)):
+            times.append((seconds, plan))
+    if not times:
         return None
-    baseline = min(measured, key=seconds)
-    plans = [baseline, *(plan for plan in measured if plan is not baseline)]
-    free = cache(machine.free_bytes)
-    for entry in known.entries:
-        if any(entry.key == plan.candidate.key for plan in plans):
+    base, baseline = min(times, key=itemgetter(0))
+    free, vendors = cache(machine.free_bytes), {plan.candidate.key for _, plan in times}
+    for entry in record.entries:
+        if entry.key in vendors:
             continue
         candidate, found = restored(entry.key, request, machine, strategies, free)
         if isinstance(found, Plan):
-            plans.append(found)
+            times.append((entry.seconds, found))
         elif candidate is not None:
             refused.append((str(candidate), found))
-    if not known.exact:
-        guess = decide(request, replace(machine, wisdom=None), strategies).plan
-        if all(guess.candidate != plan.candidate for plan in plans):
-            plans.append(replace(guess, machine=machine))
-    times = {id(plan): seconds(plan) for plan in plans}
-    best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
-    if not times[id(best)] < known.part * times[id(baseline)]:
-        best = baseline
-    seen = known.entry_of(best.candidate.key) is not None
-    basis = "measured" if seen else "predicted, and scaled by what was measured"
-    reason = f"{basis} {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
-    proposals = tuple(sorted((Proposal(times[id(plan)], plan.candidate) for plan in plans), key=lambda one: one.bound))
-    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=seen)
+    times.sort(key=itemgetter(0))
+    seconds, best = times[0] if times[0][0] < PART * base else (base, baseline)
+    reason = f"measured {record.when}: {seconds / base:.3f} of the baseline's time"
+    proposals = tuple(Proposal(each, plan.candidate) for each, plan in times)
+    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=True)
 
 
 def _slower(plan: Plan, best: Plan) -> str:

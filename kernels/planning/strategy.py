@@ -296,10 +296,7 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """The sha256 (hex) of candidate, version of the strategy, request and profile."""
-        fields = asdict(self.request).items()
-        # These are omitted if None: the digests of products without them predate the fields.
-        late = ("ring", "out_dtype")
-        request = {name: repr(x) for name, x in fields if x is not None or name not in late}
+        request = {name: repr(x) for name, x in asdict(self.request).items()}
         parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -90,7 +90,7 @@ def tune(
         VerificationError: a candidate's product is wrong; nothing is stored.
         OSError: the medians cannot be stored.
     """
-    if 0 in (*request.shape, request.items):
+    if request.is_empty:
         raise PlanError(f"{request} is empty: there is nothing to measure")
     plans = candidates(request, machine, strategies, top)
     a, b, out = bench.operands(request, seed)

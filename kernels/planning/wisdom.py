@@ -2,10 +2,8 @@
 
 As in FFTW, measurements on the machine take precedence over predictions. A request class is the
 family, dtype, layouts, structures, static operand, shared operand and ring of a request, and on a GPU the
-bytes, up to 16, that rows are multiples of; within a class, a record applies to every request whose m, k, n and
-number of matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
-candidate's prediction is scaled by measured over predicted seconds of the record; so is the best by prediction
-if it was not measured.
+bytes, up to 16, that rows are multiples of; a record applies to the requests of its class with its m, k, n and number
+of matrices.
 """
 
 from __future__ import annotations
@@ -13,8 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,17 +19,12 @@ from typing import Any
 
 from ...errors import PlanError
 from ...home import exclusive, home, write_atomic
-from ..request import Request
+from ..request import Request, class_request
 from .cache import plan_cache
 from .parameters import CandidateKey, Parameters
 
-NEAR = math.log(1.25)
-"""Sizes that each differ by less than this factor use one record."""
-
-EXACT_PART, NEAR_PART = 0.995, 0.985
-"""The fraction of the baseline's time that a candidate must stay below: if it was measured at the same size, and if at
-a neighbouring size.
-"""
+PART = 0.995
+"""The fraction of the baseline's measured time that a candidate must stay below."""
 
 MOST_RECORDS = 4096
 """A file with more records is rejected as damaged."""
@@ -71,42 +63,9 @@ class WisdomRecord:
     when: str
     entries: tuple[TimedCandidate, ...]
 
-
-@dataclass(frozen=True)
-class Known:
-    """A record that applies to a request; `exact` if it is of the same sizes."""
-
-    record: WisdomRecord
-    exact: bool
-
-    @property
-    def entries(self) -> tuple[TimedCandidate, ...]:
-        return self.record.entries
-
-    @property
-    def when(self) -> str:
-        return self.record.when
-
-    @property
-    def part(self) -> float:
-        """The fraction of the baseline's time that a candidate must stay below."""
-        return EXACT_PART if self.exact else NEAR_PART
-
-    def seconds(self, candidate: CandidateKey, predicted: float | None) -> float:
-        """Return measured seconds of a candidate, or those predicted scaled by the record's ratio; NaN if unknown.
-
-        With a neighbour's record, a candidate that was not measured is scaled by the median ratio of its strategy.
-        """
-        entry = self.entry_of(candidate)
-        if self.exact:
-            return math.nan if entry is None else entry.seconds
-        alike = [one for one in self.record.entries if one.strategy == candidate[1]]
-        scales = [one.seconds / one.predicted for one in (alike if entry is None else [entry]) if one.predicted]
-        return predicted * statistics.median(scales) if scales and predicted is not None else math.nan
-
-    def entry_of(self, candidate: CandidateKey) -> TimedCandidate | None:
-        """Return the record's entry of a candidate, or None."""
-        return next((one for one in self.record.entries if one.key == candidate), None)
+    def seconds(self, candidate: CandidateKey) -> float:
+        """Return the measured seconds of a candidate; NaN if it was not measured."""
+        return next((one.seconds for one in self.entries if one.key == candidate), math.nan)
 
 
 @dataclass(frozen=True)
@@ -115,20 +74,10 @@ class Wisdom:
 
     records: tuple[WisdomRecord, ...] = ()
 
-    def near(self, request: Request) -> Known | None:
-        """Return the record of the request itself, else the nearest one within a factor of 1.25 in every size."""
-        if 0 in (*request.shape, request.items):
-            return None
-        group, sizes = class_of(request), sizes_of(request)
-        found = [
-            (distance, record)
-            for record in self.records
-            if record.group == group and (distance := _distance(record.sizes, sizes)) < NEAR
-        ]
-        if not found:
-            return None
-        distance, record = min(found, key=lambda pair: pair[0])
-        return Known(record, distance == 0)
+    def record(self, request: Request) -> WisdomRecord | None:
+        """Return the record of a request's class and sizes."""
+        wanted = class_of(request), sizes_of(request)
+        return next((one for one in self.records if (one.group, one.sizes) == wanted), None)
 
     def with_record(self, record: WisdomRecord) -> Wisdom:
         """Return this wisdom with a record that replaces the one of the same request."""
@@ -156,12 +105,8 @@ def class_of(request: Request) -> str:
 
 
 def sizes_of(request: Request) -> tuple[int, int, int, int]:
-    """Return m, k, n and the number of matrices."""
-    return *request.shape, request.items
-
-
-def _distance(one: Sequence[int], other: Sequence[int]) -> float:
-    return max(abs(math.log(x / y)) for x, y in zip(one, other, strict=True))
+    """Return m, k, n and the number of matrices, of the request whose plan is used for this one."""
+    return *class_request(request).shape, request.items
 
 
 def _path(name: str) -> Path:

@@ -11,8 +11,7 @@ from ...arguments import shown
 from ...errors import PlanError
 from ..cpu.threads import thread_count
 from ..planning.cache import plan_cache
-from ..request import INT8, Request
-from ..structure import is_factored
+from ..request import INT8, Request, class_request
 
 if TYPE_CHECKING:
     from ...schemes_db.scheme import Scheme
@@ -62,7 +61,7 @@ def decision_for(
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)
     if automatic:
-        if effort == "measure" and strategy is None and not (machine.wisdom and machine.wisdom.near(request)):
+        if effort == "measure" and strategy is None and not (machine.wisdom and machine.wisdom.record(request)):
             from .tuning import tune
 
             tune(request, machine=machine)
@@ -117,24 +116,6 @@ def executor_for(
     return plan_and_executor(request, scheme, levels, strategy, effort)[1]
 
 
-def class_request(request: Request) -> Request:
-    """Return the request whose plan is used for this one.
-
-    On a GPU the number of rows (m, or n of a product by a factored matrix) is rounded up to six binary digits, so that
-    a new one needs no new plan; on the CPU it is the request itself.
-    """
-    if request.device == "cuda" and request.is_dense:
-        return replace(request, m=_rounded(request.m))
-    if request.device == "cuda" and is_factored(request.structures[0]):
-        return replace(request, n=_rounded(request.n))
-    return request
-
-
-def _rounded(rows: int) -> int:
-    step = 1 << max(rows.bit_length() - 6, 0)
-    return -(-rows // step) * step
-
-
 def learns(request: Request) -> bool:
     """Return whether `auto` learns from the calls of such a request now.
 
@@ -160,8 +141,8 @@ def defer(request: Request) -> None:
 
 
 def _is_learnable(request: Request) -> bool:
-    exact, empty = request.ring is not None or request.dtype == INT8, 0 in (*request.shape, request.items)
-    return not (exact or empty or request.static == "B")
+    exact = request.ring is not None or request.dtype == INT8
+    return not (exact or request.is_empty or request.static == "B")
 
 
 def learning_executor(request: Request, wait: bool = True) -> LearningExecutor | None:
@@ -246,11 +227,6 @@ def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) 
         from ..causal.candidates import named_sources
 
         return named_sources(scheme, request.triangle)
-    if request.mask is not None:
-        from ..causal.masks import MaskScheme
-
-        proven = _proven(cast("SchemeLike", scheme))
-        return [MaskScheme(proven.name or proven.digest, proven.target, proven)]
     from ..dense.given import given
 
     return list(given(_by_level(scheme, _proven), levels))

@@ -66,24 +66,22 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
 def _cpu() -> tuple[Strategy, ...]:
     from ..causal.cpu import CpuTriangular
-    from ..causal.masks import CpuMaskedRuns, CpuMaskedScheme
+    from ..causal.masks import CpuMaskedRuns
     from ..dense.cpu import CpuScheme, CpuVendor
-    from ..dense.naive import NaiveScheme
     from ..exact.cpu import CpuExact
     from ..structured.cpu import CpuStructured
 
     triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
     structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
     structured = (CpuStructured("strided", baseline=True), *structured)
-    masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExact("leaf", baseline=True), CpuExact("scheme"))
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *structured, *exact
+    return CpuVendor(), CpuScheme(), *triangular, CpuMaskedRuns(), *structured, *exact
 
 
 def _cuda() -> tuple[Strategy, ...]:
     from ..causal.cuda import CudaTriangular
     from ..dense.cuda import CudaScheme, CudaVendor
-    from ..dense.fp8 import NAMES, CudaFp8
+    from ..dense.fp8 import CudaFp8
     from ..dense.int8 import CudaInt8
     from ..dense.padded import CudaPadded
     from ..dense.scaled_half import CudaScaledHalf
@@ -99,7 +97,6 @@ def _cuda() -> tuple[Strategy, ...]:
     structured = *structured, CudaStructured("decode", version=3), CudaBlockSchemes()
     structured = CudaStructured("strided", baseline=True), *structured
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
-    fp8 = tuple(CudaFp8(name) for name in NAMES)
-    eight_bits: tuple[Strategy, ...] = *fp8, CudaInt8()
+    eight_bits = CudaFp8(), CudaInt8()
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
     return *dense, *triangular, *structured, *exact

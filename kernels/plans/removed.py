@@ -8,12 +8,15 @@ from __future__ import annotations
 from ...errors import PlanError
 from ..planning.strategy import registered
 from ..request import Request
-from ..structure import is_factored
 
 REMOVED = {
     ("cuda", "dense", "scheme:fused"): "scheme:stack",
     ("cuda", "dense", "scheme:loop"): "scaled-half",
-    ("cuda", "dense", "fp8-scheme"): "fp8-vendor",
+    **{("cuda", "dense", name): "fp8-vendor" for name in ("fp8-scheme", "fp8-blocked")},
+    **{("cuda", "exact", f"scheme:{method}"): "digits" for method in ("float64", "digits")},
+    ("cuda", "exact", "scheme:vendor"): "scheme",
+    ("cpu", "dense", "scheme:depth-first"): "scheme:loop",
+    ("cpu", "dense", "naive"): "scheme",
     ("cuda", "causal", "halving"): "strips",
     ("cpu", "causal", "halving"): "strips",
     ("cuda", "structured", "partial"): "tiled",
@@ -25,15 +28,6 @@ REMOVED = {
 """The replacement by device, family and name of a strategy (with its method, if only the method was removed)."""
 
 
-def family_of(request: Request) -> str:
-    """Return the family of the strategies that a request is for."""
-    if request.ring is not None:
-        return "exact"
-    if request.is_dense:
-        return "dense"
-    return "structured" if is_factored(request.structures[0]) else "causal"
-
-
 def check_not_removed(strategy: str | None, request: Request) -> None:
     """Check that a strategy, as "scheme" or "scheme:tasks", was not removed; a registered one of its name is accepted.
 
@@ -42,7 +36,7 @@ def check_not_removed(strategy: str | None, request: Request) -> None:
     """
     if strategy is None:
         return
-    if reason := removal_of(strategy, family_of(request), request.device):
+    if reason := removal_of(strategy, request.family, request.device):
         raise PlanError(reason)
 
 

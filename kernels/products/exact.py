@@ -14,9 +14,9 @@ from ...schemes_db.masks import refuse_masks
 from ..arrays import Tensor, torch
 from ..codegen.certified import SchemeLike
 from ..exact.bits import BitMatrix
-from ..exact.executor import largest_magnitude
 from ..exact.integers import overflow_reason
 from ..out import check_out
+from ..overflow import largest_magnitude
 from ..plans.decisions import AUTO, PREDICT, executor_for
 from ..request import BITS, EXACT_DTYPES, PYTHON, WIDE, Request, matmul_shape, product_sizes
 from ..ring import ExactRing, exact_ring

@@ -16,7 +16,7 @@ from ...schemes_db.operands import array_of
 from ..arrays import Matrix
 from ..codegen.certified import SchemeLike
 from ..cpu.threads import thread_count
-from ..dense.chains import BATCHED, DEPTH_FIRST, LOOP, TASKS
+from ..dense.chains import BATCHED, LOOP, TASKS
 from ..planning.planner import baseline_plan
 from ..plans.decisions import AUTO, plan_for
 from ..plans.families import strategies
@@ -53,7 +53,7 @@ class Prepared:
         layouts = (Layout.ROWS, layout_of(self._b), Layout.ROWS)
         request = Request(rows, k, n, self._b.dtype.name, layouts=layouts, static="B")
         self.plan = plan_for(request, scheme, levels)
-        if self.plan.candidate.method in (LOOP, DEPTH_FIRST):  # these store no sums
+        if self.plan.candidate.method == LOOP:  # it stores no sums
             self.plan = plan_for(request, scheme, levels, strategy=f"scheme:{BATCHED}")
         program = self.plan.candidate.program
         if program is not None and not program.target.is_general:

@@ -11,11 +11,13 @@ from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix
-from ..codegen.certified import SchemeLike
+from ..causal.block_masks import scheme_reason
+from ..codegen.certified import SchemeLike, certified
 from ..plans.decisions import AUTO, executor_for
 from ..plans.removed import removal_of
 from ..request import Request, structures_of
 from ..structure import DENSE, BlockMask
+from .arrays import multiply
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -114,5 +116,10 @@ def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike
         PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
     """
     request = Request.of(a, b, structures=(DENSE, DENSE, BlockMask.of(kinds)))
-    product: Matrix = executor_for(request, AUTO if scheme is None else scheme).run(a, b)
-    return product
+    if scheme is None:
+        product: Matrix = executor_for(request).run(a, b)
+        return product
+    proven = certified(scheme)
+    if reason := scheme_reason(proven.target, kinds):
+        raise PlanError(reason)
+    return multiply(a, b, proven)

@@ -108,10 +108,6 @@ class FactorChain:
         """Return for each factor but the left-most, right-most first, the elements of its result for a column of X."""
         return tuple(pattern.rows for pattern in reversed(self.patterns[1:]))
 
-    def fraction(self, rows: int, cols: int) -> float:
-        """See `Structure`: the fraction inside the support of a single factor; 1 for a product of several."""
-        return self.patterns[0].density if len(self.patterns) == 1 else 1.0
-
     def reason(self, rows: int, cols: int) -> str | None:
         if (rows, cols) == (self.rows, self.cols):
             return None

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu.executor import is_empty
 from ..cpu.reasons import basic_reason
 from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, Pool, shared_pool
@@ -155,14 +154,14 @@ class CpuStructured(StructuredStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`: every stage is bound by its arithmetic or by memory."""
-        if is_empty(request):
+        if request.is_empty:
             return []
         stages = self.core(candidate, request).stages()
         mode = "whole" if self.baseline else "tasks"
         return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        if is_empty(request):
+        if request.is_empty:
             return 0
         held = rewritten_bytes(self.name, chain_in(request), request.itemsize) if self.name in REWRITES else 0
         return self.core(candidate, request).workspace(machine.threads) + held
@@ -178,7 +177,7 @@ class CpuStructured(StructuredStrategy):
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         structure = chain_in(request)
-        if is_empty(request):
+        if request.is_empty:
             return StructuredExecutor(request, structure, lambda *_: None, 0)
         core = self.core(candidate, request)
         rewrite = partial(rewritten, structure=structure, rewrite=self.name) if self.name in REWRITES else None

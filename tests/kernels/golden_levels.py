@@ -38,7 +38,7 @@ DENSE = {
     "strassen * strassen": ("strassen", "strassen"),
     "laderman * strassen": ("laderman", "strassen"),
 }
-METHODS = ("batch", "tasks", "loop", "depth-first")
+METHODS = ("batch", "tasks", "loop")
 STRUCTURED = ("tri-left", "tri-right:upper", "tri-out", "tri-out:upper")
 MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
 GROUPED = ("eca-stage1", "4x4x4-tri-out-r34", "2x2x2-tri-left-r6")
@@ -59,8 +59,7 @@ class Case:
 def level(
     program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool], method: str
 ) -> Any:
-    loops = {"loop": 1, "depth-first": 8}.get(method, 0)
-    return Level(program, sizes, dtype, columns, CpuMethod(tasks=method == "tasks", loops=loops))
+    return Level(program, sizes, dtype, columns, CpuMethod(method == "tasks", method == "loop"))
 
 
 def grouped(program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool]) -> Any:
@@ -72,7 +71,7 @@ def half(triangle: Triangle, sizes: tuple[int, int, int], dtype: str, strips: in
 
 
 def int8(program: Program | None, sizes: tuple[int, int, int]) -> Any:
-    return Leaf(sizes, "int8") if program is None else level(program, sizes, "int8", (False,) * 3, "depth-first")
+    return Leaf(sizes, "int8") if program is None else level(program, sizes, "int8", (False,) * 3, "loop")
 
 
 def nested(*names: str) -> Program:
@@ -104,8 +103,6 @@ def _dense() -> Iterator[tuple[str, Case]]:
     runs = [((36, 36, 36), "float32", rows), ((67, 59, 71), "float64", rows), ((1, 5, 3), "float32", rows)]
     runs += [((30, 26, 38), dtype, rows) for dtype in ("complex64", "int32")]
     for (name, names), method in itertools.product(DENSE.items(), METHODS):
-        if method == "depth-first" and len(names) == 1:
-            continue
         more = [((35, 36, 37), "float32", columns) for columns in every] if name == "strassen * strassen" else []
         for sizes, dtype, columns in runs + more:
             yield (
@@ -120,7 +117,7 @@ def _structured() -> Iterator[tuple[str, Case]]:
         programs[form] = program.nested({ProductKind.FULL: nested("strassen")})
     programs["mask"] = program_of(naive(parse_target(MASK)))
     columns = ((False, False, False), (True, False, True))
-    for (form, program), method, layout in itertools.product(programs.items(), METHODS[:3], columns):
+    for (form, program), method, layout in itertools.product(programs.items(), METHODS, columns):
         for sizes in ((300, 300, 300), (37, 37, 37)) if form != "mask" else ((45, 40, 45),):
             yield (
                 f"{method} {form} {sizes} {_letters(layout)}",

@@ -89,10 +89,6 @@ def test_models_without_such_layers_and_numbers_out_of_range_are_refused():
     for net in (nn.ReLU(), nn.Sequential(nn.Conv2d(1, 1, 1))):
         with pytest.raises(PlanError, match="no linear layer"):
             lcma.accelerate_(net)
-    with pytest.raises(PlanError, match="itself a linear layer"):
-        lcma.accelerate_(nn.Linear(2, 2))
-    with pytest.raises(PlanError, match="is a torch module, not str"):
-        lcma.accelerate_("model")
     with pytest.raises(PlanError, match="no linear layer that filter_fn accepts"):
         lcma.accelerate_(nn.Sequential(nn.Linear(2, 2)), filter_fn=lambda name, _: False)
     rows = ({"rows": ()}, {"rows": (0,)}, {"rows": 512}, {"rows": (51.5,)})
@@ -137,35 +133,6 @@ def test_products_and_gradients_of_both_kinds_are_those_of_the_plain_model():
     x = torch.randn(9, 12, dtype=torch.float64)
     found, wanted = (torch.autograd.grad(net(x).square().sum(), net.parameters()) for net in (ours, plain))
     torch.testing.assert_close(found, wanted)
-    for net in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
-        torch.testing.assert_close(net(x), plain(x))
-
-
-def test_training_steps_are_those_of_the_plain_model():
-    plain = small()
-    ours = replaced(copy.deepcopy(plain))
-    x = torch.randn(9, 12, dtype=torch.float64)
-    for net in (plain, ours):
-        optimizer = torch.optim.AdamW(net.parameters(), 1e-2)
-        for _ in range(3):
-            optimizer.zero_grad()
-            net(x).square().mean().backward()
-            optimizer.step()
-    torch.testing.assert_close(ours(x), plain(x))
-
-
-def test_a_compiled_model_takes_any_number_of_rows():
-    ours = replaced(small())
-    compiled = torch.compile(ours, dynamic=True, fullgraph=True, backend="aot_eager")
-    for rows in (3, 8, 17):
-        x = torch.randn(rows, 12, dtype=torch.float64)
-        torch.testing.assert_close(compiled(x), ours(x))
-
-
-def test_under_autocast_layers_give_autocasts_dtype():
-    ours = replaced(small().float())
-    with torch.autocast("cpu", torch.bfloat16):
-        assert ours(torch.randn(4, 12)).dtype == torch.bfloat16
 
 
 @pytest.fixture

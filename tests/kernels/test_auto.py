@@ -13,12 +13,10 @@ from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
-from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.hardware import machine_id
-from lcma.kernels.dense.chains import BATCHED, chain_stages, cost_table, level_costs, smallest
+from lcma.kernels.dense.chains import smallest
 from lcma.kernels.dense.pool import SchemePool
-from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
@@ -49,18 +47,6 @@ def decide(profile, among, machine_of):
     return decided
 
 
-def test_table_ii_of_strassen(profile, among):
-    """Figures computed by hand: 12 nonzeros a factor, 5 sums formed on each side, blocks of 512 x 512."""
-    place = next(i for i, level in enumerate(among.entries) if not level.is_flattened)
-    request, model = Request(1024, 1024, 1024), CpuCostModel(profile)
-    costs = level_costs(among.costs, "float32").at([place])
-    a, b, h = chain_stages(costs, ["strassen"], request, model, BATCHED)[:3]
-    block = 512 * 512
-    assert (a.flops, b.flops, h.flops) == (5 * block, 5 * block, 8 * block)
-    assert (a.bytes, b.bytes, h.bytes) == (4 * 9 * block, 4 * 9 * block, 4 * 11 * block)
-    assert a.seconds == pytest.approx(a.bytes / 5e10)
-
-
 def test_large_products_take_a_scheme_and_small_or_thin_ones_do_not(decide):
     large = decide(Request(4096, 4096, 4096))
     assert (large.plan.candidate.strategy, large.plan.candidate.method) == ("scheme", "batched")
@@ -76,14 +62,6 @@ def test_a_machine_without_rates_multiplies_as_the_library_does(decide):
     decision = decide(Request(4096, 4096, 4096), Profile("none", "test"))
     assert decision.plan.candidate.strategy == "vendor"
     assert "lcma doctor --profile" in decision.reason
-
-
-@pytest.mark.parametrize("share", [0, 1 / 6, 1 / 3, 1, 3])
-def test_the_workspace_limit_is_respected(decide, share):
-    allowed = int(share * 3 * 4 * 2048**2)
-    found = decide(Request(2048, 2048, 2048, max_workspace=allowed))
-    assert found.plan.workspace <= allowed
-    assert (found.plan.candidate.strategy == "vendor") == (share == 0)
 
 
 def test_the_error_bound_is_respected(decide):
@@ -162,42 +140,12 @@ def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
     plan_cache.clear()
 
 
-def test_short_products_need_more_of_a_promise(decide, monkeypatch):
-    found = decide(Request(640, 640, 640))
-    assert 0.9 < found.proposals[0].bound / found.baseline.seconds < 0.97
-    assert found.is_baseline
-    always = tuple(margin for margin in limits.MARGINS if not margin.where)
-    monkeypatch.setattr(limits, "MARGINS", always)
-    assert decide(Request(640, 640, 640)).plan.candidate == found.proposals[0].candidate
-
-
 @pytest.mark.parametrize("count", [1, 3, 40])
 def test_the_smallest_are_those_of_a_stable_sort(count):
     rng = np.random.default_rng(count)
     for values in (rng.integers(0, 6, 30) / 1.0, np.where(rng.random(30) < 0.4, np.inf, 1.0), np.full(30, np.nan)):
         values[rng.integers(0, 30, 4)] = np.nan
         np.testing.assert_array_equal(smallest(values, count), np.argsort(values, kind="stable")[:count])
-
-
-def test_the_table_costs_every_chain_as_if_it_were_alone(profile, among):
-    table = list(cost_table(Request(1000, 900, 800), CpuCostModel(profile, 2), among.costs))
-    assert all(len(depth.chains.pairs) for depth in table)
-    for number, depth in enumerate(table, start=1):
-        chains = depth.chains
-        levels = chains.levels
-        for i in range(0, len(chains.pairs), 7):
-            chain = chains.chain(i)
-            assert len(chain) == number
-            assert chain == tuple(levels[:, i])
-            sizes, count = (1000, 900, 800), 1
-            for place in chain:
-                costs = among.costs[place]
-                grid = costs.m, costs.k, costs.n
-                sizes = tuple(-(-size // int(parts)) for size, parts in zip(sizes, grid, strict=True))
-                count *= int(costs.rank)
-            assert tuple(int(size[i]) for size in chains.sizes) == sizes
-            assert int(chains.count[i]) == count
-            assert int(chains.outer[i]) == int(among.costs[chain[0]].rank)
 
 
 def test_a_plan_asks_for_the_free_memory_once_or_twice(profile, among, machine_of):
@@ -260,20 +208,6 @@ def test_bfloat16_sums_round_to_nearest():
     expected = torch.stack([wide[0] - wide[1], 3 * wide[0] + wide[1]]).to(torch.bfloat16)
     assert torch.equal(got.isnan(), expected.isnan())
     assert torch.equal(got.nan_to_num(), expected.nan_to_num())
-
-
-def test_a_bfloat16_product(strassen):
-    torch = pytest.importorskip("torch")
-    from lcma.kernels import executor_for
-
-    generator = torch.Generator().manual_seed(1)
-    a, b = (torch.randn(shape, generator=generator).to(torch.bfloat16) for shape in ((70, 60), (60, 90)))
-    bits = [x.view(torch.int16).numpy().view(np.uint16) for x in (a, b)]
-    request = Request.of(*bits, dtype="bfloat16")
-    result = executor_for(request, strassen, 1).run(*bits)
-    got = torch.from_numpy(result.view(np.int16)).view(torch.bfloat16).float()
-    exact = a.float() @ b.float()
-    assert float((got - exact).norm() / exact.norm()) < 0.02
 
 
 GENERIC = """

@@ -1,6 +1,5 @@
 """Exact causal attention against torch's own, forward and backward."""
 
-import numpy as np
 import pytest
 
 from lcma.errors import PlanError
@@ -8,10 +7,8 @@ from lcma.errors import PlanError
 torch = pytest.importorskip("torch")
 
 from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
-from lcma.kernels.cuda.tiles import Tile, tile_places  # noqa: E402
 from lcma.kernels.torch.attention import causal_attention  # noqa: E402
-from lcma.kernels.triangular import causal_qk, syrk, trmm  # noqa: E402
-from lcma.schemes_db.symmetry import Triangle  # noqa: E402
+from lcma.kernels.triangular import causal_qk  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 
@@ -162,25 +159,3 @@ def test_refusals_name_the_mend():
         causal_attention(q, q.double(), q)
     with pytest.raises(PlanError, match="do not mix"):
         causal_qk(q, q.numpy())
-
-
-def test_tensors_come_back_as_tensors():
-    q = torch.randn(2, 5, 3, dtype=torch.bfloat16)
-    assert causal_qk(q, q).dtype == torch.bfloat16
-    a = torch.randn(5, 5)
-    torch.testing.assert_close(trmm(a, a), a.tril() @ a)
-    torch.testing.assert_close(syrk(a), (a @ a.mT).tril())
-    np.testing.assert_allclose(causal_qk(a.numpy(), a.numpy()), (a @ a.mT).tril().numpy(), rtol=1e-5, atol=1e-6)
-
-
-def test_only_tiles_that_touch_the_triangle_are_computed():
-    tile = Tile(16, 32, 16, 4, 2)
-    for upper in (False, True):
-        places = tile_places(70, 70, Triangle("out", upper), tile)
-        assert len(set(places)) == len(places)
-        covered = np.zeros((70, 70), bool)
-        for i, j in places:
-            covered[i * 16 : (i + 1) * 16, j * 32 : (j + 1) * 32] = True
-        wanted = np.tri(70, dtype=bool)
-        assert covered[wanted.T if upper else wanted].all()
-        assert len(places) < 15

@@ -7,15 +7,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import CatalogError, PlanError  # noqa: E402
-from lcma.kernels import Machine, Request, decision_for, executor_for  # noqa: E402
+from lcma.kernels import Request, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
 from lcma.kernels.causal.naive import plain  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.kernels.cuda import triangular_products  # noqa: E402
-from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
-from lcma.kernels.cuda.h200 import h200  # noqa: E402
-from lcma.kernels.precision import fields_of  # noqa: E402
 from lcma.kernels.request import structures_of  # noqa: E402
 from lcma.schemes_db.resolve import resolve  # noqa: E402
 from lcma.schemes_db.symmetry import SIDES, Triangle  # noqa: E402
@@ -85,30 +82,6 @@ def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch
         assert torch.equal(product(level, a, a), wanted)
         inner = level.blocks(40, 40, 40, a.element_size())[1]  # whole segments of memory
         assert max(pieces) == -(-inner // cut)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "sizes", "side", "names"),
-    [
-        ("float32", (4096, 4096, 4096), "out", {cuda.TWO_LEVELS, cuda.SCHEME}),
-        ("float32", (4100, 4096, 4100), "out", {cuda.TWO_LEVELS, cuda.SCHEME}),  # no multiple of a grid
-        ("float32", (4096, 4096, 4096), "left", {cuda.SCHEME}),
-        ("float64", (4096, 4096, 4096), "out", {cuda.SCHEME}),
-        ("float64", (4098, 4095, 4098), "out", {cuda.SCHEME}),
-        ("bfloat16", (4096, 4096, 4096), "out", set()),
-        ("tf32", (4096, 4096, 4096), "out", set()),
-    ],
-)
-def test_the_schemes_that_a_call_considers_by_itself(dtype, sizes, side, names):
-    request = Request(*sizes, **fields_of(dtype), device="cuda", structures=structures_of(Triangle(side)))
-    found = decision_for(request, machine=Machine("cuda", h200(), CudaCostModel(h200())))
-    proposed = [one.candidate for one in found.proposals]
-    assert {one.label for one in proposed if one.strategy == "scheme"} == names
-    assert {"vendor", "kernel"} <= {one.strategy for one in proposed}
-    assert found.baseline.label == "strips"
-    best = min(proposal.bound for proposal in found.proposals)
-    if not found.is_baseline:
-        assert found.plan.seconds == pytest.approx(best)
 
 
 def test_two_levels_are_one_with_a_finer_grid():

@@ -56,13 +56,6 @@ def test_rows_equal_the_plain_twin(draw, dtype, width, streaming):
     assert not raw[:, :, 64:].any()
 
 
-def test_integers_wrap_like_numpy():
-    sources = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, (3, 4, 21))
-    target = np.zeros((4, 4, 24), np.int64)
-    run_rows(MAP, sources, target)
-    np.testing.assert_array_equal(target[:, :, :21], apply_map(MAP, sources))
-
-
 def test_blocks_cut_short_read_zeros_and_write_nothing():
     sources = np.ones((3, 6, 20), np.float32)
     target = np.full((4, 6, 20), 7, np.float32)
@@ -154,13 +147,6 @@ def test_a_damaged_cache_is_written_anew(home):
     path.write_text("this is not python")
     assert load(text).VALUE == 42
     assert path.read_text() == text
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(home):
-    home.mkdir()
-    (home / "cache").write_text("a file where a folder should be")
-    text = "VALUE = 43\n"
-    assert load(text).VALUE == 43
 
 
 def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkeypatch):

@@ -12,7 +12,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from torch.nn.utils import prune  # noqa: E402
 
 WIDTH, TOKENS, WORDS = 64, 24, 48
 SIZES = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4}
@@ -100,25 +99,6 @@ def test_compressed_models_are_those_of_the_structured_weights(build):
     model.train()
     model(tokens, labels=tokens).loss.backward()
     assert all(one.grad is not None for layer in converted(model).values() for one in layer.parameters())
-
-
-@pytest.mark.parametrize(("change", "reason"), [
-    (lambda layer: prune.l1_unstructured(layer, "weight", 0.5), "it has weight_orig besides weight and bias"),
-    (lambda layer: layer.register_forward_hook(lambda *_: None), "it has forward hooks"),
-], ids=["pruned", "hooked"])  # fmt: skip
-def test_layers_of_gpt2_that_something_depends_on_are_left(change, reason):
-    """Other changes: test_linear_modules.py."""
-    from transformers.pytorch_utils import Conv1D
-
-    net = torch.nn.ModuleDict({"changed": Conv1D(8, 4), "own": type("Own", (Conv1D,), {})(8, 4), "plain": Conv1D(8, 4)})
-    net["again"] = net["plain"]
-    net["plain"].weight.requires_grad_(False)
-    change(net["changed"])
-    reports = {one.name: one.skipped for one in lcma.compress_(net, lcma.CompressConfig("low-rank", 0.5))}
-    assert reports.pop("changed").startswith(reason)
-    assert reports == {"own": "it is a Own, whose forward may not be a plain product", "plain": None}
-    assert type(net["again"]) is lcma.LowRankLinear
-    assert [one.requires_grad for one in net["again"].parameters()] == [False, False, True]
 
 
 def test_a_layer_that_is_asked_for_its_dtype_stays_dense():

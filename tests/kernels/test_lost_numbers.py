@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError, SchemeFormatError, TargetError
+from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import block_low_rank, kronecker
 from lcma.kernels.plans.decisions import executor_for
 from lcma.kernels.request import Request
 from lcma.schemes_db import Q
-from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.factor import Factor
 
 SIZE = 6
@@ -142,10 +141,3 @@ def test_factors_over_a_common_denominator_beyond_int64_are_python_integers():
     assert [value for r in range(2) for _, value in both.coefficients(r)] == [
         value for factor in (first, second) for _, value in factor.coefficients(0)
     ]
-
-
-def test_a_change_of_basis_beyond_int64_is_refused():
-    scheme = lcma.resolve("naive:2x2x2")[0]
-    big = np.array([[1, 1 << 63], [0, 1]], np.uint64)
-    with pytest.raises(TargetError, match=r"beyond 2\^62"):
-        change_of_basis(scheme, big, np.eye(2, dtype=int), np.eye(2, dtype=int))

@@ -93,7 +93,7 @@ def test_the_rule_is_that_of_the_coefficients(strassen, scaled):
 def test_wider_integers_are_bounded_by_c_alone(strassen, dtype):
     most = {"int32": 2**15, "int64": 2**31}[dtype] - 1  # k = 2
     a = np.full((2, 2), most, dtype)
-    executor = plan_for(Request.of(a, -a, max_abs=most), strassen, strategy="naive").build()
+    executor = plan_for(Request.of(a, -a, max_abs=most), strassen, strategy="scheme:batched").build()
     np.testing.assert_array_equal(executor.run(a, -a), a @ -a)
     with pytest.raises(PlanError, match=f"{most} is the largest"):
         matmul(a, a, strassen, max_abs=most + 1)
@@ -138,7 +138,6 @@ def test_workspace_is_exact(strassen, build_with):
     rng = np.random.default_rng(2)
     a, b = drawn(rng, (37, 29), 31), drawn(rng, (29, 41), 31)
     found = plan_for(Request.of(a, b, max_abs=31), strassen, 2)
-    assert found.candidate.method in ("loop", "depth-first")
     pool = Pool(poison=True)
     np.testing.assert_array_equal(build_with(found, pool).run(a, b), exactly(a, b))
     assert pool.high_water == found.workspace

@@ -1,6 +1,6 @@
 """Strategies that were removed are refused with their replacement, and the documentation has the figure of each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,9 @@ from lcma.kernels import Request, decision_for, register_strategy, unregister_st
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import factored_request
-from lcma.kernels.plans.removed import REMOVED, check_not_removed, family_of
+from lcma.kernels.plans.removed import REMOVED, check_not_removed
 from lcma.kernels.request import structures_of
+from lcma.kernels.ring import exact_ring
 from lcma.schemes_db.symmetry import Triangle
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "removed.md"
@@ -23,6 +24,7 @@ def requests_of(device):
     dense = Request(64, 64, 64, "float32", device=device)
     return {
         "dense": dense,
+        "exact": replace(dense, dtype="int64", ring=exact_ring("GF(7)")),
         "causal": Request(64, 64, 64, "float32", device=device, structures=structures_of(Triangle("left", False))),
         "structured": factored_request(LowRank(32, 32, 4), 8, "float32", device=device),
     }
@@ -31,7 +33,7 @@ def requests_of(device):
 @pytest.mark.parametrize(("device", "family", "name"), REMOVED)
 def test_a_removed_name_is_refused_with_its_replacement(device, family, name):
     request = requests_of(device)[family]
-    assert family_of(request) == family
+    assert request.family == family
     with pytest.raises(PlanError, match=f"^strategy {name} was removed: .*; use {REMOVED[device, family, name]}$"):
         decision_for(request, strategy=name)
 

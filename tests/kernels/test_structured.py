@@ -32,7 +32,7 @@ def run(build_with):
     return product
 
 
-@pytest.mark.parametrize("strategy", ["scheme:batched", "scheme:loop", "naive"])
+@pytest.mark.parametrize("strategy", ["scheme:batched", "scheme:loop"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("name", FORMS)
 def test_triangles(run, classical, draw, poisoned, holds, name, levels, strategy):
@@ -47,21 +47,10 @@ def test_triangles(run, classical, draw, poisoned, holds, name, levels, strategy
         holds(run(scheme, levels, a, b, out, strategy), scheme.target, a, b)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("name", FORMS)
-def test_triangles_stored_by_columns_and_cut_in_strips(run, monkeypatch, classical, draw, poisoned, holds, name, order):
-    monkeypatch.setattr(strips, "STRIP", 8)
-    scheme, rng = classical(name), np.random.default_rng(3)
-    a, b = poisoned(scheme.target, draw(rng, (70, 70), "float32"), draw(rng, (70, 70), "float32"))
-    a, b = np.asarray(a, order=order), np.asarray(b, order=order)
-    out = np.full((70, 70), np.nan, np.float32, order=order)
-    holds(run(scheme, 1, a, b, out), scheme.target, a, b)
-
-
 MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
 
 
-@pytest.mark.parametrize("strategy", ["scheme:batched", "scheme:tasks", "scheme:loop", "naive"])
+@pytest.mark.parametrize("strategy", ["scheme:batched", "scheme:tasks", "scheme:loop"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("sizes", [(9, 8, 9), (6, 5, 6), (1, 1, 1), (2, 7, 2), (20, 3, 20)])
 def test_a_mask_with_absent_blocks(run, strassen, classical, draw, poisoned, holds, sizes, levels, strategy):

@@ -68,8 +68,8 @@ def test_run_plans_by_itself(run, matrices, tmp_path):
 def test_run_takes_strategies_methods_and_schemes_by_level(run, matrices):
     q, w = matrices("q"), matrices("w")
     assert run.ok("run", "strassen", q, w, "--strategy", "scheme:loop", "--check").startswith("scheme 2x2x2:7, loop: ")
-    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "naive", "--check").startswith(
-        "naive (2x2x2:7 2x2x2:7): "
+    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "scheme:batched", "--check").startswith(
+        "scheme (2x2x2:7 2x2x2:7), batched: "
     )
     run.refused(2, "not known; choose one of", "run", "auto", q, w, "--strategy", "magic")
     run.refused(3, "", "run", "strassen", q, w, "--strategy", "scheme:magic")
@@ -207,9 +207,9 @@ def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
 
 def test_plan_explains_products_in_8_bits(run, no_gpu):
     code, text, _ = run("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
-    assert (code, "fp8-blocked" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
+    assert (code, "fp8-vendor" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
     sizes = (2000, 2000, 2000, "--dtype", "fp8", "--device", "cuda", "--strategy")
-    assert run.json("plan", *sizes, "fp8-blocked")["strategy"] == "fp8-blocked"
+    run.refused(3, "use fp8-vendor", "plan", *sizes, "fp8-blocked")
     run.refused(3, "multiples of 128", "plan", *sizes, "fp8-vendor")
     run.refused(3, "precision fp8 is of products of floats on a GPU", "plan", 64, 64, 64, "--dtype", "fp8")
 

@@ -99,7 +99,7 @@ def _measure(device: str) -> int:
         ("sums", f"{(profile.combine_rate or 0) / 1e9:.1f} GB/s"),
         ("memory", f"{(profile.bandwidth or 0) / 1e9:.1f} GB/s"),
         ("caches", " ".join(f"{size >> 10}K" for size in profile.caches)),
-        ("handing a task over", f"{1e6 * (profile.call_overhead or 0):.1f} us"),
+        *[("a launch", f"{1e6 * seconds:.1f} us") for seconds in [profile.call_overhead] if seconds],
         ("profile", f"{path} ({time.perf_counter() - began:.1f} s)"),
     ):
         click.echo(f"{label + ':':<24}{value}")

@@ -10,7 +10,7 @@ from ...kernels.precision import fields_of
 from ..exact import RING, exact_request_of
 from ..help import lcma_command
 from ..kronecker import LAYOUT, ranked_rows, show_rows
-from ..matrix_files import MADE
+from ..matrix_files import DTYPES
 from ..options import Choice, argument, option
 from ..output import answer, figure, milliseconds, print_table
 from ..products import DEVICE, Device, machine_of
@@ -26,7 +26,7 @@ def command(
     density: float | None = option(help="Parameters of a layer at most, as a part of the dense one's."),
     batch: int = option(type=click.IntRange(1, 1 << 20), default=4096, help="Of the layer."),
     layout: str | None = option(type=LAYOUT, help="Of inputs and outputs of the layer."),
-    dtype: str = option(type=Choice(MADE), default="float32", metavar="DTYPE", help="Of the products."),
+    dtype: str = option(type=Choice(DTYPES), default="float32", metavar="DTYPE", help="Of the products."),
     ring: ExactRing | None = option(type=RING, help="Schemes for exact products in this ring."),
     device: Device = option(default="cpu", type=DEVICE, help="Of the predicted times."),
     top: int = option(type=click.IntRange(1, 100), default=5, help="Suggestions to print."),

@@ -47,8 +47,8 @@ def command(
     afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
     triangular or masked target of its own the baseline is the whole product.
 
-    With --dtype fp8 (or fp8-float16, fp8-float32) the baselines are the vendor's product in the operands' dtype,
-    bfloat16 for fp8, and the vendor's in e4m3 with block scales behind our kernels that quantise.
+    With --dtype fp8 the baselines are the vendor's product in bfloat16, and the vendor's in e4m3 with block scales
+    behind our kernels that quantise.
 
     --dtype int8 needs --max-abs; entries are drawn up to it, and results are int32. The baseline on a GPU is
     torch._int_mm, which gets a copy of B by columns where that is faster.

@@ -93,8 +93,8 @@ def _measured(request: Request) -> str | None:
     from ...kernels import machine_for
 
     wisdom = machine_for(request).wisdom
-    known = wisdom.near(request) if wisdom is not None else None
-    return known.when if known is not None and known.exact else None
+    record = wisdom.record(request) if wisdom is not None else None
+    return None if record is None else record.when
 
 
 def require_prices(request: Request, machine: Machine) -> None:

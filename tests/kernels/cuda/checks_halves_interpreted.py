@@ -3,8 +3,6 @@
 Of float32 by pairs of float16, with and without levels of a scheme, and in tf32 by one scaled float16.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -19,8 +17,6 @@ from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, SCALED_HALF, scaled_
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
-from lcma.kernels.torch import dispatch
-from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db.resolve import resolve
 
 TILE, PLAIN = Tile(32, 32, 16, 4, 2), Tile(16, 16, 16, 4, 2)
@@ -341,19 +337,6 @@ def test_a_b_that_was_scaled_before_gives_the_same_product(small_tiles):
     c, _ = scaled(a, b)
     assert torch.equal(runner.run(a, prepared), c)
     assert torch.equal(runner.run(a, b), c)
-
-
-def test_a_packed_weight_is_scaled_once(monkeypatch, small_tiles):
-    a, b = operands(*ANY, "plain")
-    runner = executor(*ANY, "tf32", static="B")
-    wanted = runner.run(a, b)
-    monkeypatch.setattr(dispatch, "recipe_plan", lambda *_: SimpleNamespace(build=lambda: runner))
-    monkeypatch.setattr(dispatch, "recipe_executor", lambda *_: runner)
-    monkeypatch.setattr(dispatch, "index_of", lambda _: 0)
-    recipe, made = dispatch.pack(ProductRecipe(), b, ANY[0])
-    assert recipe == ProductRecipe()
-    monkeypatch.setattr(scaled_half, "packed", None)  # B is not scaled again
-    assert torch.equal(dispatch.run(recipe, a, b, packed=made), wanted)
 
 
 def test_without_an_accelerator_for_tiles_the_product_is_the_vendors(monkeypatch):

@@ -108,18 +108,13 @@ def of_scaled_halves():
 
 def of_8_bits():
     code = ["cvt.rn.satfinite.e4m3x2.f32", "div.rn.f32"]
-    for dtype in ("bf16", "fp16", "fp32"):
+    for dtype in ("bf16",):
         for shared, lines, warps in ((False, fp8.ROWS, 4), (True, BLOCK, 8)):
             constants = {"BLOCKS": shared, "LINES": lines, "ALONG": BLOCK, "along_step": 1}
             types = {"x": f"*{dtype}", "bits": "*fp8e4nv", "scales": "*fp32"}
             aligned = (*types, "line_step", "pitch")
             label = f"quantise {dtype}, blocks {shared}"
             yield case(label, fp8_kernel.quantise, types, constants, warps, code, aligned=aligned)
-    tile = fp8.TILE
-    types = {"a_scales": "*fp32", "b_scales": "*fp32", "c": "*bf16"}
-    types |= blocks("fp8e4nv", a=(tile.m, tile.k), b=(tile.n, tile.k))
-    constants = tiled(tile, GROUP=fp8.GROUP, c_col=1)
-    yield case("e4m3", fp8_kernel.scaled_gemm, types, *constants, [r"wgmma\.mma_async\S*\.f32\.e4m3\.e4m3"])
     types = {"a": "*i8", "b": "*i8", "c": "*i32"}
     aligned = (*types, "k", "a_slab", "a_stride", "b_slab", "b_stride", "c_slab", "c_row")
     code = [r"(?:wgmma\.mma_async|mma\.sync)\S*\.s32\.s8\.s8"]
@@ -144,7 +139,7 @@ def of_stacks_and_triangles():
         ("bf16", "left", True, False),
     ):
         order = {"A_T": of_a, "B_T": of_b, "FLAT": side in ("", "out"), "GROUP": stack.GROUP}
-        constants, launch = tiled(tile, SIDE=SIDES.index(side), UPPER=False, UNIT=False, **order)
+        constants, launch = tiled(tile, SIDE=SIDES.index(side), UPPER=False, **order)
         a, b = (
             (sizes[::-1] if turned else sizes) for sizes, turned in (((tile.m, tile.k), of_a), ((tile.k, tile.n), of_b))
         )
@@ -154,7 +149,7 @@ def of_stacks_and_triangles():
     # As they are launched on aligned matrices stored by rows. Strict float32: scalar units, or it would round to tf32.
     for dtype, tile in triangular.TILES.items():
         for side in ("out", "left"):
-            constants, launch = tiled(tile, heads=1, SIDE=SIDES.index(side), UPPER=False, UNIT=False, EXACT=True)
+            constants, launch = tiled(tile, heads=1, SIDE=SIDES.index(side), UPPER=False, EXACT=True)
             constants |= {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": dtype == "float64"}
             constants |= {"a_col": 1, "b_col": 1, "c_col": 1}
             types = dict.fromkeys("abc", POINTERS[dtype]) | {"tiles": "*i32"}

@@ -208,17 +208,6 @@ def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     np.testing.assert_allclose(theirs.float().numpy(), ours, rtol=2**-3, atol=2**-9)
 
 
-def test_rows_in_8_bits_run_every_strategy():
-    pytest.importorskip("torch")
-    from lcma.workbench.bench import gpu_fp8
-
-    assert list(gpu_fp8.executors((256, 4096, 11008))) == ["fp8-blocked", "fp8-vendor"]
-    assert list(gpu_fp8.executors((2048, 4096, 4096))) == ["fp8-blocked", "fp8-vendor"]
-    cases = list(gpu_fp8.fp8_cases(Options("cuda"), 7))
-    assert max(gpu_fp8.ROWS) == 1024
-    assert not any(case.bars for case in cases)
-
-
 def test_int8_rows_run_our_product():
     from lcma.workbench.bench import gpu_int8
 

@@ -31,61 +31,44 @@ def decision(dtype, *sizes, strategy=None, **limits):
 
 def test_only_the_precision_asks_for_e4m3():
     chosen = decision("fp8", 8192)
-    assert chosen.plan.candidate.strategy in strategies_of_fp8.NAMES
+    assert chosen.plan.candidate.strategy == "fp8-vendor"
     assert chosen.baseline.candidate.strategy == "vendor"
     for dtype in ("bfloat16", "float16", "float32", "fp32-accurate"):
         found = decision(dtype, 8192)
-        assert not any(one.candidate.strategy in strategies_of_fp8.NAMES for one in found.proposals)
+        assert not any(one.candidate.strategy == "fp8-vendor" for one in found.proposals)
         with pytest.raises(PlanError, match=f"products in e4m3 are for the precision fp8, not for {dtype}"):
-            decision(dtype, 8192, strategy="fp8-blocked")
+            decision(dtype, 8192, strategy="fp8-vendor")
 
 
-def test_the_baseline_is_the_vendors_product_of_the_operands_as_they_are():
-    for dtype, plain in (("fp8", "bfloat16"), ("fp8-float16", "float16"), ("fp8-float32", "float32")):
-        assert decision(dtype, 4096).baseline.seconds == decision(plain, 4096).baseline.seconds
-
-
-@pytest.mark.parametrize("rows", [16, 64, 256, 1024])
-@pytest.mark.parametrize("name", strategies_of_fp8.NAMES)
-def test_a_static_operand_is_quantised_before(rows, name):
-    static = decision("fp8", rows, 4096, 11008, strategy=name, static="B").plan
-    fresh = decision("fp8", rows, 4096, 11008, strategy=name).plan
+@pytest.mark.parametrize("rows", [16, 1024])
+def test_a_static_operand_is_quantised_before(rows):
+    static = decision("fp8", rows, 4096, 11008, strategy="fp8-vendor", static="B").plan
+    fresh = decision("fp8", rows, 4096, 11008, strategy="fp8-vendor").plan
     assert "Quantise B" in [stage.name for stage in fresh.stages]
     assert "Quantise B" not in [stage.name for stage in static.stages]
     assert 0 < static.seconds < fresh.seconds
     assert static.workspace >= 4096 * 11008
 
 
-def test_few_rows_are_quantised_where_reading_b_takes_longer():
-    assert decision("fp8", 16, 4096, 11008, static="B").plan.candidate.strategy == "fp8-vendor"
-    assert decision("fp8", 16, 4096, 4096, static="B").is_baseline
-    assert decision("fp8", 16, 4096, 11008).is_baseline  # quantising B takes longer than the product
-
-
-@pytest.mark.parametrize(
-    ("request_of", "message"),
-    [
-        (("fp8", 2000, "fp8-vendor"), "takes k and n in multiples of 128"),
-        (("fp8-float16", 2048, "fp8-vendor"), "writes bfloat16, not float16"),
-    ],
-)
-def test_refusals_name_the_cause(request_of, message):
-    dtype, size, strategy = request_of
-    with pytest.raises(PlanError, match=message):
-        decision(dtype, size, strategy=strategy)
+def test_sizes_that_the_vendor_refuses_are_left_to_the_baseline():
+    with pytest.raises(PlanError, match="takes k and n in multiples of 128"):
+        decision("fp8", 2000, strategy="fp8-vendor")
+    found = decision("fp8", 2000)
+    assert found.is_baseline
+    assert "takes k and n in multiples of 128" in found.reason
 
 
 def test_a_named_scheme_is_refused():
     machine = Machine("cuda", h200(), CudaCostModel(h200()))
     request = Request(16384, 16384, 16384, "bfloat16", device="cuda", precision="fp8")
-    with pytest.raises(PlanError, match="are of the strategies fp8-vendor and fp8-blocked, without a scheme"):
+    with pytest.raises(PlanError, match="are of the strategy fp8-vendor, without a scheme"):
         plan_for(request, resolve("strassen")[0], 1, machine=machine)
 
 
 def test_limits_are_respected():
     assert decision("fp8", 8192, max_workspace=1000).is_baseline
     with pytest.raises(PlanError, match=r"its error can reach 0\.14"):
-        decision("fp8", 8192, strategy="fp8-blocked", max_error=0.1)
+        decision("fp8", 8192, strategy="fp8-vendor", max_error=0.1)
 
 
 def test_batches_are_the_vendors():
@@ -97,16 +80,13 @@ def test_batches_are_the_vendors():
 
 def test_a_gpu_without_e4m3_falls_back_with_the_reason(monkeypatch):
     monkeypatch.setattr(fp8, "_capability", lambda device: (8, 0))
-    fp8.missing_fp8.cache_clear()
-    reason = fp8.missing_fp8(torch.device("cuda", 0))
+    reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
     assert reason == "products in e4m3 need compute capability 8.9, and this GPU has 8.0"
-    assert fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0)) == reason
-    monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: missing(torch.device("cuda", 0)))
+    monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: reason)
     found = decision("fp8", 8192)
     assert (found.is_baseline, found.reason) == (True, reason)
     with pytest.raises(PlanError, match=r"compute capability 8\.9, and this GPU has 8\.0"):
-        decision("fp8", 8192, strategy="fp8-blocked")
-    fp8.missing_fp8.cache_clear()
+        decision("fp8", 8192, strategy="fp8-vendor")
 
 
 def test_other_gpus_than_hopper_have_no_block_scales_of_torch(monkeypatch):
@@ -133,7 +113,7 @@ def test_torch_accepts_the_layouts_of_the_vendors_product():
 
 
 def test_gradients_are_refused():
-    a = torch.ones(4, 4, requires_grad=True)
+    a = torch.ones(4, 4, dtype=torch.bfloat16, requires_grad=True)
     with pytest.raises(PlanError, match="products in fp8 have no gradient"):
         lcma.matmul(a, a, precision="fp8")
     with torch.no_grad():
@@ -143,9 +123,9 @@ def test_gradients_are_refused():
 def test_a_layer_in_fp8_is_for_inference():
     from lcma.kernels.torch.layers import FastLinear
 
-    layer = FastLinear(8, 4, precision="fp8")
+    layer = FastLinear(8, 4, precision="fp8").bfloat16()
     assert "precision=fp8" in repr(layer)
-    x = torch.ones(3, 8)
+    x = torch.ones(3, 8, dtype=torch.bfloat16)
     with pytest.raises(PlanError, match="products in fp8 have no gradient"):
         layer(x)
     with torch.no_grad():

@@ -79,25 +79,16 @@ def test_short_products_and_short_sums_are_left_to_the_vendor(sizes):
     assert decision("tf32", sizes).plan.candidate.strategy == "vendor"
 
 
-@pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (8192, 4096, 11264), (16384, 1536, 7168)])
-@pytest.mark.parametrize("static", [None, "B"])
-def test_a_bound_is_at_most_the_price(sizes, static):
-    request = Request(*sizes, device="cuda", precision="tf32", static=static)
-    (proposal,) = SCALED_HALF.propose(request, MACHINE)
-    price = sum(stage.seconds for stage in SCALED_HALF.predict(proposal.candidate, request, MACHINE))
-    assert proposal.bound <= price <= proposal.bound * 1.001
-
-
-@pytest.mark.parametrize(("precision", "dtypes"), [("fp32-accurate", "float32"), ("fp8", "bfloat16, float16, float32")])
-def test_precision_is_checked(precision, dtypes):
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32-accurate", "float32"), ("fp8", "bfloat16")])
+def test_precision_is_checked(precision, dtype):
     torch = pytest.importorskip("torch")
-    a = torch.ones(4, 4)
+    a = torch.ones(4, 4, dtype=getattr(torch, dtype))
     assert torch.equal(lcma.matmul(a, a, precision=precision), a @ a)  # a CPU multiplies as without it
     with pytest.raises(PlanError, match="must be fp32-accurate, fp8 or None, not 'fast'"):
         lcma.matmul(a, a, precision="fast")
-    with pytest.raises(PlanError, match=f"is for {dtypes}, not for float64"):
+    with pytest.raises(PlanError, match=f"is for {dtype}, not for float64"):
         lcma.matmul(a.double(), a.double(), precision=precision)
     with pytest.raises(PlanError, match="leave it out for arrays"):
-        lcma.matmul(a.numpy(), a.numpy(), precision=precision)
+        lcma.matmul(a.float().numpy(), a.float().numpy(), precision=precision)
     with pytest.raises(PlanError, match=f"precision {precision} is of products of floats on a GPU; leave it out"):
-        Request(8, 8, 8, dtypes.partition(",")[0], precision=precision)
+        Request(8, 8, 8, dtype, precision=precision)

@@ -130,32 +130,8 @@ def test_auto_chooses_between_the_two_products_without_a_scheme():
     assert batched.seconds == pytest.approx(4 * static.seconds, rel=0.01)
 
 
-def test_short_products_wait_for_the_host():
-    static = decision(request_of(2048, max_abs=128, static="B"), strategy="int8").plan
-    assert [stage.name for stage in static.stages] == ["1 products 2048x2048x2048 in int8", "Wait for the host"]
-    fresh = decision(request_of(2048, max_abs=128), strategy="int8").plan
-    assert fresh.seconds > static.seconds
-    assert decision(request_of(2048, max_abs=31), strategy="int8").plan.seconds > fresh.seconds
-
-
 def vendor_plan(*sizes, **more):
     return decision(request_of(*sizes, max_abs=128, **more), strategy="vendor").plan
-
-
-def test_the_vendors_copy_of_b_is_priced_by_its_bytes():
-    by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
-    plain, copied = vendor_plan(4096, layouts=by_columns), vendor_plan(4096)
-    copy, product = copied.stages
-    assert (copy.name, copy.bytes, product) == ("Copy B", 2.0 * 4096**2, plain.stages[0])
-    assert copy.seconds == pytest.approx(MACHINE.costs.combine(copy.bytes))
-    assert (plain.workspace, copied.workspace) == (0, 4096**2)
-    static = vendor_plan(4096, static="B")
-    assert (static.seconds, static.workspace) == (plain.seconds, 0)
-    # Sizes that torch's rules do not permit are copied in either order.
-    assert vendor_plan(4096, 4096, 4095).seconds == vendor_plan(4096, 4096, 4095, layouts=by_columns).seconds
-    batch = vendor_plan(4096, batch_a=(4,), batch_b=(4,))
-    assert batch.seconds == pytest.approx(4 * copied.seconds, rel=0.02)
-    assert batch.workspace == copied.workspace  # one matrix after the other
 
 
 def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
@@ -194,7 +170,7 @@ def test_the_range_must_be_stated():
     a = torch.zeros((8, 8), dtype=torch.int8, device="meta")
     with pytest.raises(PlanError, match="the strategy int8 is for the dtype int8, not for bfloat16"):
         decision(Request(64, 64, 64, "bfloat16", device="cuda"), strategy="int8")
-    with pytest.raises(PlanError, match="is for bfloat16, float16, float32, not for int8"):
+    with pytest.raises(PlanError, match="is for bfloat16, not for int8"):
         lcma.matmul(a, a, max_abs=3, precision="fp8")
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from lcma.kernels.cuda.int8 import GROUP, TILE
+from lcma.kernels.exact.tensor_sums import HEIGHT, WIDTH
 from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits
 from lcma.kernels.exact.triton_digits import join_digits, split_digits
 from lcma.kernels.exact.triton_sums import sum_blocks
@@ -36,14 +37,7 @@ for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
         {"ADD": False, "TERMS": 2 * digits - 1, "R": 16, "C": 64},
         (4,),
     )
-for name, kind, each in (("float64", "fp64", True), ("int64", "i64", False), ("xor", "i32", None)):
-    pointers = dict.fromkeys(("source", "target", "values"), f"*{kind}")
-    CASES[f"sums-{name}"] = (
-        sum_blocks,
-        {**pointers, **INDEX, "modulus": "i64" if kind == "i64" else "i32"},
-        {"XOR": each is None, "REDUCE": each is not None, "EACH": each or False, "R": 16, "W": 128},
-        (4,),
-    )
+CASES["sums"] = (sum_blocks, {"source": "*i32", "target": "*i32", **INDEX}, {"R": HEIGHT, "W": WIDTH}, (4,))
 
 
 @pytest.mark.parametrize("name", CASES)

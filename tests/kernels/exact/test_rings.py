@@ -272,18 +272,6 @@ def test_strided_operands_and_out():
         lcma.matmul(a, a, ring="GF(1021)", out=np.zeros((6, 6)))
 
 
-@pytest.mark.parametrize("shape", [(0, 5, 3), (4, 0, 3), (4, 5, 0)])
-@pytest.mark.parametrize("scheme", ["auto", "strassen"])
-def test_empty_products_are_zero(shape, scheme):
-    m, k, n = shape
-    bits = lcma.matmul(lcma.BitMatrix.zeros(m, k), lcma.BitMatrix.zeros(k, n), scheme, ring="Z2")
-    assert bits == lcma.BitMatrix.zeros(m, n)
-    for ring in ("GF(1021)", "Z"):
-        product = lcma.matmul(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), scheme, ring=ring)
-        assert product.shape == (m, n)
-        assert not product.any()
-
-
 @pytest.mark.parametrize(("scheme", "ring", "error_log2"), [("4x4x4:47", "Z2", -20), ("laderman", "GF(2^31-1)", -100)])
 def test_traces_of_the_executors_are_accepted(scheme, ring, error_log2):
     from lcma.verify import check_traced

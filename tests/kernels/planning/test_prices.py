@@ -6,18 +6,15 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lcma.errors import PlanError
-from lcma.kernels import BlockMask, Machine, Request, decision_for, strategies
+from lcma.kernels import Machine, Request, decision_for, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.request import structures_of
-from lcma.kernels.structure import DENSE
-from lcma.schemes_db.symmetry import SIDES, Triangle
+from lcma.schemes_db.symmetry import Triangle
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 _SPEC = importlib.util.spec_from_file_location("golden_chosen", GOLDEN / "chosen.py")
@@ -76,46 +73,6 @@ def test_a_shared_operand_is_priced_once(device, machines):
     once, each = stages(shared), stages(every)
     assert once.pop("Combine B")[0] * (4 if device == "cuda" else 1) == each.pop("Combine B")[0]
     assert once == each
-
-
-SIZES = {"left": (70, 70, 30), "right": (30, 70, 70), "out": (70, 30, 70)}
-
-
-@pytest.mark.parametrize("strategy", [None, "vendor", "strips"])
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("upper", [False, True])
-def test_every_triangular_plan_runs(machine_of, side, upper, strategy):
-    rng, triangle = np.random.default_rng(0), Triangle(side, upper)
-    m, k, n = SIZES[side]
-    request = Request(m, k, n, "float64", structures=structures_of(triangle))
-    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-    plan = decision_for(request, strategy=strategy, machine=machine_of(FLAT)).plan
-    left, right, out = request.structures
-    expected = out.naive(left.naive(a) @ right.naive(b))
-    np.testing.assert_allclose(plan.build().run(a, b), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("batch", [(), (3,)])
-@pytest.mark.parametrize("kinds", [[[1, 0], [1, 1]], [[2, 0], [1, 3]], [[0, 0]]])
-def test_every_masked_plan_runs(machine_of, kinds, batch):
-    rng, mask = np.random.default_rng(1), BlockMask.of(np.array(kinds, np.int8))
-    request = Request(39, 20, 39, "float64", batch, (), structures=(DENSE, DENSE, mask))
-    a, b = rng.standard_normal((*batch, 39, 20)), rng.standard_normal((20, 39))
-    found = decision_for(request, machine=machine_of(FLAT))
-    np.testing.assert_allclose(found.plan.build().run(a, b), mask.naive(a @ b), atol=1e-12)
-
-
-@pytest.mark.slow
-def test_every_dense_plan_runs(machine_of, strassen):
-    rng, machine = np.random.default_rng(2), machine_of(FLAT, 2, schemes=SchemePool.of([strassen]))
-    a, b = rng.standard_normal((2, 40, 41)), rng.standard_normal((41, 42))
-    request = Request.of(a, b)
-    plans = [decision_for(request, strategy=strategy, machine=machine).plan for strategy in (None, "vendor")]
-    for method in ("batched", "tasks", "loop", "depth-first"):
-        plans.append(decision_for(request, strassen, 2, strategy=f"scheme:{method}", machine=machine).plan)
-        assert plans[-1].candidate.method == method
-    for plan in plans:
-        np.testing.assert_allclose(plan.build().run(a, b), a @ b, atol=1e-11)
 
 
 @pytest.mark.parametrize("triangle", [None, Triangle("out"), Triangle("left", True), Triangle("right")])

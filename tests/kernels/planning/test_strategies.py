@@ -122,8 +122,8 @@ def test_what_is_no_strategy_is_refused():
 
 
 @pytest.mark.parametrize(("strategy", "reason"), [
-    ("strips", "the product has no triangle"),
-    ("fastest", "strategy 'fastest' is not known; choose one of"),
+    ("strips", "dense strategy 'strips' is not known; choose one of scheme, vendor"),
+    ("fastest", "dense strategy 'fastest' is not known; choose one of"),
     ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of dense, "),
 ])  # fmt: skip
 def test_a_strategy_without_a_candidate_is_refused_by_name(strategy, reason):

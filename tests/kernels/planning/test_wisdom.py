@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import os
 from dataclasses import replace
 
@@ -12,7 +11,6 @@ from lcma.kernels import Layout, Machine, Profile, Request, decision_for
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import (
-    Known,
     TimedCandidate,
     Wisdom,
     WisdomRecord,
@@ -61,61 +59,25 @@ def test_what_was_measured_outranks_what_is_predicted(flat, plans):
         assert found.reason.startswith("measured 2026-01-02: ")
 
 
-def test_a_record_serves_requests_of_nearly_its_sizes_and_its_class(plans):
+def test_a_record_serves_requests_of_its_sizes_and_its_class(plans):
     vendor, _ = plans
-    wisdom = Wisdom((record(REQUEST, entry(vendor, 1.0)),))
-    assert wisdom.near(REQUEST).exact
-    near = wisdom.near(replace(REQUEST, m=2500, k=1700))
-    assert not near.exact
-    assert near.part < wisdom.near(REQUEST).part  # what was not measured itself must gain more
+    mine = record(REQUEST, entry(vendor, 1.0))
+    wisdom = Wisdom((mine,))
+    assert wisdom.record(REQUEST) == mine
     for change in (
-        {"m": 2561},
-        {"k": 1638},
+        {"m": 2047},
         {"dtype": "float64"},
         {"batch_a": (2,)},
         {"batch_a": (2,), "batch_b": (2,)},
         {"static": "B"},
         {"layouts": (Layout.COLUMNS, Layout.ROWS, Layout.ROWS)},
     ):
-        assert wisdom.near(replace(REQUEST, **change)) is None, change
-    assert wisdom.near(Request(0, 2048, 2048)) is None
-    closer = record(replace(REQUEST, m=2400), entry(vendor, 2.0))
-    both = wisdom.with_record(closer)
-    assert both.near(replace(REQUEST, m=2450)).record == closer
-    assert both.with_record(closer) == both
-
-
-def test_a_near_record_scales_predictions(flat, plans):
-    vendor, scheme = plans
-    known = Known(record(REQUEST, entry(vendor, 2 * vendor.seconds), entry(scheme, 3 * scheme.seconds)), exact=False)
-    other = decision_for(replace(REQUEST, m=2400), machine=flat)
-
-    def seconds(known, plan):
-        return known.seconds(plan.candidate.key, plan.seconds)
-
-    assert seconds(known, other.baseline) == pytest.approx(2 * other.baseline.seconds)
-    if other.plan.candidate == scheme.candidate:
-        assert seconds(known, other.plan) == pytest.approx(3 * other.plan.seconds)
-    unknown = replace(other.baseline, candidate=replace(other.baseline.candidate, parameters=(("method", "other"),)))
-    assert seconds(known, unknown) == pytest.approx(2 * other.baseline.seconds)  # as others of its strategy
-    assert math.isnan(seconds(replace(known, exact=True), unknown))
-    strange = replace(unknown, candidate=replace(unknown.candidate, strategy="other"))
-    assert math.isnan(seconds(known, strange))
-
-
-def test_near_a_record_what_it_lacks_may_be_chosen_by_a_scaled_prediction(flat, plans):
-    """The best of a neighbouring size need not be among the best of the size that was measured."""
-    vendor, scheme = plans
-    worse = replace(entry(scheme, 0.99 * vendor.seconds), source="0" * 64 + "@mkn", predicted=0.9 * vendor.seconds)
-    wisdom = Wisdom((record(REQUEST, entry(vendor, vendor.seconds), worse),))
-    near = replace(REQUEST, m=2200)
-    alone = decision_for(near, machine=flat)
-    found = decision_for(near, machine=replace(flat, wisdom=wisdom))
-    assert not alone.is_baseline
-    gains = 1.1 * alone.plan.seconds < 0.985 * alone.baseline.seconds
-    assert (found.plan.candidate == alone.plan.candidate, found.measured) == (gains, not gains)
-    assert ("scaled by what was measured" in found.reason) == gains
-    assert decision_for(REQUEST, machine=replace(flat, wisdom=wisdom)).is_baseline  # measured: nothing is guessed
+        assert wisdom.record(replace(REQUEST, **change)) is None, change
+    other = record(replace(REQUEST, m=2400), entry(vendor, 2.0))
+    both = wisdom.with_record(other)
+    assert both.record(other_request := replace(REQUEST, m=2400)) == other
+    assert both.with_record(record(other_request, entry(vendor, 3.0))).record(REQUEST) == mine
+    assert both.with_record(other) == both
 
 
 def test_candidates_that_are_gone_are_left_out(flat, plans):

@@ -95,12 +95,11 @@ def test_factors_must_compose():
 def test_the_structure_is_one_of_requests():
     single = KroneckerSparse.of(Pattern(2, 3, 4, 5))
     assert isinstance(single, Structure)
-    assert single.fraction(30, 40) == 0.1
     assert single.reason(30, 40) is None
     assert "30 x 40, but it is 40 x 30" in str(single.reason(40, 30))
     np.testing.assert_array_equal(single.naive(np.ones((30, 40))), support(Pattern(2, 3, 4, 5)))
     pair = KroneckerSparse.of(kronecker.monarch(12, 24, 3))
-    assert (pair.rows, pair.cols, pair.fraction(12, 24)) == (12, 24, 1.0)
+    assert (pair.rows, pair.cols) == (12, 24)
     assert pair.transposed.patterns == tuple(p.transposed for p in reversed(pair.patterns))
     assert pair.density == pair.parameters / (12 * 24)
 

@@ -186,7 +186,7 @@ def test_wisdom_outranks_predictions(home):
     fastest = min(found, key=lambda one: one.seconds).plan.candidate
     assert decision.plan.candidate == fastest or decision.is_baseline
     other = factored_request(KroneckerSparse.of(Pattern(2, 8, 8, 5)), 200)
-    assert machine_for(other).wisdom.near(other) is None
+    assert machine_for(other).wisdom.record(other) is None
 
 
 def test_the_bench_draws_operands_and_measures_the_error(structure):

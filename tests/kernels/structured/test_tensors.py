@@ -41,7 +41,7 @@ def test_every_strategy_is_the_product_by_definition(structure, strategy, dtype)
         given = x if first is Layout.ROWS else x.T.contiguous().T
         executor = decision_for(request, strategy=strategy).plan.build()
         prepared = executor.prepare(factors)
-        assert (prepared.nbytes > 0) == (strategy in REWRITES)
+        assert (prepared.nbytes > 0) == (strategy in REWRITES and n > 0)  # of an empty product nothing is rewritten
         for operand in (factors, prepared):
             found = executor.run(operand, given)
             torch.testing.assert_close(found, full @ x)

@@ -8,7 +8,6 @@ from typing import Any
 
 from ....errors import PlanError
 from ....kernels import Plan, Request, plan_for
-from ....kernels.plans.removed import family_of
 from ....kernels.structured.chain import KroneckerSparse
 from ...products import within_memory
 from . import block_low_rank
@@ -50,7 +49,7 @@ def prepared(
 
 def kind_of(request: Request) -> str:
     """Return the family of a request; of factored matrices the kind, "kronecker" or "block-low-rank"."""
-    if (family := family_of(request)) != "structured":
+    if (family := request.family) != "structured":
         return family
     return "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
 

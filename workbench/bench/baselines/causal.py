@@ -28,8 +28,7 @@ def baseline(request: Request, name: str) -> Baseline:
     """Return halving, by the vendor's products alone or with Strassen's scheme in large squares."""
     from ....kernels.cuda.triangular import triangular_executor
 
-    dense, triangle = program_of(resolve("strassen")[0]) if name == STRASSEN else None, request.triangle
-    assert triangle is not None  # `family_of` says so
+    dense, triangle = program_of(resolve("strassen")[0]) if name == STRASSEN else None, request.its_triangle
     turned = triangle.side == "right"  # run as the left factor of the transposed product
     one = partial(halving, triangle=Triangle("left", not triangle.upper) if turned else triangle, dense=dense)
 

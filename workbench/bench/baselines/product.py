@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ....kernels import Candidate, Request
-from ....kernels.plans.removed import family_of
 from ....kernels.prepared_operand import PreparedOperand
 
 Array = Any
@@ -67,7 +66,7 @@ class Baseline:
     @property
     def candidate(self) -> Candidate:
         """The family and the name, as a plan has them."""
-        return Candidate(family_of(self.request), self.name)
+        return Candidate(self.request.family, self.name)
 
     def build(self) -> Baseline:
         """Return what runs: itself."""

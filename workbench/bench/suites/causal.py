@@ -201,8 +201,7 @@ def _cpu_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Cal
 
 def _cuda_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Call]:
     """The baselines, halving by Strassen's scheme, every scheme whose grid divides the sizes, the kernel."""
-    triangle = request.triangle
-    assert triangle is not None
+    triangle = request.its_triangle
     found: dict[str, Call] = {"full + tril": partial(_whole, a, b, out, triangle)}
     found |= {f"{count} strips": partial(strips, a, b, out, triangle, count) for count in (8, 16)}
     found["halving"] = partial(halving, a, b, out, triangle)
