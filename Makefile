@@ -33,8 +33,7 @@ coverage: $(VENV)/.dev
 CASES ?= 10000
 SEED ?= 2
 fuzz: $(VENV)/.dev
-	$(BIN)/python tests/schemes_db/fuzz_formats.py $(CASES) $(SEED)
-	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
+	$(BIN)/python tests/schemes_db/fuzz_files.py $(CASES) $(SEED)
 	$(BIN)/python tests/kernels/exact/fuzz_products.py $(CASES) $(SEED)
 
 # What the fast suite is worth: it must find every fault of tests/faults, made one at a time in a copy of the project.

@@ -33,17 +33,17 @@ def _prune(folder: Path) -> None:
             shutil.rmtree(stamped, ignore_errors=True)
 
 
-def _shared_folder() -> Path:
-    """The compiled code of all runs of all clones of this user: most of the time of a first run is compiling.
+def _shared_folder(name: str) -> Path:
+    """The code that numba or this package's own generator compiled in all runs of all clones of this user.
 
-    An entry is stamped with the sources that it comes from, numba's version and its level of optimisation, and is
-    found by the processor's features. An empty XDG_CACHE_HOME makes a run a first one.
+    Most of the time of a first run is compiling. An entry is stamped with the sources that it comes from and with what
+    compiled it, and is found by the processor's features. An empty XDG_CACHE_HOME makes a run a first one.
     """
-    folder = platformdirs.user_cache_path("lcma-tests", appauthor=False) / "numba"
+    folder = platformdirs.user_cache_path("lcma-tests", appauthor=False) / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:  # this user can write no such folder: one for this run
-        folder = Path(_HOME.name, "compiled")
+        folder = Path(_HOME.name, f"compiled-{name}")
         folder.mkdir()
     with contextlib.suppress(OSError):  # another run prunes it at the same time
         _prune(folder)
@@ -60,7 +60,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     Path(_HOME.name, "cache").symlink_to(_CACHE)
 else:
     Path(_HOME.name, "cache").mkdir()
-    Path(_HOME.name, "cache", "numba").symlink_to(_shared_folder())
+    for _name in ("numba", "kernels"):
+        Path(_HOME.name, "cache", _name).symlink_to(_shared_folder(_name))
 os.environ["LCMA_HOME"] = _HOME.name
 
 # No test times products behind its back; those of learning switch it on.

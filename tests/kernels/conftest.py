@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -106,34 +107,11 @@ def fitted(compile_kernel):
 @pytest.fixture
 def strassen() -> Scheme:
     """Strassen's <2,2,2;7>, written out."""
-    u = [
-        [[1, 0], [0, 1]],
-        [[0, 0], [1, 1]],
-        [[1, 0], [0, 0]],
-        [[0, 0], [0, 1]],
-        [[1, 1], [0, 0]],
-        [[-1, 0], [1, 0]],
-        [[0, 1], [0, -1]],
-    ]
-    v = [
-        [[1, 0], [0, 1]],
-        [[1, 0], [0, 0]],
-        [[0, 1], [0, -1]],
-        [[-1, 0], [1, 0]],
-        [[0, 0], [0, 1]],
-        [[1, 1], [0, 0]],
-        [[0, 0], [1, 1]],
-    ]
-    w = [
-        [[1, 0], [0, 1]],
-        [[0, 0], [1, -1]],
-        [[0, 1], [0, 1]],
-        [[1, 0], [1, 0]],
-        [[-1, 1], [0, 0]],
-        [[0, 0], [0, 1]],
-        [[1, 0], [0, 0]],
-    ]
-    return Scheme.from_arrays(Target.general(2, 2, 2), u, v, w, name="strassen by hand")
+    u = [[1, 0, 0, 1], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 1], [1, 1, 0, 0], [-1, 0, 1, 0], [0, 1, 0, -1]]
+    v = [[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, -1], [-1, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
+    w = [[1, 0, 0, 1], [0, 0, 1, -1], [0, 1, 0, 1], [1, 0, 1, 0], [-1, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+    factors = (np.reshape(rows, (7, 2, 2)) for rows in (u, v, w))
+    return Scheme.from_arrays(Target.general(2, 2, 2), *factors, name="strassen by hand")
 
 
 def _classical(target: Target | str, scale: int = 1) -> Scheme:
@@ -293,6 +271,19 @@ def timed_by_table(monkeypatch):
         return table
 
     return play
+
+
+@pytest.fixture(scope="session")
+def _settled_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def settled_home(_settled_folder, monkeypatch):
+    """A home that tests share, with its catalogue and compiled code, but without profiles and wisdom."""
+    monkeypatch.setenv("LCMA_HOME", str(_settled_folder))
+    shutil.rmtree(_settled_folder / "profiles", ignore_errors=True)
+    return _settled_folder
 
 
 @pytest.fixture

@@ -99,11 +99,9 @@ def test_models_without_such_layers_and_numbers_out_of_range_are_refused():
     assert [report.name for report in lcma.accelerate_(net, filter_fn=lambda name, _: name == "1")] == ["1"]
 
 
-def test_halves_and_whole_numbers_of_a_processor_are_left_alone():
+def test_halves_of_a_processor_are_left_alone():
     net = nn.Sequential(nn.Linear(8, 8, dtype=torch.bfloat16))
     assert "multiplied in float32 on a processor" in lcma.accelerate_(net)[0].refused
-    net[0].weight = nn.Parameter(torch.ones(8, 8, dtype=torch.int8), requires_grad=False)
-    assert "its weight is int8" in lcma.accelerate_(net)[0].refused
 
 
 def replaced(net):

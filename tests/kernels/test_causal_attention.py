@@ -20,16 +20,10 @@ def drawn(*shape, dtype=torch.float64, grad=True):
 
 
 @pytest.mark.parametrize("choice", [{"strategy": "products"}, {"scheme": "eca-stage1"}], ids=str)
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        (4, 2, 33, 33, 8),
-        (2, 2, 7, 11, 5),
-        pytest.param((2, 1, 11, 7, 5), marks=pytest.mark.slow),
-        pytest.param((1, 1, 1, 1, 1), marks=pytest.mark.slow),
-        (3, 3, 600, 600, 16),
-    ],
-)
+@pytest.mark.parametrize("sizes", [
+    (4, 2, 33, 33, 8), (2, 2, 7, 11, 5), pytest.param((2, 1, 11, 7, 5), marks=pytest.mark.slow),
+    pytest.param((1, 1, 1, 1, 1), marks=pytest.mark.slow), (3, 3, 600, 600, 16),
+])  # fmt: skip
 def test_like_torch_forward_and_backward(choice, sizes):
     heads, shared, rows, cols, width = sizes
     q, k, v = drawn(2, heads, rows, width), drawn(2, shared, cols, width), drawn(2, shared, cols, width)

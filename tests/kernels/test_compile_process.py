@@ -26,7 +26,7 @@ def test_the_process_stands_still_while_something_is_timed():
         pass
 
 
-def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
+def test_the_process_itself_ends_and_is_started_again(settled_home):
     process = CompileProcess()
     machine = machine_for(Request(*SIZES))
     first = next(iter(process.candidates(Request(*SIZES), machine)))
@@ -38,7 +38,7 @@ def test_the_process_itself_ends_and_is_started_again(home, monkeypatch):
     process.close()
 
 
-def test_a_process_that_hangs_is_ended(home, monkeypatch):
+def test_a_process_that_hangs_is_ended(settled_home, monkeypatch):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     monkeypatch.setattr(compile_process, "LONGEST_SILENCE", 0.2)
     monkeypatch.setattr(compile_process, "_started", lambda: subprocess.Popen(["sleep", "60"], **pipes))
@@ -48,7 +48,7 @@ def test_a_process_that_hangs_is_ended(home, monkeypatch):
     assert process._process is None
 
 
-def test_the_process_finds_candidates_of_products_by_factors(home):
+def test_the_process_finds_candidates_of_products_by_factors(settled_home):
     structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
     request = factored_request(structure, 1024)
     assert pickle.loads(pickle.dumps(request)).structures[1] is request.structures[1]

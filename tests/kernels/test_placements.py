@@ -58,10 +58,9 @@ def placements_of(shape):
     return [Replicate(), Partial(), *map(Shard, range(len(shape)))]
 
 
-@pytest.mark.parametrize(
-    ("a_shape", "b_shape"),
-    [((5, 6), (6, 3)), ((4, 3, 5), (5, 2)), ((4, 3, 5), (4, 5, 2)), ((1, 3, 5), (3, 5, 2)), ((3, 2), (4, 2, 3))],
-)
+@pytest.mark.parametrize(("a_shape", "b_shape"), [
+    ((5, 6), (6, 3)), ((4, 3, 5), (5, 2)), ((4, 3, 5), (4, 5, 2)), ((1, 3, 5), (3, 5, 2)), ((3, 2), (4, 2, 3)),
+])  # fmt: skip
 def test_local_products_and_gradients_assemble_to_the_whole_ones(a_shape, b_shape):
     torch.manual_seed(0)
     a, b = torch.randn(a_shape, dtype=torch.float64), torch.randn(b_shape, dtype=torch.float64)

@@ -1,7 +1,6 @@
 """Classes that gradients have met are decided by shadow calls, on this processor."""
 
 import os
-import shutil
 import threading
 import time
 import warnings
@@ -26,20 +25,8 @@ EAGER = 656, 648, 664
 """Sizes that `lcma.matmul` does not leave to the library."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """One home for all tests: the catalogue of each is read once."""
-    return tmp_path_factory.mktemp("home")
-
-
 @pytest.fixture
-def home(folder, monkeypatch):
-    monkeypatch.setenv("LCMA_HOME", str(folder))
-    shutil.rmtree(folder / "profiles", ignore_errors=True)
-
-
-@pytest.fixture
-def learner(home, own_learner, timed_by_table, monkeypatch):
+def learner(settled_home, own_learner, timed_by_table, monkeypatch):
     """A learner whose contenders' seconds are those of a table: a scheme takes 3 ms, the library 4 ms."""
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     vendors = contenders.vendor_plans

@@ -46,15 +46,12 @@ def test_blocks_of_a_mask_are_equal_but_for_the_last():
     assert kept.dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("structure", "sizes", "message"),
-    [
-        (Triangular(), (4, 5), "is triangular and must be square, but it is 4 x 5"),
-        (mask("FFF"), (4, 2), "a mask of 1 x 3 blocks, which does not fit 4 x 2"),
-        (mask("L.", "FL"), (4, 6), "a triangular block in its mask, which must be square, but it is 2 x 3"),
-        (mask("L.", "FL"), (7, 8), "which must be square, but it is 3 x 4"),
-    ],
-)
+@pytest.mark.parametrize(("structure", "sizes", "message"), [
+    (Triangular(), (4, 5), "is triangular and must be square, but it is 4 x 5"),
+    (mask("FFF"), (4, 2), "a mask of 1 x 3 blocks, which does not fit 4 x 2"),
+    (mask("L.", "FL"), (4, 6), "a triangular block in its mask, which must be square, but it is 2 x 3"),
+    (mask("L.", "FL"), (7, 8), "which must be square, but it is 3 x 4"),
+])  # fmt: skip
 def test_sizes_that_do_not_fit_are_refused_with_the_matrix_that_is_meant(structure, sizes, message):
     assert message in structure.reason(*sizes)
     with pytest.raises(PlanError, match=f"^the product .*{message}"):

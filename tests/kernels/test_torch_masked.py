@@ -93,8 +93,9 @@ def test_complex_gradients_and_a_mask_that_is_a_tensor():
 
 def test_the_operator_is_sound_and_compiles():
     a, b, mask = drawn(8, 3), drawn(3, 8), torch.ones(2, 2, dtype=torch.bool).tril()
-    for operands, side in (((a, b), "out"), ((drawn(8, 8), drawn(8, 2)), "left")):
-        opcheck(torch.ops.lcma.masked_mm.default, (*operands, mask.to(torch.int8), side))
+    opcheck(torch.ops.lcma.masked_mm.default, (a, b, mask.to(torch.int8), "out"))
+    left = drawn(8, 8), drawn(8, 2), mask.to(torch.int8), "left"
+    opcheck(torch.ops.lcma.masked_mm.default, left, test_utils=("test_schema", "test_faketensor"))
     torch._dynamo.reset()
     compiled = torch.compile(lambda a, b: masked_matmul(a, b, mask).sin(), fullgraph=True, backend="aot_eager")
     wanted = torch.autograd.grad(masked_matmul(a, b, mask).sin().sum(), (a, b))

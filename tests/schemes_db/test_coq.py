@@ -28,18 +28,11 @@ def accepted(text, folder):
 
 
 @needs_coq
-@pytest.mark.parametrize(
-    "name",
-    [
-        "strassen",
-        pytest.param("naive:2x3x1", marks=pytest.mark.slow),
-        pytest.param("laderman", marks=pytest.mark.slow),
-        pytest.param("4x4x4-r49", marks=pytest.mark.slow),
-        pytest.param("5x5x5-r93", marks=pytest.mark.slow),
-        pytest.param("eca-stage1", marks=pytest.mark.slow),
-        pytest.param("eca-stage2", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "strassen", pytest.param("naive:2x3x1", marks=pytest.mark.slow), pytest.param("laderman", marks=pytest.mark.slow),
+    pytest.param("4x4x4-r49", marks=pytest.mark.slow), pytest.param("5x5x5-r93", marks=pytest.mark.slow),
+    pytest.param("eca-stage1", marks=pytest.mark.slow), pytest.param("eca-stage2", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_coqc_accepts(name, tmp_path):
     assert accepted(render(lcma.resolve(name)[0], "coq"), tmp_path)
 

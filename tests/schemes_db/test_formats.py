@@ -160,7 +160,7 @@ def test_exp_dialects():
         ("o0:=i0;\n#\no1:=i0;\n#\no0:=i0;", "no one number|never set"),
         ("o0:=t1+i0;", "t1 has no value"),
         ("o01:=i0;\n#\no0:=i0;\n#\no0:=i0;", "L has 0 outputs"),
-        ("#\n".join(["o0:=i0-i0;" + "t0:=i0;" + "t0:=2*t0;" * 9000] * 3), "beyond 2"),
+        ("t0:=i0;" + "t0:=2*t0;" * 9000 + "o0:=t0;\n#\no0:=i0;\n#\no0:=i0;", "beyond 2"),
         ("2 2 2 7\n1 0\n", "where 7 rows of 4 entries make 28"),
         ("2\n1 1 1 1\n1\n1\n1\n", "1 schemes, where the first line says 2"),
         ("1 1 1 1\n1 0\n1\n1\n", "denominator is 0"),
@@ -190,65 +190,54 @@ def test_errors_name_file_and_line(tmp_path):
         read_file(path)
 
 
-def broken(change):
-    data = lcma_json.to_json(lcma.resolve("strassen")[0])
-    change(data)
-    return json.dumps(data)
+# fmt: off
+MISFITS = [
+    ({"ring": None}, "must be a str"), ({"ring": "Z9"}, "not known"), ({"ring": 7}, "must be a str"),
+    ({"target": "2x2x2000"}, "must be 1 to"), ({"lcma_scheme": 2}, "version 2"), ({"name": 3}, "name must be"),
+    ({"rank": 10**12}, "there are 7 products"), ({"rank": True}, "must be a int"),
+    ({"products": [], "rank": 0}, "1 to"), ({"provenance": []}, "provenance must be"),
+    ({"provenance": {"mood": "good"}}, "unknown field 'mood'"), ({"provenance": {"kind": "rumour"}}, "kind must be"),
+    ({"provenance": {"seed": "x"}}, "seed must be"), ({"provenance": {"parents": "x"}}, "parents must be"),
+    ({"certificate": {}}, "not a certificate"),
+]
+MISFITTING_PRODUCTS = [
+    (5, "product 4 must be an object"), ({"v": {}, "w": {}}, "product 4 must be an object"),
+    ({"u": [1]}, "must be an object such as"), ({"u": {"3,1": 1}}, r"block \[3,1\], outside its 2 x 2 grid"),
+    ({"u": {"0,1": 1}}, "write a block as"), ({"u": {"1,1": "1/2"}}, "denominator 2"),
+    ({"u": {"1,1": f"1/{3**6000}"}}, "beyond 2"),
+    *(({"u": {"1,1": value}}, "not a coefficient") for value in (0.5, True, "1/0", "0.5")),
+]
+# fmt: on
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d: d.pop("ring"), "no field 'ring'"),
-        (lambda d: d.update(ring="Z9"), "not known"),
-        (lambda d: d.update(ring=7), "must be a str"),
-        (lambda d: d.update(target="2x2x2000"), "must be 1 to"),
-        (lambda d: d.update(lcma_scheme=2), "version 2"),
-        (lambda d: d.update(rank=10**12), "there are 7 products"),
-        (lambda d: d.update(rank=True), "must be a int"),
-        (lambda d: d.update(products=[], rank=0), "1 to"),
-        (lambda d: d.update(name=3), "name must be"),
-        (lambda d: d["products"].__setitem__(3, 5), "product 4 must be an object"),
-        (lambda d: d["products"][3].pop("u"), "product 4 must be an object"),
-        (lambda d: d["products"][3].update(u=[1]), "must be an object such as"),
-        (lambda d: d["products"][3].update(u={"3,1": 1}), r"block \[3,1\], outside its 2 x 2 grid"),
-        (lambda d: d["products"][3].update(u={"0,1": 1}), "write a block as"),
-        (lambda d: d["products"][3].update(u={"1,1": 0.5}), "not a coefficient"),
-        (lambda d: d["products"][3].update(u={"1,1": True}), "not a coefficient"),
-        (lambda d: d["products"][3].update(u={"1,1": "1/0"}), "not a coefficient"),
-        (lambda d: d["products"][3].update(u={"1,1": "0.5"}), "not a coefficient"),
-        (lambda d: d["products"][3].update(u={"1,1": "1/2"}), "denominator 2"),
-        (lambda d: d["products"][3].update(u={"1,1": f"1/{3**6000}"}), "beyond 2"),
-        (lambda d: d.update(provenance=[]), "provenance must be"),
-        (lambda d: d.update(provenance={"mood": "good"}), "unknown field 'mood'"),
-        (lambda d: d.update(provenance={"kind": "rumour"}), "kind must be"),
-        (lambda d: d.update(provenance={"seed": "x"}), "seed must be"),
-        (lambda d: d.update(provenance={"parents": "x"}), "parents must be"),
-        (lambda d: d.update(certificate={}), "not a certificate"),
-    ],
-)
-def test_json_that_does_not_fit_is_refused(change, message):
+@pytest.mark.parametrize(("change", "product", "message"), [
+    *((change, None, message) for change, message in MISFITS),
+    *(({}, product, message) for product, message in MISFITTING_PRODUCTS), ({"ring": ...}, None, "no field 'ring'"),
+])  # fmt: skip
+def test_json_that_does_not_fit_is_refused(strassen, change, product, message):
+    """Fields of the scheme are changed, or its fourth product; `...`: the field is missing."""
+    data = lcma_json.to_json(strassen) | change
+    if product is not None:
+        whole = isinstance(product, dict) and "u" in product
+        data["products"][3] = data["products"][3] | product if whole else product
     with pytest.raises(SchemeFormatError, match=message) as caught:
-        parse_text(broken(change))
+        parse_text(json.dumps({name: value for name, value in data.items() if value is not ...}))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"lcma_scheme": 1, "lcma_scheme": 1}', "stands twice"),
-        ('{"lcma_scheme": NaN}', "NaN is not a coefficient"),
-        ('{"lcma_scheme": 1', "not JSON"),
-        ('{"lcma_scheme": ' + "[" * 100_000, "nested too deep|not JSON"),
-        ('{"lcma_scheme": ' + "9" * 5000 + "}", "not JSON"),
-        ('{"n": [2,2,2], "m": 7, "u": []}', "u has 0 rows"),
-        ('{"n": [2,2], "m": 7, "u": []}', "three sizes"),
-        ('{"n": [2,2,2], "m": 1, "u": [[1,0,0]], "v": [], "w": []}', "must have 4 entries, not 3"),
-        ('{"n": [2,2,2], "m": 1, "u": [[1,0,0,"x"]], "v": [], "w": []}', "parameter x is no exact fraction"),
-        ('{"n": [200,2,2], "m": 1, "u": []}', "must be 1 to"),
-        ('{"n": [2,2,2], "m": 1, "u": [], "u_fresh": []}', "u must have 1 rows"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"lcma_scheme": 1, "lcma_scheme": 1}', "stands twice"),
+    ('{"lcma_scheme": NaN}', "NaN is not a coefficient"),
+    ('{"lcma_scheme": 1', "not JSON"),
+    ('{"lcma_scheme": ' + "[" * 100_000, "nested too deep|not JSON"),
+    ('{"lcma_scheme": ' + "9" * 5000 + "}", "not JSON"),
+    ('{"n": [2,2,2], "m": 7, "u": []}', "u has 0 rows"),
+    ('{"n": [2,2], "m": 7, "u": []}', "three sizes"),
+    ('{"n": [2,2,2], "m": 1, "u": [[1,0,0]], "v": [], "w": []}', "must have 4 entries, not 3"),
+    ('{"n": [2,2,2], "m": 1, "u": [[1,0,0,"x"]], "v": [], "w": []}', "parameter x is no exact fraction"),
+    ('{"n": [200,2,2], "m": 1, "u": []}', "must be 1 to"),
+    ('{"n": [2,2,2], "m": 1, "u": [], "u_fresh": []}', "u must have 1 rows"),
+])  # fmt: skip
 def test_broken_json_is_refused(text, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_text(text)

@@ -12,9 +12,10 @@ import pytest
 import lcma
 from lcma.errors import LcmaError, SchemeFormatError
 from lcma.schemes_db import formats
+from lcma.schemes_db.constructions import direct_sum, extend
 from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, parse_text, read_file, render
 from lcma.schemes_db.formats.archive import Archive
-from lcma.schemes_db.ring import QI, Z2, Z3, Q, Z
+from lcma.schemes_db.ring import QI, Z2, Z3, Q
 from lcma.verify.report import judge
 
 HERE = Path(__file__).parent
@@ -23,62 +24,40 @@ TARGET = lcma.parse_target("2x3x4")
 OPTIONS = {"flip_mod2.npy": {"target": TARGET, "ring": Z2}, "flip_mod3.npy": {"target": TARGET, "ring": Z3}}
 
 
-# name -> format, and the schemes that it holds: z(ternary), q(rational), qi(complex), 2 and 3 (valid modulo that only)
-CONTENTS = {
-    "lcma.json": ("lcma-json", ["qi"]),
-    "lcma.npz": ("lcma-npz", ["qi"]),
-    "fmm.json": ("fmm-json", ["q"]),
-    "fmm_reduced.json": ("fmm-reduced", ["q"]),
-    "equations.txt": ("equations", ["qi"]),
-    "yacas.txt": ("equations", ["z"]),
-    "coefficients.csv": ("coefficients", ["q"]),
-    "dialects.exp": ("exp", ["q"]),
-    "gaussian.exp": ("exp", ["qi"]),
-    "mod2.exp": ("exp", ["2"]),
-    "lifted.txt": ("exp", ["z"]),
-    "tensor.txt": ("exp", ["z"]),
-    "one.m": ("mathematica", ["q"]),
-    "several.m": ("mathematica", ["z", "q"]),
-    "triads.mpl": ("maple", ["q"]),
-    "one.sms": ("sms", ["q"]),
-    "sms_L.sms": ("sms", ["q"]),
-    "sms_R.sms": ("sms", ["q"]),
-    "sms_P.sms": ("sms", ["q"]),
-    "slp_L.slp": ("slp", ["q"]),
-    "slp_R.slp": ("slp", ["q"]),
-    "slp_P.slp": ("slp", ["q"]),
-    "fmm.txt": ("fmm-text", ["z"]),
-    "fmm_several.txt": ("fmm-text", ["z", "2"]),
-    "fmm_pairs.txt": ("fmm-text", ["q"]),
-    "bini.txt": ("bini", ["z"]),
-    "bini_mod2.txt": ("bini", ["2"]),
-    "fast_matmul.txt": ("fast-matmul", ["z"]),
-    "alphaevolve.txt": ("alphaevolve", ["qi"]),
-    "alphaevolve.ipynb": ("alphaevolve", ["q", "qi"]),
-    "alphatensor.npz": ("alphatensor", ["z"]),
-    "sparse.npz": ("sparse-npz", ["q"]),
-    "sparse_entries.npz": ("sparse-npz", ["q"]),
-    "flip_rational.npy": ("flip-cpd", ["z", "q"]),
-    "flip_mod2.npy": ("flip-cpd", ["2"]),
-    "flip_mod3.npy": ("flip-cpd", ["3"]),
-    "arrays.npz": ("arrays-npz", ["z"]),
-    "arrays.json": ("arrays", ["q"]),
+# format -> its files, and what they hold: z(ternary), q(rational), qi(complex), 2 and 3 (valid modulo that only)
+# fmt: off
+SAMPLES_OF = {
+    "lcma-json": {"lcma.json": "qi"},
+    "lcma-npz": {"lcma.npz": "qi"},
+    "fmm-json": {"fmm.json": "q"},
+    "fmm-reduced": {"fmm_reduced.json": "q"},
+    "equations": {"equations.txt": "qi", "yacas.txt": "z"},
+    "coefficients": {"coefficients.csv": "q"},
+    "exp": {"dialects.exp": "q", "gaussian.exp": "qi", "mod2.exp": "2", "lifted.txt": "z", "tensor.txt": "z"},
+    "mathematica": {"one.m": "q", "several.m": "z q"},
+    "maple": {"triads.mpl": "q"},
+    "sms": {"one.sms": "q", "sms_L.sms": "q", "sms_R.sms": "q", "sms_P.sms": "q"},
+    "slp": {"slp_L.slp": "q", "slp_R.slp": "q", "slp_P.slp": "q"},
+    "fmm-text": {"fmm.txt": "z", "fmm_several.txt": "z 2", "fmm_pairs.txt": "q"},
+    "bini": {"bini.txt": "z", "bini_mod2.txt": "2"},
+    "fast-matmul": {"fast_matmul.txt": "z"},
+    "alphaevolve": {"alphaevolve.txt": "qi", "alphaevolve.ipynb": "q qi"},
+    "alphatensor": {"alphatensor.npz": "z"},
+    "sparse-npz": {"sparse.npz": "q", "sparse_entries.npz": "q"},
+    "flip-cpd": {"flip_rational.npy": "z q", "flip_mod2.npy": "2", "flip_mod3.npy": "3"},
+    "arrays-npz": {"arrays.npz": "z"},
+    "arrays": {"arrays.json": "q"},
 }
+# fmt: on
+CONTENTS = {name: (kind, held.split()) for kind, files in SAMPLES_OF.items() for name, held in files.items()}
 
 RINGS = {"z": "Z", "q": "Q", "qi": "Q(i)", "2": "Z2", "3": "Z3"}
-SHAPE = (2, 3, 4)
 
 
 def ternary():
-    """<2,3,4:22> over Z."""
-    s = [factor.dense for factor in lcma.resolve("strassen")[0].factors]
-    u, v, w = np.zeros((22, 2, 3), int), np.zeros((22, 3, 4), int), np.zeros((22, 2, 4), int)
-    for half in range(2):
-        rows, cols = slice(7 * half, 7 * half + 7), slice(2 * half, 2 * half + 2)
-        u[rows, :, :2], v[rows, :2, cols], w[rows, :, cols] = s
-    for r, (i, j) in enumerate(np.ndindex(2, 4), start=14):
-        u[r, i, 2] = v[r, 2, j] = w[r, i, j] = 1
-    return lcma.Scheme.from_arrays(lcma.Target.general(*SHAPE), u, v, w, Z)
+    """<2,3,4:22> over Z: two of Strassen's schemes beside each other, and one more row of B."""
+    strassen = lcma.resolve("strassen")[0]
+    return extend(direct_sum(strassen, strassen, "n"), "k")
 
 
 def rational():
@@ -87,18 +66,16 @@ def rational():
     u[::3] *= 2
     w *= 2
     w[::3] //= 2
-    return lcma.Scheme.from_arrays(lcma.Target.general(*SHAPE), u, v, w, Q, denominators=(1, 1, 2))
+    return lcma.Scheme.from_arrays(TARGET, u, v, w, Q, denominators=(1, 1, 2))
 
 
 def complex_():
     """The same with U of every third product times 1 + i and W times (1 - i)/2."""
-    u, v, w = (factor.dense for factor in ternary().factors)
-    scaled = np.zeros(len(u), bool)
-    scaled[::3] = True
-    pairs = [np.stack([x, np.zeros_like(x)], axis=3) for x in (u, v, 2 * w)]
-    pairs[0][scaled] = np.stack([u, u], axis=3)[scaled]
-    pairs[2][scaled] = np.stack([w, -w], axis=3)[scaled]
-    return lcma.Scheme.from_arrays(lcma.Target.general(*SHAPE), *pairs, QI, denominators=(1, 1, 2))
+    u, v, w = (np.stack([factor.dense, 0 * factor.dense], axis=3) for factor in ternary().factors)
+    w *= 2
+    u[::3, ..., 1], w[::3] = u[::3, ..., 0], w[::3] // 2
+    w[::3, ..., 1] = -w[::3, ..., 0]
+    return lcma.Scheme.from_arrays(TARGET, u, v, w, QI, denominators=(1, 1, 2))
 
 
 SCHEMES = {"z": ternary, "q": rational, "qi": complex_}
@@ -225,19 +202,16 @@ class Evil:
         return os.mkdir, ("pickled-and-run",)
 
 
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        ([Evil(), 1, 2], "asks for '(posix|nt) mkdir'"),
-        ([1, 2, 3], "must be three arrays"),
-        ([1, 2.5, 3], "holds more than arrays of numbers|other than arrays"),
-        ([{}, [], ()], "holds more than arrays of numbers"),
-        (["x", "y", "z"], "other than arrays of numbers"),
-        ([np.array(["x"]), np.array([1]), np.array([1])], "'U1', not of numbers"),
-        ([np.array([1, None]), np.array([1]), np.array([1])], "other than arrays|not of numbers"),
-        ([np.ones((2, 2)), np.ones((2, 2))], "three arrays"),
-    ],
-)
+@pytest.mark.parametrize(("items", "message"), [
+    ([Evil(), 1, 2], "asks for '(posix|nt) mkdir'"),
+    ([1, 2, 3], "must be three arrays"),
+    ([1, 2.5, 3], "holds more than arrays of numbers|other than arrays"),
+    ([{}, [], ()], "holds more than arrays of numbers"),
+    (["x", "y", "z"], "other than arrays of numbers"),
+    ([np.array(["x"]), np.array([1]), np.array([1])], "'U1', not of numbers"),
+    ([np.array([1, None]), np.array([1]), np.array([1])], "other than arrays|not of numbers"),
+    ([np.ones((2, 2)), np.ones((2, 2))], "three arrays"),
+])  # fmt: skip
 def test_pickles_of_other_things_are_refused_and_never_run(items, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     array = np.empty(len(items), dtype=object)
@@ -247,21 +221,18 @@ def test_pickles_of_other_things_are_refused_and_never_run(items, message, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: zipped([("lcma_scheme.npy", bytes(300 << 20))]), "would unpack to 300 MiB"),
-        (lambda: zipped([("2,2,2.npy", header("<i8", (10**11,)) + bytes(64))]), "claims 800000000000 bytes"),
-        (lambda: zipped([("2,2,2.npy", header("<i8", (1,) * 40))]), "claims the shape"),
-        (lambda: zipped([("2,2,2.npy", header("<M8[s]", (3, 4, 7)))]), "not one of an array of numbers"),
-        (lambda: zipped([("2,2,2.npy", b"hello")]), "not a .npy array"),
-        (lambda: zipped([(f"{i},2,2.npy", b"") for i in range(5000)]), "more than 4096 members"),
-        (lambda: zipped([("2,2,2.npy", b"x"), ("evil.npy", b"y")])[:-8], "cut short|not a zip"),
-        (lambda: b"\x93NUMPY" + b"\x01\x00" + b"\xff\xff", "not a .npy array|not one of an array"),
-        (lambda: header("<i8", (10**11,)), "claims 800000000000 bytes"),
-        (lambda: header("|O", (3,)) + b"cos\nsystem\n.", "pickled objects"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: zipped([("lcma_scheme.npy", bytes(300 << 20))]), "would unpack to 300 MiB"),
+    (lambda: zipped([("2,2,2.npy", header("<i8", (10**11,)) + bytes(64))]), "claims 800000000000 bytes"),
+    (lambda: zipped([("2,2,2.npy", header("<i8", (1,) * 40))]), "claims the shape"),
+    (lambda: zipped([("2,2,2.npy", header("<M8[s]", (3, 4, 7)))]), "not one of an array of numbers"),
+    (lambda: zipped([("2,2,2.npy", b"hello")]), "not a .npy array"),
+    (lambda: zipped([(f"{i},2,2.npy", b"") for i in range(5000)]), "more than 4096 members"),
+    (lambda: zipped([("2,2,2.npy", b"x"), ("evil.npy", b"y")])[:-8], "cut short|not a zip"),
+    (lambda: b"\x93NUMPY" + b"\x01\x00" + b"\xff\xff", "not a .npy array|not one of an array"),
+    (lambda: header("<i8", (10**11,)), "claims 800000000000 bytes"),
+    (lambda: header("|O", (3,)) + b"cos\nsystem\n.", "pickled objects"),
+])  # fmt: skip
 def test_bombs_and_damaged_archives_are_refused_by_their_headers(make, message):
     raw = make()
     with pytest.raises(SchemeFormatError, match=message):
@@ -287,29 +258,26 @@ def changed(**changes):
         return archive(**{**dict(members), **changes})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"lcma_scheme": np.array(2)}, "version 2"),
-        ({"lcma_scheme": np.array("1")}, "must be of integers"),
-        ({"target": np.array("2x2x999")}, "must be 1 to"),
-        ({"ring": np.array("Z4")}, "not known"),
-        ({"target": np.array("1x1x1")}, "leave the 1 x 1 grid"),
-        ({"u_indptr": np.array([0, 12, 12])}, "increase"),
-        ({"u_indptr": np.array([0, 4, 8, 12]), "u_indices": np.arange(12) % 4}, "V must be 3 products"),
-        ({"u_indptr": np.array([0, 20, 12])}, "falls"),
-        ({"u_indptr": np.array([0, 3])}, "must lead from 0 to 12"),
-        ({"u_indices": np.arange(12) * 0}, "increase"),
-        ({"u_indices": np.arange(12) + 10**15}, "leave the 2 x 2 grid"),
-        ({"u_values": np.ones(11, int)}, "one number, or two"),
-        ({"u_values": np.ones(12)}, "must be of integers"),
-        ({"u_values": np.full(12, 2**63 - 1)}, "beyond"),
-        ({"u_denominator": np.array(0)}, "must be 1 to"),
-        ({"u_denominator": np.array(2)}, "denominator 2"),
-        ({"origin": np.array("[]")}, "must be an object"),
-        ({"origin": np.array(3)}, "must be one text"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"lcma_scheme": np.array(2)}, "version 2"),
+    ({"lcma_scheme": np.array("1")}, "must be of integers"),
+    ({"target": np.array("2x2x999")}, "must be 1 to"),
+    ({"ring": np.array("Z4")}, "not known"),
+    ({"target": np.array("1x1x1")}, "leave the 1 x 1 grid"),
+    ({"u_indptr": np.array([0, 12, 12])}, "increase"),
+    ({"u_indptr": np.array([0, 4, 8, 12]), "u_indices": np.arange(12) % 4}, "V must be 3 products"),
+    ({"u_indptr": np.array([0, 20, 12])}, "falls"),
+    ({"u_indptr": np.array([0, 3])}, "must lead from 0 to 12"),
+    ({"u_indices": np.arange(12) * 0}, "increase"),
+    ({"u_indices": np.arange(12) + 10**15}, "leave the 2 x 2 grid"),
+    ({"u_values": np.ones(11, int)}, "one number, or two"),
+    ({"u_values": np.ones(12)}, "must be of integers"),
+    ({"u_values": np.full(12, 2**63 - 1)}, "beyond"),
+    ({"u_denominator": np.array(0)}, "must be 1 to"),
+    ({"u_denominator": np.array(2)}, "denominator 2"),
+    ({"origin": np.array("[]")}, "must be an object"),
+    ({"origin": np.array(3)}, "must be one text"),
+])  # fmt: skip
 def test_our_npz_that_does_not_fit_is_refused(changes, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_bytes(changed(**changes))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.schemes_db import Kind, costs
+from lcma.schemes_db import costs
 
 
 def outputs(name):
@@ -92,18 +92,3 @@ def test_arrays_that_are_no_masks_say_why(array, tmp_path):
     np.save(tmp_path / "mask.npy", array)
     with pytest.raises(lcma.TargetError, match=r"array must have two axes|'2' in row 1 is no block"):
         lcma.parse_target(f"mask:{tmp_path}/mask.npy")
-
-
-def test_a_mask_that_is_not_there(tmp_path):
-    with pytest.raises(lcma.TargetError, match="can't be read"):
-        lcma.parse_target(f"3x2x3:mask({tmp_path}/none)")
-
-
-@pytest.mark.parametrize("name", ["4x4x3:band(1)", "4x4x4:band()", "4x4x4:band(x)", "4x4x4:window(-1)", "4x4x4:prefix"])
-def test_bad_masks_are_refused(name):
-    with pytest.raises(lcma.TargetError):
-        lcma.parse_target(name)
-
-
-def test_kinds_are_small_integers():
-    assert [int(kind) for kind in Kind] == [0, 1, 2, 3]

@@ -41,10 +41,7 @@ def test_sharing_never_costs_additions(name):
     scheme = lcma.resolve(name)[0]
     assert program_of(scheme, cse=False).additions == costs.additions(scheme)
     assert program_of(scheme).additions <= costs.additions(scheme)
-
-
-def test_winograds_variant_has_fifteen_additions_after_sharing():
-    assert program_of(lcma.resolve("winograd")[0]).additions == 15
+    assert name != "winograd" or program_of(scheme).additions == 15
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -117,38 +114,24 @@ def test_live_ranges_count_computed_values(strassen):
     assert program.rank == 1
 
 
-@pytest.mark.parametrize(
-    ("ops", "message"),
-    [
-        ((Product(2, 0, 1),), "no earlier op sets"),
-        ((Load(0, "A", (0, 0)), Load(0, "A", (0, 0))), "second time"),
-        ((Load(0, "A", (0, 1)),), "outside the grid"),
-        ((Load(0, "Q", (0, 0)),), "outside the grid"),
-        ((Load(0, "A", (0, 0)), Store((1, 0), ((1, 0),))), "outside the grid"),
-    ],
-)
+@pytest.mark.parametrize(("ops", "message"), [
+    ((Product(2, 0, 1),), "no earlier op sets"),
+    ((Load(0, "A", (0, 0)), Load(0, "A", (0, 0))), "second time"),
+    ((Load(0, "A", (0, 1)),), "outside the grid"),
+    ((Load(0, "Q", (0, 0)),), "outside the grid"),
+    ((Load(0, "A", (0, 0)), Store((1, 0), ((1, 0),))), "outside the grid"),
+])  # fmt: skip
 def test_ops_that_do_not_fit_together_are_refused(strassen, ops, message):
     with pytest.raises(SchemeFormatError, match=message):
         Program(lcma.parse_target("1x1x1"), strassen.ring, ops)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        {},
-        {"lcma_program": 1},
-        {"lcma_program": 1, "target": "2x2x2", "ring": "Z", "ops": [["jump", 1]], "inner": {}},
-        {"lcma_program": 1, "target": "2x2x2", "ring": "Z", "ops": [["lin", 1, [[True, 0]]]], "inner": {}},
-        {"lcma_program": 1, "target": "2x2x2", "ring": "Z", "ops": [], "inner": {"sideways": {}}},
-    ],
-)
+@pytest.mark.parametrize("data", [
+    None, {}, {"lcma_program": 1},
+    {"lcma_program": 1, "target": "2x2x2", "ring": "Z", "ops": [["jump", 1]], "inner": {}},
+    {"lcma_program": 1, "target": "2x2x2", "ring": "Z", "ops": [["lin", 1, [[True, 0]]]], "inner": {}},
+    {"lcma_program": 1, "target": "2x2x2", "ring": "Z", "ops": [], "inner": {"sideways": {}}},
+])  # fmt: skip
 def test_json_that_is_no_program_is_refused(data):
     with pytest.raises(SchemeFormatError):
         Program.from_json(data)
-
-
-def test_product_kinds_know_their_side():
-    assert ProductKind.HALF_LEFT_UPPER.side == "left"
-    assert ProductKind.HALF_LEFT_UPPER.of_upper
-    assert not ProductKind.FULL.half

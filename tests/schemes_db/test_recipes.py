@@ -133,10 +133,7 @@ def test_a_better_scheme_of_the_user_lowers_what_is_composed_of_it():
     assert (after < before).sum() > 50
 
 
-def test_a_recipe_needs_its_scheme():
+def test_a_recipe_needs_its_scheme_and_a_naive_one_has_none():
+    assert find_recipes({"naive": naive(lcma.Target.general(2, 2, 2))}) == []
     kept = {(2, 2, 2): 7}
     assert composed_ranks(kept, BOARD_SIDE)[3, 6, 14] == composed_ranks(kept, BOARD_SIDE, recipes=())[3, 6, 14]
-
-
-def test_a_naive_scheme_has_no_recipe():
-    assert find_recipes({"naive": naive(lcma.Target.general(2, 2, 2))}) == []

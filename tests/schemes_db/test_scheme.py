@@ -95,16 +95,13 @@ def test_over_z2_keeps_odd_coefficients_only():
     assert Scheme.from_arrays(target, [[[-3]]], [[[1]]], [[[2]]], Z2).w.nnz == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"u": np.zeros((7, 2, 3), int)}, "U must be 7 products of 2 x 2"),
-        ({"w": np.zeros((6, 2, 2), int)}, "W must be 7 products"),
-        ({"v": np.zeros((7, 2, 2))}, "3-d integer array"),
-        ({"v": np.zeros((7, 4), int)}, "3-d integer array"),
-        ({"u": np.full((7, 2, 2), 1 << 62)}, "beyond"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"u": np.zeros((7, 2, 3), int)}, "U must be 7 products of 2 x 2"),
+    ({"w": np.zeros((6, 2, 2), int)}, "W must be 7 products"),
+    ({"v": np.zeros((7, 2, 2))}, "3-d integer array"),
+    ({"v": np.zeros((7, 4), int)}, "3-d integer array"),
+    ({"u": np.full((7, 2, 2), 1 << 62)}, "beyond"),
+])  # fmt: skip
 def test_factors_that_do_not_fit_are_refused(strassen, change, message):
     arrays = dict(zip("uvw", dense(strassen), strict=True)) | change
     with pytest.raises(SchemeFormatError, match=message):
@@ -121,22 +118,16 @@ def test_rank_zero_denominators_over_z_and_absent_blocks_are_refused(strassen):
         Scheme.from_arrays(lcma.parse_target("2x2x2:tri-out"), u, v, w)
 
 
-def test_costs_of_the_known_schemes():
-    strassen, winograd = lcma.resolve("strassen")[0], lcma.resolve("winograd")[0]
-    assert costs.growth_factor(strassen) == 12
-    assert costs.growth_factor(winograd) == 18
-    assert (costs.additions(strassen), costs.additions(winograd)) == (18, 24)
-    assert costs.nonzeros(strassen) == (12, 12, 12)
-    assert costs.exponent(strassen) == pytest.approx(np.log2(7))
-    assert costs.recursive_cost(strassen) is None
-    assert costs.one_level_cost(strassen) == lcma.schemes_db.costs.Fraction(7, 8)
-
-
-@pytest.mark.parametrize(("name", "additions"), [("eca-stage1", 139), ("eca-stage2", 133)])
-def test_costs_of_the_triangular_schemes(name, additions):
+@pytest.mark.parametrize(("name", "growth", "additions", "products", "one_level", "recursive"), [
+    ("strassen", 12, 18, (7, 0), "7/8", None), ("winograd", 18, 24, (7, 0), "7/8", None),
+    ("eca-stage1", None, 139, (24, 10), "29/64", "4/9"), ("eca-stage2", None, 133, (24, 10), "29/64", "4/9"),
+])  # fmt: skip
+def test_costs(name, growth, additions, products, one_level, recursive):
     scheme = lcma.resolve(name)[0]
-    assert costs.full_and_half(scheme) == (24, 10)
-    assert str(costs.one_level_cost(scheme)) == "29/64"
-    assert str(costs.recursive_cost(scheme)) == "4/9"
-    assert costs.additions(scheme) == additions
-    assert costs.exponent(scheme) is None
+    assert (costs.additions(scheme), costs.full_and_half(scheme)) == (additions, products)
+    assert str(costs.one_level_cost(scheme)) == one_level
+    cost = costs.recursive_cost(scheme)
+    assert (None if cost is None else str(cost)) == recursive
+    assert costs.exponent(scheme) == (None if growth is None else pytest.approx(np.log2(7)))
+    assert growth is None or costs.growth_factor(scheme) == growth
+    assert name != "strassen" or costs.nonzeros(scheme) == (12, 12, 12)

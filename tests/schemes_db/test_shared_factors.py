@@ -49,7 +49,7 @@ def drawn_groups(scheme, rng):
     return tuple(found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(NAMES), st.booleans())
 def test_random_groups_of_random_schemes_make_valid_schemes(seed, name, rational):
     rng = np.random.default_rng(seed)

@@ -136,13 +136,10 @@ def test_files_are_verified_loaded_rounded_and_refused(strassen, tmp_path):
     assert (scheme, certificate.digest) == (strassen, strassen.digest)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (border(name="x^99^9"), "at most 100"),
-        ("m1 = (" + "eps*" * 101 + "a11)(b11)\nc11 = m1", "power beyond 100"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (border(name="x^99^9"), "at most 100"),
+    ("m1 = (" + "eps*" * 101 + "a11)(b11)\nc11 = m1", "power beyond 100"),
+])  # fmt: skip
 def test_what_can_not_be_read_is_refused_in_one_line(text, message):
     with pytest.raises(SchemeFormatError, match=message) as raised:
         report_of(text)

@@ -1,66 +1,23 @@
 """Every shipped scheme with single faults: rejected by all methods alike."""
 
-from functools import partial
-from itertools import product
+from collections import Counter
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-import lcma
-from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.verify import METHODS, check
 
-SLOTS = ("u", "v", "w")
+from .faults_of_schemes import changed, faults
 
+PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]
 
-def with_factor(scheme, slot, dense):
-    factor = scheme.factors[slot]
-    return scheme.replace(**{SLOTS[slot]: Factor.from_dense(dense, factor.denominator)})
+MOST_FAULTS = 300
+"""Faults of a scheme that are tried: all of up to some nine products, 40,000 of all schemes together."""
 
-
-def changed(scheme, slot, r, index, unit):
-    """The scheme with the coefficient of a product at a place of the target changed by a unit."""
-    factor = scheme.factors[slot]
-    dense = factor.dense.copy()
-    dense.reshape(scheme.rank, factor.blocks, -1)[r, index, 0] += unit
-    return with_factor(scheme, slot, dense)
-
-
-def swapped(scheme, slot, r):
-    """The scheme with row r of a factor and the next one in each other's place."""
-    dense = scheme.factors[slot].dense.copy()
-    dense[[r, r + 1]] = dense[[r + 1, r]]
-    return with_factor(scheme, slot, dense)
-
-
-def transposed(scheme, slot):
-    """The scheme with one factor indexed the other way."""
-    return with_factor(scheme, slot, np.swapaxes(scheme.factors[slot].dense, 1, 2))
-
-
-def single_changes(scheme):
-    """One coefficient up or down by a unit, at every place that the target has; each made when it is called."""
-    for slot, kinds in enumerate(scheme.target.kind_arrays):
-        for r, index, unit in product(range(scheme.rank), np.flatnonzero(kinds), (-1, 1)):
-            yield partial(changed, scheme, slot, r, index, unit)
-
-
-def swapped_rows(scheme):
-    """Two neighbouring, different rows of one factor in each other's place."""
-    for slot, factor in enumerate(scheme.factors):
-        dense = factor.dense
-        for r in range(scheme.rank - 1):
-            if (dense[r] != dense[r + 1]).any():
-                yield partial(swapped, scheme, slot, r)
-
-
-def transposed_factors(scheme):
-    """One factor indexed the other way, where the target has the same blocks that way."""
-    for slot, kinds in enumerate(scheme.target.kind_arrays):
-        if kinds.shape[0] == kinds.shape[1] and ((kinds == 0) == (kinds == 0).T).all():
-            yield partial(transposed, scheme, slot)
+BY_EVERY_METHOD = 3
+"""Of them by every method: the symbolic proof of a scheme of 137 products takes 0.7 s."""
 
 
 @pytest.fixture(autouse=True)
@@ -70,52 +27,49 @@ def one_thread():
         yield
 
 
-def test_swapped_rows_and_transposed_factors_are_rejected(representative):
+def assert_rejected(made, *methods):
+    for fault in made:
+        bad = fault()
+        for method in methods:
+            assert not check(bad, method).ok, (method, bad.digest)
+
+
+@pytest.mark.parametrize("name", ["strassen", "winograd"])
+def test_every_fault_of_a_small_scheme_is_rejected(name):
+    assert_rejected(faults(shipped(name).scheme), "exact")
+
+
+def test_some_faults_of_each_kind_are_rejected(representative):
     scheme = shipped(representative).scheme
-    rows, whole = list(swapped_rows(scheme)), list(transposed_factors(scheme))
-    assert len(rows) + len(whole) >= scheme.rank
-    for bad in (*rows[:: 1 + scheme.rank // 8], *whole):  # all of them: the slow tests below
-        assert not check(bad(), "exact").ok
-
-
-MOST_FAULTS = 300
-"""Faults of a scheme that are tried: all of up to some nine products, 40,000 of all schemes together."""
-
-BY_EVERY_METHOD = 3
-"""Of them by every method: the symbolic proof of a scheme of 137 products takes 0.7 s."""
-
-PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]
-
-
-def faults(name):
-    scheme = shipped(name).scheme
-    return [*single_changes(scheme), *swapped_rows(scheme), *transposed_factors(scheme)]
+    every, rng = list(faults(scheme)), np.random.default_rng(11)
+    of_kind = {kind: [fault for fault in every if fault.func.__name__ == kind] for kind in ("changed", "swapped")}
+    for some in of_kind.values():
+        assert_rejected((some[i] for i in rng.choice(len(some), min(len(some), 8 + 800 // scheme.rank))), "exact")
+    assert_rejected((fault for fault in every if fault.func.__name__ == "transposed"), "exact")
+    assert_rejected((of_kind["changed"][i] for i in rng.choice(len(of_kind["changed"]), 8)), "randomized")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_fault_is_rejected(name):
-    """By the exact proof every fault, by the other methods every fifth."""
-    for place, fault in enumerate(faults(name)):
-        bad = fault()
-        for method in METHODS if place % 5 == 0 else ("exact",):
-            assert not check(bad, method).ok, (method, bad.digest)
+def test_every_fault_is_rejected_and_every_fifth_by_every_method(name):
+    every = list(faults(shipped(name).scheme))
+    assert_rejected(every, "exact")
+    assert_rejected(every[::5], *METHODS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in shipped_names() if name not in PAPERS])
 def test_faults_are_rejected_and_some_by_every_method(name):
-    every, rng = faults(name), np.random.default_rng(5)
-    for i in rng.permutation(len(every))[:MOST_FAULTS]:
-        bad = every[i]()
-        assert not check(bad, "exact").ok, bad.digest
-    for i in rng.choice(len(every), BY_EVERY_METHOD, replace=False):
-        bad = every[i]()
-        for method in METHODS:
-            assert not check(bad, method).ok, (method, bad.digest)
+    every, rng = list(faults(shipped(name).scheme)), np.random.default_rng(5)
+    assert_rejected((every[i] for i in rng.permutation(len(every))[:MOST_FAULTS]), "exact")
+    assert_rejected((every[i] for i in rng.choice(len(every), BY_EVERY_METHOD, replace=False)), *METHODS)
 
 
-def test_the_faults_are_counted(strassen):
-    assert len(list(single_changes(strassen))) == 2 * 7 * 12
-    assert len(list(transposed_factors(strassen))) == 3
-    assert len(list(transposed_factors(lcma.resolve("eca-stage1")[0]))) == 2
+@pytest.mark.parametrize(("name", "transposed"), [("strassen", 3), ("eca-stage1", 2)])
+def test_the_faults_are_counted(name, transposed):
+    scheme = shipped(name).scheme
+    counts = Counter(fault.func.__name__ for fault in faults(scheme))
+    places = sum(np.count_nonzero(kinds) for kinds in scheme.target.kind_arrays)
+    assert (counts["changed"], counts["transposed"]) == (2 * scheme.rank * places, transposed)
+    assert scheme.rank < counts["swapped"] <= 3 * (scheme.rank - 1)
+    assert changed(scheme, 0, 0, 0, 0) == scheme

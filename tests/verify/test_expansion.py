@@ -1,6 +1,3 @@
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +10,8 @@ from lcma.schemes_db.ring import parse_ring
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import expansion
 from lcma.verify.exact import check_exact
+
+from .faults_of_schemes import changed
 
 RINGS = ["Z", "Q", "Z2", "Z3", "Z1048573", "Q(i)"]
 
@@ -90,14 +89,11 @@ def test_the_fourth_tensor_power_is_worked_sparsely_and_one_change_is_found(stra
     assert expansion.is_sparse(scheme)
     assert not expansion.is_sparse(lcma.resolve("laderman")[0])
     assert check_exact(scheme).ok
-    w = scheme.w.values.copy()
-    w[12345] += 1
-    changed = type(scheme.w)(scheme.w.rows, scheme.w.cols, scheme.w.indptr, scheme.w.indices, w)
-    outcome = check_exact(scheme.replace(w=changed))
-    product = int(scheme.w.product[12345])
+    product, index = int(scheme.w.product[12345]), int(scheme.w.indices[12345])
+    outcome = check_exact(changed(scheme, 2, product, index, 1))
     support = [int(np.diff(factor.indptr)[product]) for factor in (scheme.u, scheme.v)]
     assert outcome.wrong == support[0] * support[1]
-    assert divmod(int(scheme.w.indices[12345]), 16) == outcome.first.c
+    assert divmod(index, 16) == outcome.first.c
 
 
 @pytest.mark.slow
@@ -113,47 +109,53 @@ def test_the_fifth_tensor_power_is_proven_in_one_process(strassen):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB: a dense check needs more
 
 
-def test_scales_that_cancel_within_products_need_no_primes():
-    spec = importlib.util.spec_from_file_location("make_rational", Path(__file__).parent / "make_rational.py")
-    make = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
-    scheme = make.make(2)
-    assert {factor.denominator for factor in scheme.factors} == {make.DENOMINATOR}
-    assert make.DENOMINATOR > 1 << 40
+TWOS, THREES = 20, 13
+DENOMINATOR = 2**TWOS * 3**THREES
+
+
+def exponents(rng, rank, total, largest):
+    """Three exponents a product, from 0 to `largest`, with this sum."""
+    first = rng.integers(max(0, total - 2 * largest), largest + 1, rank)
+    low, high = np.maximum(0, total - first - largest), np.minimum(largest, total - first)
+    second = low + (rng.random(rank) * (high - low + 1)).astype(np.int64)
+    return [first, second, total - first - second]
+
+
+def with_scaled_products(scheme):
+    """Scale the factors of every product by 2^i 3^j at random, in all by 1: numerators to 2^60, one denominator."""
+    rng = np.random.default_rng(1)
+    factors = []
+    powers = (exponents(rng, scheme.rank, 3 * TWOS, 27), exponents(rng, scheme.rank, 3 * THREES, 16))
+    for factor, twos, threes in zip(scheme.factors, *powers, strict=True):
+        values = factor.values * (2**twos * 3**threes)[factor.product]
+        factors.append(Factor(factor.rows, factor.cols, factor.indptr, factor.indices, values, DENOMINATOR))
+    return Scheme(scheme.target, *factors, Q)
+
+
+def test_scales_that_cancel_within_products_need_no_primes(strassen):
+    scheme = with_scaled_products(power(strassen, 2))
+    assert DENOMINATOR > 1 << 40
     assert max(int(np.abs(factor.values).max()) for factor in scheme.factors) > 1 << 50
     outcome = check_exact(scheme)
     assert outcome.ok
     assert outcome.proof.primes == ()
-    wrong = scheme.w.values.copy()
-    wrong[5] += 1
-    changed = Factor(4, 4, scheme.w.indptr, scheme.w.indices, wrong, scheme.w.denominator)
-    failed = check_exact(scheme.replace(w=changed))
+    r, index = int(scheme.w.product[5]), int(scheme.w.indices[5])
+    failed = check_exact(changed(scheme, 2, r, index, 1))
     assert not failed.ok
-    assert failed.first.got - failed.first.wanted == _one_numerator(scheme, 5, failed.first)
-
-
-def _one_numerator(scheme, at, first):
-    """Return the change of an equation if the numerator of a nonzero of W grows by one."""
-    r = int(scheme.w.product[at])
     u, v = (
         dict(factor.coefficients(r))[row * factor.cols + col]
-        for factor, (row, col) in zip((scheme.u, scheme.v), (first.a, first.b), strict=True)
+        for factor, (row, col) in zip((scheme.u, scheme.v), (failed.first.a, failed.first.b), strict=True)
     )
-    return u * v / scheme.w.denominator
+    assert failed.first.got - failed.first.wanted == u * v / DENOMINATOR
 
 
-def test_fractions_that_do_not_cancel_are_proven_modulo_primes():
-    scheme = lcma.resolve("strassen")[0]
+def test_fractions_that_do_not_cancel_are_proven_modulo_primes(strassen):
     scales = np.array([10**12 + 39, 11])  # of the rows of A, and so of C
-    u = scheme.u.values * scales[scheme.u.indices // 2]
-    common = int(scales.prod())
-    w = scheme.w.values * (common // scales[scheme.w.indices // 2])
-    first = Factor(2, 2, scheme.u.indptr, scheme.u.indices, u)
-    third = Factor(2, 2, scheme.w.indptr, scheme.w.indices, w, common)
-    outcome = check_exact(Scheme(scheme.target, first, scheme.v, third, Q))
+    common, (u, v, w) = int(scales.prod()), strassen.factors
+    first = Factor(2, 2, u.indptr, u.indices, u.values * scales[u.indices // 2])
+    third = Factor(2, 2, w.indptr, w.indices, w.values * (common // scales[w.indices // 2]), common)
+    scheme = Scheme(strassen.target, first, v, third, Q)
+    outcome = check_exact(scheme)
     assert outcome.ok
     assert len(outcome.proof.primes) > 3
-    w = w.copy()
-    w[0] += 1
-    third = Factor(2, 2, scheme.w.indptr, scheme.w.indices, w, common)
-    assert not check_exact(Scheme(scheme.target, first, scheme.v, third, Q)).ok
+    assert not check_exact(changed(scheme, 2, 0, int(w.indices[0]), 1)).ok

@@ -1,23 +1,91 @@
 """Straight-line programs whose sums are too long to be expanded: proven by running them modulo primes."""
 
-import runpy
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lcma.errors import SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import parse_ring
 from lcma.schemes_db.formats import linear_program, parse_text
 from lcma.schemes_db.formats.linear_program import LinearProgram
+from lcma.schemes_db.resolve import resolve
 from lcma.verify import judge
 from lcma.verify.linear_program import ProgramReport
 from lcma.verify.report import certified_scheme
 from lcma.workbench.cli import main
 
-program = runpy.run_path(str(Path(__file__).with_name("make_programs.py")))["program"]
+U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in resolve("strassen")[0].factors)
+
+
+def joined(terms):
+    return "".join(f"{'+' if sign > 0 else '-'}{name}" for sign, name in terms).removeprefix("+")
+
+
+class Writer:
+    """The lines of a program, each of which names a sum."""
+
+    def __init__(self):
+        self.lines = []
+
+    def sum(self, terms):
+        """The name of a sum of (sign, name) terms."""
+        if len(terms) == 1 and terms[0][0] == 1:
+            return terms[0][1]
+        self.lines.append(f"t{len(self.lines)}:={joined(terms)};")
+        return self.lines[-1].partition(":")[0]
+
+    def factors(self, grid, table):
+        """The names of the factors of all products of a square grid of names."""
+        if grid.size == 1:
+            return [grid.item()]
+        half, products = len(grid) // 2, []
+        quarters = [grid[i : i + half, j : j + half] for i in (0, half) for j in (0, half)]
+        for row in table:
+            block = np.empty((half, half), object)
+            for place in np.ndindex(block.shape):
+                block[place] = self.sum([(c, part[place]) for c, part in zip(row, quarters, strict=True) if c])
+            products += self.factors(block, table)
+        return products
+
+    def blocks(self, products, size):
+        """The grid of sums of a list of products."""
+        grid = np.array([products], object)
+        if size > 1:
+            half, grid = size // 2, np.empty((size, size), object)
+            parts = [self.blocks(part, half) for part in np.array_split(products, 7)]
+            for i, j in np.ndindex(grid.shape):
+                signs = [row[2 * (i // half) + j // half] for row in W]
+                grid[i, j] = self.sum([(c, x[i % half, j % half]) for c, x in zip(signs, parts, strict=True) if c])
+        return grid
+
+
+def program(levels):
+    """Strassen's scheme of so many levels as three programs, in a basis that makes its expansion long.
+
+    The programs are written level by level, with names for all sums. Before, the rows of A are replaced by running sums
+    and the columns of B as well; afterwards that is undone by differences of rows and columns of C: a few thousand
+    additions, but every expanded sum grows by a factor of the size.
+    """
+    size, texts = 2**levels, []
+    for table, (down, right) in ((U, (1, 0)), (V, (0, 1))):
+        writer, grid = Writer(), np.array([f"i{i}" for i in range(size * size)], object).reshape(size, size)
+        for i, j in np.ndindex(size, size):
+            if i >= down and j >= right:
+                grid[i, j] = writer.sum([(1, grid[i - down, j - right]), (1, grid[i, j])])
+        names = writer.factors(grid, table)
+        texts.append("\n".join([*writer.lines, *(f"o{r}:={name};" for r, name in enumerate(names))]))
+    writer = Writer()
+    grid = writer.blocks([f"i{r}" for r in range(7**levels)], size)
+    for i, j in np.ndindex(size, size):
+        corners = [(1, i, j), (-1, i - 1, j), (-1, i, j - 1), (1, i - 1, j - 1)]
+        terms = [(sign, grid[x, y]) for sign, x, y in corners if x >= 0 and y >= 0]
+        writer.lines.append(f"o{i * size + j}:={joined(terms)};")
+    return "\n#\n".join([*texts, "\n".join(writer.lines)]) + "\n"
+
 
 FRACTIONS = "t0:=(i0+i1)/2; t1:=(i0-i1)/2; o0:=t0+t1; o1:=t0-t1;\n#\no0:=i0; o1:=i1;\n#\no0:=i0+i1;\n"
 """1x2x1: the left factors are a11 and a12, by way of halves."""

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -10,12 +11,6 @@ from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
 
-@pytest.fixture
-def rectangular():
-    """A valid <2,3,4> scheme: Strassen on 2 x 2 x 2 blocks of 1 x 3 x 2 is not square, so conventions show."""
-    return lcma.tensor(lcma.resolve("strassen")[0], lcma.resolve("naive:1x2x2")[0])
-
-
 def write(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text)
@@ -24,35 +19,27 @@ def write(tmp_path, name, text):
 
 def swap_third_factor(text):
     """The same .exp lines with the third factor's indices the other way."""
-    import re
-
     return re.sub(r"c(\d)(\d)", r"c\2\1", text)
 
 
-def test_the_convention_of_a_rectangular_scheme_is_found(tmp_path, rectangular):
-    transposed = write(tmp_path, "t.exp", written.exp(rectangular))
-    plain = write(tmp_path, "p.exp", swap_third_factor(written.exp(rectangular)))
-    (by_transpose,), (by_c,) = lcma.verify_file(transposed), lcma.verify_file(plain)
-    assert by_transpose.conventions == ("C^T",)
-    assert by_c.conventions == ("C",)
-    assert by_transpose.scheme == by_c.scheme == rectangular
-    assert "documents C^T" in by_c.notes[0]
+def fmm_json_by_c(scheme):
+    w = scheme.w.dense.reshape(scheme.rank, -1).tolist()
+    return json.dumps(json.loads(written.fmm_json(scheme)) | {"w": w})
 
 
-def test_the_convention_of_a_square_scheme_is_found_by_verification(tmp_path):
-    laderman = lcma.resolve("laderman")[0]
-    flipped = write(tmp_path, "l.exp", swap_third_factor(written.exp(laderman)))
-    (report,) = lcma.verify_file(flipped)
-    assert report.conventions == ("C",)
-    assert report.scheme == laderman
-
-
-def test_fmm_json_by_c_is_found_too(tmp_path, rectangular):
-    data = json.loads(written.fmm_json(rectangular))
-    data["w"] = [list(row) for row in rectangular.w.dense.reshape(rectangular.rank, -1).tolist()]
-    (report,) = lcma.verify_file(write(tmp_path, "s.json", json.dumps(data)))
-    assert report.conventions == ("C",)
-    assert report.scheme == rectangular
+# A rectangular scheme shows its convention; that of a square one is found by verification.
+@pytest.mark.parametrize("name", ["strassen*naive:1x2x2", "laderman"])
+@pytest.mark.parametrize(("render", "convention"), [
+    (written.exp, "C^T"), (lambda scheme: swap_third_factor(written.exp(scheme)), "C"), (fmm_json_by_c, "C"),
+], ids=["exp", "exp by C", "json by C"])  # fmt: skip
+def test_the_convention_is_found(tmp_path, name, render, convention):
+    scheme = lcma.resolve(name)[0]
+    path = write(tmp_path, "s", render(scheme))
+    (report,) = lcma.verify_file(path)
+    assert (report.conventions, report.scheme) == ((convention,), scheme)
+    assert convention == "C^T" or "documents C^T" in report.notes[0]
+    loaded, certificate = lcma.load(path)
+    assert (loaded, certificate.digest) == (scheme, scheme.digest)
 
 
 def test_a_scheme_that_is_its_own_transpose_says_so(tmp_path):
@@ -100,12 +87,6 @@ def test_headline_and_json(tmp_path, strassen):
     assert data["failure"] is None
 
 
-def test_load_gives_scheme_and_certificate(tmp_path, strassen):
-    scheme, certificate = lcma.load(write(tmp_path, "s.exp", written.exp(strassen)))
-    assert scheme == strassen
-    assert certificate.digest == strassen.digest
-
-
 def test_missing_files_and_folders_are_named(tmp_path):
     with pytest.raises(SchemeFormatError, match="No such file"):
         lcma.load(tmp_path / "none.json")
@@ -123,13 +104,10 @@ def test_zero_unused_and_doubled_products_are_noted(strassen):
     assert "products that are the same as one before: 3" in notes
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("3 2 R\n1 1 sqrt(3)\n0 0 0\n", r"the parameter sqrt\(3\) is no exact fraction"),
-        ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("3 2 R\n1 1 sqrt(3)\n0 0 0\n", r"the parameter sqrt\(3\) is no exact fraction"),
+    ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
+])  # fmt: skip
 def test_what_is_no_scheme_of_matrices_is_refused_by_name(text, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_text(text)

@@ -27,16 +27,13 @@ def test_the_classical_product_passes(options):
 
 
 @dtypes()
-@pytest.mark.parametrize(
-    "fault",
-    [
-        lambda a, b: a @ b + (a[:, :1] @ b[:1, :]),
-        lambda a, b: np.where(np.arange(b.shape[1]) == 5, 0, a @ b),
-        lambda a, b: a @ (b + np.eye(*b.shape, dtype=b.dtype)),
-        lambda a, b: (a @ b)[:, ::-1],
-        lambda a, b: a @ b + (np.arange(a.shape[0])[:, None] == 3) * a[0, 0] * b[1, 2] * (b.dtype.type(2) ** 20),
-    ],
-)
+@pytest.mark.parametrize("fault", [
+    lambda a, b: a @ b + (a[:, :1] @ b[:1, :]),
+    lambda a, b: np.where(np.arange(b.shape[1]) == 5, 0, a @ b),
+    lambda a, b: a @ (b + np.eye(*b.shape, dtype=b.dtype)),
+    lambda a, b: (a @ b)[:, ::-1],
+    lambda a, b: a @ b + (np.arange(a.shape[0])[:, None] == 3) * a[0, 0] * b[1, 2] * (b.dtype.type(2) ** 20),
+])  # fmt: skip
 def test_faults_are_found(options, fault):
     assert not check_traced(fault, GENERAL, **options, seed=3).ok
 

@@ -27,8 +27,8 @@ from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
 
-METHODS = ("batched", "stack")
-CANARY = 7.5
+from ..canvases import CANARY, close, drawn, framed, untouched
+
 # Relative, in the Frobenius norm, of products of one or two levels.
 LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 NAMES = {torch.float64: "float64", torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -56,47 +56,13 @@ def built(nest, request, method="batched"):
     return strategies("cuda")["dense", "scheme"].build(candidate, request, machine())
 
 
-def drawn(shape, dtype, order="rows"):
-    """Random numbers stored by rows, by columns, or with gaps in both directions."""
-    *batch, rows, cols = shape
-    if order == "columns":
-        return torch.randn(*batch, cols, rows).to(dtype).transpose(-1, -2)
-    if order == "scattered":
-        return torch.randn(*batch, 2 * rows, 3 * cols).to(dtype)[..., ::2, ::3]
-    return torch.randn(*shape).to(dtype)
-
-
-def framed(shape, dtype, order="rows"):
-    """A tensor of NaN in the middle of a canvas of canaries, and the canvas."""
-    *batch, rows, cols = shape
-    sizes = (cols, rows) if order == "columns" else (rows, cols)
-    canvas = torch.full((*batch, sizes[0] + 5, sizes[1] + 6), CANARY, dtype=dtype)
-    inner = canvas[..., 2:-3, 3:-3]
-    inner.fill_(float("nan"))
-    return (inner.transpose(-1, -2) if order == "columns" else inner), canvas
-
-
-def untouched(inner, canvas):
-    inner.fill_(CANARY)
-    return bool((canvas == CANARY).all())
-
-
-def close(got, a, b, limit):
-    truth = a.double() @ b.double()
-    return bool((got.double() - truth).norm() <= limit * truth.norm())
-
-
-@pytest.mark.parametrize(
-    ("names", "dtype", "order"),
-    [
-        *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
-        (("2x2x3",), torch.float32, "columns"),
-        (("laderman",), torch.float32, "rows"),
-        (("strassen", "strassen"), torch.bfloat16, "rows"),
-        (("3x4x5",), torch.float64, "columns"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("names", "dtype", "order"), [
+    *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
+    (("2x2x3",), torch.float32, "columns"),
+    (("laderman",), torch.float32, "rows"),
+    (("strassen", "strassen"), torch.bfloat16, "rows"),
+    (("3x4x5",), torch.float64, "columns"),
+], ids=str)  # fmt: skip
 def test_maps(names, dtype, order):
     """Both splits and the merge against the naive map, where blocks reach over the edge."""
     torch.manual_seed(0)
@@ -179,50 +145,35 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     assert (out[0, 5:, :5] == 0).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    ("names", "dtype"),
-    [
-        *[(("strassen",), dtype) for dtype in NAMES],
-        (("2x2x3",), torch.float32),
-        (("strassen", "strassen"), torch.float64),
-    ],
-    ids=str,
-)
-def test_products(method, dtype, names):
+@pytest.mark.parametrize(("method", "names", "dtype"), [
+    *(("batched", ("strassen",), dtype) for dtype in NAMES), ("batched", ("2x2x3",), torch.float32),
+    ("batched", ("strassen", "strassen"), torch.float64), ("stack", ("strassen",), torch.float32),
+], ids=str)  # fmt: skip
+def test_products(method, names, dtype):
     """Any size and storage order; `out` with borders; the same bits again; with B packed; in pieces."""
     torch.manual_seed(1)
     nest = program(*names)
-    for (m, k, n), order in (
-        ((17, 13, 19), "rows"),
-        ((1, 1, 1), "columns"),
-        ((5, 31, 3), "columns"),
-        ((11, 7, 5), "scattered"),
-    ):
+    for (m, k, n), order in (((1, 1, 1), "rows"), ((5, 31, 3), "columns"), ((11, 7, 5), "scattered")):
         a, b = drawn((m, k), dtype, order), drawn((k, n), dtype, order)
         executor = built(nest, request_of(a, b), method)
         result = executor.run(a, b)
-        assert close(result, a, b, LIMITS[dtype])
+        assert close(result, a.double() @ b.double(), LIMITS[dtype])
         out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
         assert executor.run(a, executor.prepare(b), out) is out
         assert torch.equal(out, result)
         assert untouched(out, canvas)
-        for _ in range(3):  # the second and third are repeated
+        for _ in range(2):  # the second is repeated
             assert torch.equal(executor.again(a, b), result)
-    a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)
+    a, b = drawn((37, 5), dtype), drawn((5, 9), dtype)
     request = request_of(a, b)
     most = 2 * built(nest, request, method).workspace // 3
     smaller = built(nest, replace(request, max_workspace=most), method)
     assert smaller.core.pieces > 1
-    assert close(smaller.run(a, b), a, b, LIMITS[dtype])
+    assert close(smaller.run(a, b), a.double() @ b.double(), LIMITS[dtype])
 
 
 @pytest.mark.parametrize(
-    ("method", "m", "dtype", "k"),
-    [
-        ("batched", 5, torch.float64, 284),
-        ("stack", 250, torch.float16, 1136),
-    ],
+    ("method", "m", "dtype", "k"), [("batched", 5, torch.float64, 284), ("stack", 250, torch.float16, 1136)]
 )
 def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
     """The grid divides k, and its halves are a segment short of whole lines."""
@@ -235,14 +186,14 @@ def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
     for right in (b.unsqueeze(0), prepared):
         out, canvas = framed((1, m, 9), dtype)
         level.run(a.unsqueeze(0), right, out)
-        assert close(out[0], a, b, LIMITS[dtype])
+        assert close(out[0], a.double() @ b.double(), LIMITS[dtype])
         assert untouched(out, canvas)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "leading", [((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((0,), ())]
-)
+@pytest.mark.parametrize(("method", "leading"), [
+    *(("batched", one) for one in (((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((0,), ()))),
+    ("stack", ((2, 1), (3,))),
+])  # fmt: skip
 def test_batches(method, leading):
     torch.manual_seed(2)
     a, b = drawn((*leading[0], 5, 7), torch.float64), drawn((*leading[1], 7, 3), torch.float64)
@@ -325,7 +276,7 @@ def pretended(monkeypatch):
 
 
 def test_dispatch(pretended, make_profile):
-    a, b = drawn((3, 40, 64), torch.float32), drawn((64, 48), torch.float32)
+    a, b = drawn((3, 4, 16), torch.float32), drawn((16, 12), torch.float32)
     for text in ("auto", "strassen", "strassen/strassen@scheme:batched", "strassen?"):
         torch.testing.assert_close(dispatch.run(ProductRecipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
     whole = a.flatten(0, 1)
@@ -335,7 +286,7 @@ def test_dispatch(pretended, make_profile):
     plan_cache.clear()
     pretended[0] = make_profile(sums=1e15)
     assert not isinstance(dispatch.recipe_executor(given, whole, b), dispatch.VendorExecutor)
-    recipe, stack = dispatch.pack(ProductRecipe(), b, 120)
+    recipe, stack = dispatch.pack(ProductRecipe(), b, 12)
     assert recipe.where_faster
     assert recipe.levels
     result = dispatch.run(recipe, a, b * float("nan"), packed=stack)  # the sums stand for b
@@ -349,7 +300,7 @@ def make_profile():
     from lcma.kernels.planning.profile import GemmRate
 
     def made(sums):
-        speeds = {"whole": 1e9, "batched 7": 1e12}
+        speeds = {"whole": 1e6, "batched 7": 1e12}
         rates = [GemmRate("float32", size, size, size, speeds[mode], mode) for size in (8, 64) for mode in speeds]
         return Profile("pretended", "none", (("multiprocessors", "1"),), tuple(rates), sums, sums, source="measured")
 

@@ -18,10 +18,9 @@ class Event:
         return other.milliseconds - self.milliseconds
 
 
-@pytest.mark.parametrize(
-    ("gpu_ms", "host", "queued", "seconds"),
-    [(2.0, 1e-3, False, 2e-3), (0.02, 1e-4, False, 1e-4), (2.0, 9e-3, True, 2e-3)],
-)
+@pytest.mark.parametrize(("gpu_ms", "host", "queued", "seconds"), [
+    (2.0, 1e-3, False, 2e-3), (0.02, 1e-4, False, 1e-4), (2.0, 9e-3, True, 2e-3),
+])  # fmt: skip
 def test_a_call_takes_as_long_as_the_slower_of_gpu_and_host(monkeypatch, gpu_ms, host, queued, seconds):
     events, times = iter([began := Event(5.0), ended := Event(5.0 + gpu_ms)]), iter([1.0, 1.0 + host])
     began.passed = not queued

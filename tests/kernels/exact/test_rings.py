@@ -31,39 +31,21 @@ from fuzz_products import RINGS, main, one_case
 P61 = (1 << 61) - 1
 
 
-@pytest.mark.parametrize(
-    ("text", "modulus", "name"),
-    [
-        ("Z", 0, "Z"),
-        ("Z2", 2, "GF(2)"),
-        ("gf(2)", 2, "GF(2)"),
-        ("GF(101)", 101, "GF(101)"),
-        ("Z3", 3, "GF(3)"),
-        ("Z/100", 100, "Z/100"),
-        ("GF(2^61-1)", P61, f"GF({P61})"),
-        ("Z/2^62", 1 << 62, f"Z/{1 << 62}"),
-    ],
-)
+@pytest.mark.parametrize(("text", "modulus", "name"), [
+    ("Z", 0, "Z"), ("Z2", 2, "GF(2)"), ("gf(2)", 2, "GF(2)"), ("GF(101)", 101, "GF(101)"), ("Z3", 3, "GF(3)"),
+    ("Z/100", 100, "Z/100"), ("GF(2^61-1)", P61, f"GF({P61})"), ("Z/2^62", 1 << 62, f"Z/{1 << 62}"),
+])  # fmt: skip
 def test_rings_have_names(text, modulus, name):
     ring = exact_ring(text)
     assert (ring.modulus, ring.name) == (modulus, name)
     assert exact_ring(name) == ring
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("GF(100)", "100 is not prime; write Z/100"),
-        ("Z4", "4 is not prime"),
-        ("Z/1", "from 2 to 2"),
-        ("Z/0", "write Z for the integers"),
-        ("Z/2^63", "2.62"),
-        ("GF(2^99)", "2.62"),
-        ("R", "not known"),
-        ("GF(3", "not known"),
-        (7, "must be a name"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("GF(100)", "100 is not prime; write Z/100"), ("Z4", "4 is not prime"), ("Z/1", "from 2 to 2"),
+    ("Z/0", "write Z for the integers"), ("Z/2^63", "2.62"), ("GF(2^99)", "2.62"), ("R", "not known"),
+    ("GF(3", "not known"), (7, "must be a name"),
+])  # fmt: skip
 def test_other_names_are_refused(text, reason):
     with pytest.raises(PlanError, match=reason):
         exact_ring(text)
@@ -241,13 +223,10 @@ def test_a_stated_magnitude_is_checked():
     assert (lcma.matmul(a, a, ring="Z", max_abs=9) == a @ a).all()
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        *(np.int8, np.int64, np.uint32, np.bool_),
-        *(pytest.param(one, marks=pytest.mark.slow) for one in (np.int16, np.int32, np.uint8, np.uint16)),
-    ],
-)
+@pytest.mark.parametrize("dtype", [
+    *(np.int8, np.int64, np.uint32, np.bool_),
+    *(pytest.param(one, marks=pytest.mark.slow) for one in (np.int16, np.int32, np.uint8, np.uint16)),
+])  # fmt: skip
 def test_every_dtype_of_integers(dtype):
     rng = np.random.default_rng(1)
     info = np.iinfo(dtype) if dtype is not np.bool_ else None
@@ -259,18 +238,15 @@ def test_every_dtype_of_integers(dtype):
             assert (lcma.matmul(a, b, scheme, ring=ring) == wanted).all()
 
 
-@pytest.mark.parametrize(
-    ("a", "ring", "reason"),
-    [
-        (np.zeros((2, 2)), "GF(3)", "is float64; exact products are of"),
-        (np.zeros((2, 2), np.uint64), "Z", "is uint64"),
-        (np.zeros((2, 2), object), "Z", "is object"),
-        (lcma.BitMatrix.zeros(2, 2), "GF(3)", "is a bit matrix"),
-        (np.zeros(3, np.int64), "Z", "1 dimensions"),
-        (np.zeros((2, 3), np.int64), "Z", "inner sizes differ"),
-        (np.zeros((2, 2), np.float32), "Z2", "bool or integers"),
-    ],
-)
+@pytest.mark.parametrize(("a", "ring", "reason"), [
+    (np.zeros((2, 2)), "GF(3)", "is float64; exact products are of"),
+    (np.zeros((2, 2), np.uint64), "Z", "is uint64"),
+    (np.zeros((2, 2), object), "Z", "is object"),
+    (lcma.BitMatrix.zeros(2, 2), "GF(3)", "is a bit matrix"),
+    (np.zeros(3, np.int64), "Z", "1 dimensions"),
+    (np.zeros((2, 3), np.int64), "Z", "inner sizes differ"),
+    (np.zeros((2, 2), np.float32), "Z2", "bool or integers"),
+])  # fmt: skip
 def test_bad_operands_get_one_line(a, ring, reason):
     with pytest.raises(PlanError, match=reason) as caught:
         lcma.matmul(a, a, ring=ring)

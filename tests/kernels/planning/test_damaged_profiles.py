@@ -12,38 +12,28 @@ from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile
 
-DAMAGES = {
-    "a rate of 0": lambda data: data["gemm"][0].update(rate=0),
-    "a rate that is no number": lambda data: data["gemm"][0].update(rate=float("nan")),
-    "an infinite rate": lambda data: data["gemm"][0].update(rate=float("inf")),
-    "a negative rate": lambda data: data["gemm"][0].update(rate=-1e11),
-    "a rate in words": lambda data: data["gemm"][0].update(rate="fast"),
-    "a truth value for a rate": lambda data: data["gemm"][0].update(rate=True),
-    "no rate": lambda data: data["gemm"][0].update(rate=None),
-    "a rate beyond all floats": lambda data: data["gemm"][0].update(rate=10**400),
-    "a rate of no machine": lambda data: data["gemm"][0].update(rate=1e30),
-    "a rate of no machine in whole digits": lambda data: data["gemm"][0].update(rate=10**30),
-    "a rate that is almost 0": lambda data: data["gemm"][0].update(rate=1e-300),
-    "a bandwidth that is almost 0": lambda data: data.update(bandwidth=5e-324),
-    "sums of no machine": lambda data: data.update(combine_rate=1e300),
-    "a cache of no machine": lambda data: data.update(caches=[10**30]),
-    "a size of no matrix": lambda data: data["gemm"][0].update(k=10**30),
-    "a negative overhead": lambda data: data.update(call_overhead=-1.0),
-    "an overhead of an age": lambda data: data.update(call_overhead=1e300),
-    "a library that is no text": lambda data: data["gemm"][0].update(backend=["numpy"]),
-    "a size of 0": lambda data: data["gemm"][0].update(m=0),
-    "a bandwidth of 0": lambda data: data.update(bandwidth=0),
-    "sums in words": lambda data: data.update(combine_rate="fast"),
-    "rates that are no list": lambda data: data.update(gemm=7),
-    "a dtype that is no text": lambda data: data["gemm"][0].update(dtype=32),
-    "a name that is no text": lambda data: data.update(id=5),
-    "versions that are no pairs": lambda data: data.update(versions=[1]),
-    "versions that are no texts": lambda data: data.update(versions=[[["numpy"], 2]]),
-    "a field that is not known": lambda data: data.update(colour="blue"),
-    "a source that is not known": lambda data: data.update(source="guessed"),
-    "an overhead that is no number": lambda data: data.update(call_overhead=float("nan")),
+NAN, INF = float("nan"), float("inf")
+OF_A_RATE = {
+    "rate": (0, NAN, INF, -1e11, "fast", True, None, 10**400, 1e30, 10**30, 1e-300),
+    "m": (0,),
+    "k": (10**30,),
+    "dtype": (32,),
+    "backend": (["numpy"],),
 }
-
+OF_A_PROFILE = {
+    "bandwidth": (0, 5e-324),
+    "combine_rate": ("fast", 1e300),
+    "caches": ([10**30],),
+    "call_overhead": (NAN, -1.0, 1e300),
+    "gemm": (7,),
+    "id": (5,),
+    "versions": ([1], [[["numpy"], 2]]),
+    "source": ("guessed",),
+    "colour": ("blue",),
+}
+DAMAGES = [("gemm", name, value) for name, values in OF_A_RATE.items() for value in values]
+DAMAGES += [("", name, value) for name, values in OF_A_PROFILE.items() for value in values]
+"""The list whose first entry is damaged (or the profile itself), a field, and a value that it cannot have."""
 
 GOOD = (GemmRate("float32", 64, 64, 64, 1e11, "whole", "numpy"),)
 
@@ -53,25 +43,25 @@ def alone(home, monkeypatch):
     monkeypatch.setenv("LCMA_NUM_THREADS", "1")
 
 
-def damaged(damage):
-    """This machine's profile on disk, with one thing wrong."""
+def damage(within, name, value):
+    """Store this machine's profile with one thing wrong."""
     path = keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
     assert profile_for().source == "measured"
     data = json.loads(path.read_text())
-    DAMAGES[damage](data)
+    (data[within][0] if within else data)[name] = value
     path.write_text(json.dumps(data))
     forget_profiles()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_profile_counts_as_none(alone, damage):
-    damaged(damage)
+@pytest.mark.parametrize(("within", "name", "value"), DAMAGES)
+def test_a_damaged_profile_counts_as_none(alone, within, name, value):
+    damage(within, name, value)
     assert profile_for().source == "estimated"
     assert profile_for() == estimated(1)
 
 
 def test_a_damaged_profile_breaks_no_product(alone, monkeypatch):
-    damaged("a rate of 0")
+    damage("gemm", "rate", 0)
     monkeypatch.setattr(api, "SMALL", 0)
     a = np.random.default_rng(0).standard_normal((30, 31)).astype(np.float32)
     np.testing.assert_allclose(lcma.matmul(a, a.T), a @ a.T, rtol=1e-5)

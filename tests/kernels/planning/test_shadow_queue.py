@@ -68,15 +68,9 @@ def test_shadow_calls_of_a_simulated_process_take_their_part_and_no_more(each):
     assert spent >= SHADOW_PART * now + SHADOW_SECONDS - SITTING - 1.0
 
 
-@pytest.mark.parametrize(
-    ("called", "processor", "elapsed", "idle"),
-    [
-        (False, 0.0, IDLE_SECONDS, True),
-        (True, 0.0, 10.0, False),
-        (False, 0.0, IDLE_SECONDS / 2, False),
-        (False, 10.0 * IDLE_PART, 10.0, True),
-        (False, 11.0 * IDLE_PART, 10.0, False),
-    ],
-)
+@pytest.mark.parametrize(("called", "processor", "elapsed", "idle"), [
+    (False, 0.0, IDLE_SECONDS, True), (True, 0.0, 10.0, False), (False, 0.0, IDLE_SECONDS / 2, False),
+    (False, 10.0 * IDLE_PART, 10.0, True), (False, 11.0 * IDLE_PART, 10.0, False),
+])  # fmt: skip
 def test_a_process_is_idle_without_products_and_other_work(called, processor, elapsed, idle):
     assert is_idle(called, processor, elapsed) is idle

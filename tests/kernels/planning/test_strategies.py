@@ -121,14 +121,11 @@ def test_what_is_no_strategy_is_refused():
         register_strategy(object())
 
 
-@pytest.mark.parametrize(
-    ("strategy", "reason"),
-    [
-        ("strips", "dense strategy 'strips' is not known; choose one of scheme, vendor"),
-        ("fastest", "dense strategy 'fastest' is not known; choose one of"),
-        ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of dense, "),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "reason"), [
+    ("strips", "dense strategy 'strips' is not known; choose one of scheme, vendor"),
+    ("fastest", "dense strategy 'fastest' is not known; choose one of"),
+    ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of dense, "),
+])  # fmt: skip
 def test_a_strategy_without_a_candidate_is_refused_by_name(strategy, reason):
     with pytest.raises(PlanError, match=reason):
         lcma.matmul(np.ones((8, 8)), np.ones((8, 8)), strategy=strategy)
