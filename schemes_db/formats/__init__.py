@@ -19,7 +19,6 @@ from ..scheme import Scheme
 from ..target import Target
 from . import (
     alphatensor,
-    coefficients,
     coq,
     equations,
     exp,
@@ -91,7 +90,6 @@ _TEXT: tuple[TextFormat, ...] = (
     fmm_text,
     fast_matmul,
     literals.alphaevolve,
-    coefficients,
     equations,
     exp,
     literals.arrays,
