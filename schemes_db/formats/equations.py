@@ -112,6 +112,7 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
 
     everywhere = [*numbered_layouts(sizes), *layouts_for(sizes)]
     possible = [*(layouts_of(target) if target else ()), *(one for one in everywhere if target in (None, one.target))]
+    possible = list({(one.target, one.places): one for one in possible}.values())
     if found := next((one for one in possible if fits(one)), None):
         return [_option(factors, found)], []
     others = [one for one in everywhere if target not in (None, one.target) and fits(one)]
