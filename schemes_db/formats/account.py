@@ -117,7 +117,7 @@ class Account:
         if self.changes_a_matrix(text):
             raise fault
         name = equation.name if equation else ""
-        new = name.isalnum() and not letters_of(name) and name not in self.families
+        new = name.isalnum() and not letters_of(name) and name.lower() not in self.families
         mentioned = any(letters_of(word) in self.families for word in WORD.findall(text))
         if new or not mentioned:  # a name that nothing uses
             if not new and _PROGRAM.match(text):

@@ -64,6 +64,10 @@ class Formulas(Meaning):
         listed = [(line, text, split_equation(line, text)) for line, text in statements]
         self.equations = [each for _, _, each in listed if each]
         self.set_by = Counter(each.name for each in self.equations)
+        self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
+        for each in self.equations:
+            if (other := self.spelled.get(family(each.name), each.name)) != each.name:
+                raise SchemeFormatError(f"{each.name} is set, and so is {other}", line=each.line)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
             if each.value is None and each.fault is None:
@@ -248,6 +252,8 @@ class Formulas(Meaning):
                     for cell, value in zip(named, values, strict=True):
                         if not (letters := letters_of(name := name_of(cell))):
                             raise SchemeFormatError("a matrix that is set has more than names in it", line=each.line)
+                        if family(name) in self.spelled:
+                            raise SchemeFormatError(f"{name} is set twice", line=each.line)
                         groups[letters][name] = Equation(each.line, name, [], value=value)
         indices = {
             letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters

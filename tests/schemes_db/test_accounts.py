@@ -156,6 +156,14 @@ def test_spellings_that_nobody_publishes_are_refused(lines):
     refused(text(*lines))
 
 
+@pytest.mark.parametrize(
+    "change", ["C11 = m1", "C11 += m1", "C11 = 0", "C = [c11 c12/; c21 c22]", "M1 = a11*b11", "M1 *= 2"]
+)
+def test_a_name_in_the_other_case_is_no_other_name(change):
+    refused(text(*LINES, change))
+    refused(text(change, *LINES))
+
+
 def test_a_matrix_of_other_sums_than_the_outputs_refuses_the_file():
     refused(text(*LINES, "C = [[m1 + m4 - m5 - m7, m3 + m5], [m2 + m4, m1 - m2 + m3 + m6]]"))
 
