@@ -46,7 +46,7 @@ _PURE = pattern(
 
 _KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
 _LOOKS = pattern(
-    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return)\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
+    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
     r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
     r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
 )

@@ -73,6 +73,14 @@ def test_statements_that_may_change_an_array_refuse_the_file(change):
     refused(ARRAYS + change + "\n")
 
 
+@pytest.mark.parametrize("returned", ["u, v, -w", "2*u, v, w", "(u, v, -w)", "u, v, [[-x for x in row] for row in w]"])
+def test_a_function_that_returns_other_factors_refuses_the_file(returned):
+    body = "def strassen():\n" + "".join(f"    {line}\n" for line in LISTS.splitlines())
+    (reading,) = parse_text(body + "    return u, v, w\n")
+    assert judge(reading, "file").ok
+    refused(body + f"    return {returned}\n")
+
+
 @pytest.mark.parametrize("value", [
     f"{U}*2", f"2*{U}", f"{U}/3", f"np.array({U}) + 1", f"np.array({U}) - 1", f"np.array({U}) % 2",
     f"np.array({U})//2", f"np.array({U}, dtype=bool)", f"np.array({U}, dtype=np.uint8)", f"np.flip({U})",
