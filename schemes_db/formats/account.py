@@ -6,12 +6,13 @@ A line that names a block or a product must be understood, unless it is prose wi
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
 from .lines import cut
 from .naming import NAME, WORD, family, letters_of
-from .patterns import CHANGES, OPERATOR, SHOWN, changes_all, pattern
+from .patterns import CHANGES, OPERATOR, SHOWN, changes_all, changes_something, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -40,6 +41,22 @@ _PROGRAM = pattern(
     r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
 )
 """What is no part of a function of products: loops, calls, and values from calls."""
+
+_PURE = pattern(
+    r"einsum|len|shape|sum|max|min|abs|allclose|array_equal|zeros|dot|matmul|outer|kron|tensordot|range|print|str|dict|list"
+    r"|tuple|array|asarray|size|reshape|norm|ones|eye|mod|permute|isequal|matrix_rank|ravel|numel|float|int|round|sqrt|all"
+    r"|any|zip|enumerate|n?nz|count_nonzero|copy|save[z\w]*|dumps?|open|write|format|assert|disp|display|[sf]?printf"
+    r"|check\w*|verify\w*|test\w*|tolist|mean|if|and|or|not|in|map|expand|simplify|add|op|Trace|Transpose"
+)
+"""Functions that do not change their arguments."""
+
+_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
+_LOOKS = pattern(
+    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
+    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
+    r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
+)
+"""Checks, calls, and names that are set to what is no view of an array."""
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
@@ -88,6 +105,17 @@ def split_equation(line: int, text: str) -> Equation | None:
         # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
     return Equation(line, name, [first.strip(), *others], {"+=": 1, "-=": -1}.get(match["sign"], 0))
+
+
+def only_looks(text: str, arrays: Set[str]) -> bool:
+    """Return whether a statement only looks at arrays: prose, a check, or a new name for what is computed from them."""
+    if not changes_something(text):
+        return not _KEYWORD.match(text)
+    looks = _LOOKS.match(text)
+    pure = all(map(_PURE.fullmatch, set(re.findall(r"(\w+)\(", text)) - arrays)) and not re.search(
+        r"\bout\s*=|:=", text
+    )
+    return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in arrays))
 
 
 @dataclass
