@@ -52,11 +52,12 @@ _PURE = pattern(
 
 _KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
 _LOOKS = pattern(
-    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
+    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b"
+    r"|(?!.*\)[\s'.]*[-+*/]?=(?!=))(?!(?:\w+\.)*(?:add|dot|matmul|outer|kron|mod|abs|round|sqrt|copy)\()[\w.]+\((?s:.*)\)\s*;?\s*$"
     r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
     r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
 )
-"""Checks, calls, and names that are set to what is no view of an array."""
+"""Checks, calls without a place for a result, and names that are set to what is no view of an array."""
 
 _SETS = pattern(r"\bout\s*=|:=|\+\+|--|[-+*/%]=[^\"]*\)")
 """What sets a name within a statement."""
