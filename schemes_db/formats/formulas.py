@@ -64,16 +64,17 @@ class Formulas(Meaning):
         listed = [(line, text, split_equation(line, text)) for line, text in statements]
         self.equations = [each for _, _, each in listed if each]
         self.set_by = Counter(each.name for each in self.equations)
+        # Names that differ in case or marks alone are one name: which of two values is meant is not known.
         self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
         for each in self.equations:
+            if each.name == "i":
+                raise SchemeFormatError("i is the imaginary unit and can't be set", line=each.line)
             if (other := self.spelled.get(family(each.name), each.name)) != each.name:
                 raise SchemeFormatError(f"{each.name} is set, and so is {other}", line=each.line)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
             if each.value is None and each.fault is None:
                 self.compute(each)
-        if "i" in self.set_by:
-            raise SchemeFormatError("i is the imaginary unit and can't be set", line=self.single["i"].line)
         live = self.needed()
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
