@@ -59,7 +59,7 @@ _LOOKS = pattern(
 )
 """Checks, calls without a place for a result, and names that are set to what is no view of an array."""
 
-_SETS = pattern(r"\bout\s*=|:=|\+\+|--|[-+*/%]=[^\"]*\)")
+_SETS = pattern(r"\bout\s*=|:=|\+\+|--|[()][^()]*[-+*/%]=")
 """What sets a name within a statement."""
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
@@ -118,7 +118,7 @@ def only_looks(text: str, data: Set[str]) -> bool:
     if not changes_something(text):
         return not _KEYWORD.match(text)
     looks = _LOOKS.match(text)
-    pure = all(map(_PURE.fullmatch, set(re.findall(r"(\w+)\(", text)) - data)) and not _SETS.search(text)
+    pure = all(map(_PURE.fullmatch, set(re.findall(r"\b(\w++)\(", text)) - data)) and not _SETS.search(text)
     return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in data))
 
 

@@ -293,6 +293,7 @@ def test_tables_of_named_coefficients_and_of_factors_are_refused(table):
 def test_a_statement_without_end_is_refused_in_linear_time():
     refused("c11 = m1" + "+a11" * (1 << 16))
     refused("c11 = m1\n" + "+a11\n" * (1 << 16))
+    refused(text(*LINES, "print(c11" + " += " * (1 << 16)))
 
 
 @pytest.mark.parametrize(
