@@ -157,7 +157,8 @@ class Account:
                 self.code.append(line)
             return
         shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-        if not only_looks(shown, data):
+        returned = text.startswith("return") and changes_something(shown)  # outputs in an order that is not known
+        if returned or not only_looks(shown, data):
             raise fault
 
     def changes_a_matrix(self, text: str) -> bool:
