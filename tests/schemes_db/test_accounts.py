@@ -133,7 +133,7 @@ def test_scalings_transposes_and_checks_of_arrays_are_understood(change):
     "and (a11)*(b11)*(c11)", "alpha = 2\nc11 = alpha*c11", "+1", "C = [[c11, c21], [c12, c22]]",
     "return 2*np.block([[c11, c12], [c21, c22]])", "t = np.negative(c11, out=c11)", "t = swap(c11, c12)",
     "print(c11.fill(0))", "del c11", "assert fix(c11)", "x = y = c11 = 0", "cout << (c11 *= 2)", 'printf("%d", c11++)',
-    "++c11", "add(c11, m7, c11)", "copy(c12, c11)", "i = m1\ni = m2", "return (c12, c11, c21, c22)", "return [c12 c11] end",
+    "++c11", "add(c11, m7)", "copy(m1, c11)", "i = m1\ni = m2", "return (c12, c11, c21, c22)", "return [c12 c11] end",
 ])  # fmt: skip
 def test_statements_that_may_change_an_output_refuse_the_equations(change):
     refused(text(*LINES, change))
