@@ -20,6 +20,7 @@ _ASSIGNED = pattern(
     r"(?P<sign>:=|\+=|-=|=(?!=)|<-|:(?!.*=))\s*(?P<right>.*)$",
     re.DOTALL,
 )
+_REVERSED = pattern(rf"^(.*[)\d\]])\s*=\s*({NAME})$")
 _MATRIX = pattern(
     r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=|(?P<left>\[[^=]*\])\s*:?=)\s*(?P<right>[\[(A-Za-z].*)$",
     re.DOTALL,
@@ -100,7 +101,8 @@ def split_equation(line: int, text: str) -> Equation | None:
     if foreign:
         raise SchemeFormatError(f"{min(foreign)!r} belongs to a language that is not read", line=line)
     if match is None:
-        return None
+        reversed_ = _REVERSED.match(text)
+        return Equation(line, reversed_[2], [reversed_[1]]) if reversed_ else None
     name, right = match["name"], match["right"]
     first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):

@@ -17,8 +17,16 @@ from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of
+from .patterns import pattern
 from .reading import Entries
 from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
+
+_CALLED = pattern(
+    r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
+    r"|(?P<multiply>dot|matmul|mul|multiply|mult|mm|prod|product|times))(?:_?mat(?:rix|rices)?)?"
+    r"|(?P<recursive>\w*(?:strassen|winograd)\w*)"
+)
+"""Names of calls that add, subtract and multiply."""
 
 _NO_PRODUCT = "a product must have two factors, a sum of blocks of A and one of B"
 _GROUPS = (list, Braces)
@@ -152,10 +160,15 @@ class Formulas(Meaning):
         return self.names[name]
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
-        """A matrix that a call makes."""
+        """A sum, a product or a matrix that a call makes."""
         if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
             return arguments[0]
-        return super().called(name, arguments, keywords)
+        match = _CALLED.fullmatch(name)
+        if len(arguments) != 2 or keywords or not match:
+            return super().called(name, arguments, keywords)
+        left, right = arguments
+        sign = {"add": 1, "subtract": -1}.get(match.lastgroup or "", 0)
+        return total([left, scaled(right, sign)]) if sign else self.multiplied(left, right)
 
     def multiplied(self, left: Value, right: Value) -> Value:
         """A new product of two sums of blocks, or one with a third factor."""

@@ -85,6 +85,8 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
+    functions: frozenset[str] = frozenset()
+    """Names of one letter that are called."""
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
@@ -260,7 +262,8 @@ class Parser:
 
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
-        if _FUNCTION.fullmatch(token) and self.text[self.position : self.position + 1] == "(":
+        called = _FUNCTION.fullmatch(token) or token in self.meaning.functions
+        if called and self.text[self.position : self.position + 1] == "(":
             self.take()
             return self.call(token, [])
         if part := _PART.match(self.text, self.position):

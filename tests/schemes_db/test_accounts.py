@@ -159,9 +159,6 @@ def test_outputs_may_be_a_matrix_or_names_in_use(outputs):
     [*PRODUCTS, *(line.replace("c11", "r").replace("c12", "s").replace("c2", "t") for line in OUTPUTS)],
     [*PRODUCTS, *(line.replace("m7", "M7") for line in OUTPUTS)],
     [f"{line} (a remark)" for line in LINES], [f"{line} [a remark]" for line in LINES],
-    [*(line.replace(")*(", ").dot(") for line in PRODUCTS), *OUTPUTS],
-    ["m1 = np.dot(a11 + a22, b11 + b22)", *LINES[1:]], ["m1 = mul(add(a11, a22), add(b11, b22))", *LINES[1:]],
-    ["(a11 + a22)*(b11 + b22) = m1", *LINES[1:]],
 ])  # fmt: skip
 def test_spellings_that_nobody_publishes_are_refused(lines):
     refused(text(*lines))

@@ -270,7 +270,7 @@ def test_arrays_of_languages_that_nobody_publishes_in_are_refused(language):
 
 @pytest.mark.parametrize(("old", "new"), [
     ("-", "\u2212"), ("-", "\u2011"), ("-", "\uff0d"), ("(", "\u200b("), (" ", "\u00a0"), ("=", "\uff1d"),
-    ("\n", "\u2028"), ("1", "\uff11"), ("a", "\U0001d41a"), ("(", "["), (" + ", " +\\\n    "),
+    ("\n", "\u2028"), ("1", "\uff11"), ("a", "\U0001d41a"), ("(", "["), (")*(", ").dot("), (" + ", " +\\\n    "),
     (" + ", " &\n  + "),
 ])  # fmt: skip
 def test_characters_of_word_processors_and_marks_of_languages(old, new):

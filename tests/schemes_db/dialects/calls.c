@@ -1,0 +1,11 @@
+Matrix M1 = mul(add(A11, A22), add(B11, B22));
+Matrix M2 = mul(add(A21, A22), B11);
+Matrix M3 = mul(A11, sub(B12, B22));
+Matrix M4 = mul(A22, sub(B21, B11));
+Matrix M5 = mul(add(A11, A12), B22);
+Matrix M6 = mul(sub(A21, A11), add(B11, B12));
+Matrix M7 = mul(sub(A12, A22), add(B21, B22));
+Matrix C11 = add(sub(add(M1, M4), M5), M7);
+Matrix C12 = add(M3, M5);
+Matrix C21 = add(M2, M4);
+Matrix C22 = add(add(sub(M1, M2), M3), M6);

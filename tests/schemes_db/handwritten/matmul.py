@@ -1,0 +1,11 @@
+m1 = np.dot(a11 + a22, b11 + b22)
+m2 = np.dot(a21 + a22, b11)
+m3 = np.dot(a11, b12 - b22)
+m4 = np.dot(a22, b21 - b11)
+m5 = np.dot(a11 + a12, b22)
+m6 = np.dot(a21 - a11, b11 + b12)
+m7 = np.dot(a12 - a22, b21 + b22)
+c11 = m1 + m4 - m5 + m7
+c12 = m3 + m5
+c21 = m2 + m4
+c22 = m1 - m2 + m3 + m6
