@@ -197,7 +197,9 @@ def _cast(value: Value, sizes: list[int], dtype: str) -> Value:
     if array is None:
         return value
     if sizes and sizes != list(array.shape[:2]):
-        raise NotUnderstoodError("a matrix of other sizes than it claims")
+        if array.ndim != 1:
+            raise NotUnderstoodError("a matrix of other sizes than it claims")
+        array = _reshaped(array, sizes)
     whole = re.match(r"u?int|long|short", dtype)
     low = 0 if dtype[:1] == "u" else -127
     if dtype in ("bool", "bool_", "?") or (

@@ -1,4 +1,4 @@
-"""Equations in the strings of JSON, compared with the numbers beside them."""
+"""Equations in the strings of JSON: read where there are no numbers, else compared with them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2
+from . import exp
 from .equations import reading_of
 from .formulas import Formulas
 from .lines import statements
@@ -25,7 +26,8 @@ def listed_text(value: Any) -> str:
             for inner in item:
                 collect(inner)
         elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
-            lines.append(item if "=" in item else f"{name} = {item}" if re.search(r"\d", name) else "")
+            whole = "=" in item or exp.sniff(item)
+            lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
 
     collect(value)
     return "\n".join(lines) if len([line for line in lines if line]) > 1 else ""

@@ -9,6 +9,7 @@ Maple's are `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`, as t
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
+from . import equations, exp
 from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
 from .dense import TextReader
@@ -105,8 +107,14 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         value = found.loose[0]
     elif found.loose and name not in _DOCUMENTED and not all(isinstance(one, dict) for one in value):
         raise SchemeFormatError(f"{len(value)} arrays without names")
-    if value and (readings := list(_schemes(name, value, target, ring, 0, found))):
-        return [agreeing(one, listed_text(value)) for one in readings]
+    if value:
+        readings = list(_schemes(name, value, target, ring, 0, found))
+        written = listed_text(value)
+        if readings:
+            return [agreeing(one, written) for one in readings]
+        if written:
+            readings = (equations if "=" in written else exp).parse(written, target, ring)
+            return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
     if not bare and not found.faults and (tables := three_tables(body)):
         return [reading_of_unlabelled(name, tables, target, ring)]
     names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""

@@ -39,8 +39,10 @@ def has_tables(text: str) -> bool:
         return False
     try:
         groups = _groups(text)
-        lengths = {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines}
-        return len(groups) == 3 or (len(groups) == 1 and len(lengths - {1}) == 1)
+        lengths = (
+            {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
+        )
+        return len(groups) == 3 or len(lengths) == 1 or (bool(groups) and reading_of_masks(text) is not None)
     except SchemeFormatError:
         return True
 
@@ -110,21 +112,25 @@ def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None 
     """
     if not _GF2.search(text):
         return None
-    rows = [line.split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
-    if len(rows) < 2 or not all(word.isascii() and word.isdigit() and len(word) < 40 for row in rows for word in row):
+    lines = [line.split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
+    if len(lines) < 2 or not all(
+        word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line
+    ):
         return None
-    count = rows.pop(0) if len(rows[0]) == 1 else [str(len(rows))]
-    if count != [str(len(rows))] or any(len(row) != 3 for row in rows):
+    count = int(lines.pop(0)[0]) if len(lines[0]) == 1 else len(lines)
+    if count != len(lines) or any(len(line) != 3 for line in lines):
         return None
-    words = [list(map(int, row)) for row in rows]
+    words = [[int(word) for word in line] for line in lines]
+    said = _SIZES.search(text)
     if target is not None:
-        m, k, n = target.shape
-    elif said := _SIZES.search(text):
-        m, k, n = map(int, filter(None, said.groups()))
+        shape = target.shape
+    elif said is not None:
+        m, k, n = (int(size) for size in said.groups() if size is not None)
+        shape = m, k, n
     else:
-        m, k, n = shape_of(*(max(row[slot].bit_length() for row in words) for slot in range(3)))
+        shape = shape_of(*(max(row[slot].bit_length() for row in words) for slot in range(3)))
     u, v, w = (
         [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
     )
-    reading = reading_of_rows("arrays", (u, v, w), (m, k, n), C, target, ring or Z2)
+    reading = reading_of_rows("arrays", (u, v, w), shape, C, target, ring or Z2)
     return replace(reading, declared=ring or Z2)

@@ -289,7 +289,6 @@ def test_numbers_and_bullets_of_trilinear_products_are_no_coefficients(line):
     assert proven("\n".join(listed)).scheme == SCHEME
 
 
-@pytest.mark.parametrize("texts", [{"products": EXP.splitlines()}, PLAIN, {"equations": "\n".join(PLAIN)}])
-def test_json_with_nothing_but_texts_is_refused(texts):
-    with pytest.raises(SchemeFormatError):
-        parse_text(json.dumps(texts))
+def test_products_as_texts_of_json():
+    assert proven(json.dumps({"products": EXP.splitlines()})).scheme == SCHEME
+    assert proven(json.dumps(PLAIN)).scheme == SCHEME
