@@ -10,20 +10,24 @@ import contextlib
 import re
 from collections.abc import Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ...errors import SchemeFormatError
 from ..gaussian import parse_number
+from ..inexact import Coefficient
 from .account import only_looks
-from .arithmetic import inverse, times
+from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import controlled_lines, plain_code, statements
 from .patterns import changes_something, pattern, says_change
-from .syntax import Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
+from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
+_TYPED = pattern(r"^(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[)")
+"""The type of an array of Julia before its values."""
+
 _STATEMENT = pattern(
     r"[ \t>,;.]*(?:[*-][ \t]+)?"
     rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:<>]*[\w>])?[ \t*&]+){{0,5}})"
@@ -40,8 +44,10 @@ _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
 _CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
-_QUOTIENTS = ("Fraction", "Rational")
-"""Calls that make a number of one or two."""
+_NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
+"""Calls that make a number, and of how many numbers at most."""
+
+_RINGS = ("QQ", "ZZ", "QQbar", "CC", "RR")
 
 
 @dataclass
@@ -74,18 +80,21 @@ class Bindings(Meaning):
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """The value of a call that makes an array or a number, or turns or casts an array."""
         dtype = keywords.pop("dtype", "")
+        if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
+            return LinearForm({"QQ": 1})
+        arguments = [one for one in arguments if name_of(one) not in _RINGS]
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         sizes = [one for one in arguments if isinstance(one, int)]
-        if not keywords and name in _QUOTIENTS and len(arguments) in (1, 2):
-            first, second = (number_in(one, name) for one in [*arguments, 1][:2])
-            return times(first, inverse(second))
+        if not keywords and arguments and name in _NUMBERS:
+            return _number(name, [number_in(one, name) for one in arguments])
         if name == ".astype" and len(arguments) == 2:
             dtype = name_of(arguments.pop()) or "?"
         if not keywords and lists:
             if name.endswith("transpose") and len(arguments) == 1:
                 return transposed(arguments[0])
-            if name == ".reshape":
-                return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []))
+            if "reshape" in name:
+                order: Any = "F" if name == BY_COLUMNS else "C"
+                return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
             if len(lists) == 1 and name in _CASTS and (sizes or len(arguments) == 1):
                 return _cast(lists[0], sizes, dtype)
         return super().called(name, arguments, keywords)
@@ -93,7 +102,7 @@ class Bindings(Meaning):
     def bind(self, names: list[str], text: str, line: int, controlled: bool) -> None:
         """Bind names to the values of a text; without names the values are `loose`."""
         try:
-            parser = Parser(text, self)
+            parser = Parser(_TYPED.sub("", text), self)
             values = [parser.value()]
             while parser.accept(",") and parser.kind != "end":
                 values.append(parser.value())
@@ -180,12 +189,19 @@ def _read(text: str, within: bool) -> Bindings:
     return found
 
 
-def _reshaped(value: Value, sizes: list[Any]) -> Array:
-    """The entries, in their order, as an array of these sizes, by rows."""
+def _number(name: str, numbers: list[Coefficient]) -> Coefficient:
+    if len(numbers) > _NUMBERS[name] or (name == "int" and not isinstance(numbers[0], int)):
+        raise NotUnderstoodError(f"{name}(...) is not understood")
+    first, second = (*numbers, 0 if name == "complex" else 1)[:2]
+    return plus(first, times(second, IMAGINARY_UNIT)) if name == "complex" else times(first, inverse(second))
+
+
+def _reshaped(value: Value, sizes: list[Any], order: Literal["C", "F"] = "C") -> Array:
+    """The entries, in their order, as an array of these sizes, by rows or (F) by columns."""
     array = as_array(plain(value))
     try:
         if array is not None and sizes:
-            return array.reshape(sizes)
+            return array.reshape(sizes, order=order)
     except (ValueError, TypeError, OverflowError):
         pass
     raise NotUnderstoodError("an array that is given another number of entries")

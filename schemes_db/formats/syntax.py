@@ -59,6 +59,9 @@ _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 
 _METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
 _PART = pattern(r"\[[^\[\]\n]{0,200}\]")
+BY_COLUMNS = "reshape by columns"
+"""The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
+
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
 
 
@@ -264,8 +267,9 @@ class Parser:
         """A name, or a call; a part of an array is not understood."""
         called = _FUNCTION.fullmatch(token) or token in self.meaning.functions
         if called and self.text[self.position : self.position + 1] == "(":
+            bare = self.text.startswith(token, self.start)
             self.take()
-            return self.call(token, [])
+            return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
         if part := _PART.match(self.text, self.position):
             raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
         self.take()

@@ -27,6 +27,9 @@ _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
+_RULE = pattern(r"\s*\|[\s|:-]*")
+"""The empty head of a table of Markdown, and the line below it."""
+
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
@@ -70,6 +73,8 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             role, fresh = named, True
         elif not plain.strip() or set(plain.strip()) <= set("-=#*"):
             fresh = True
+        elif _RULE.fullmatch(plain):
+            pass
         elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
         elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or changes_all(plain):
