@@ -124,6 +124,14 @@ def only_looks(text: str, data: Set[str]) -> bool:
     return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in data))
 
 
+def is_caseless(equations: list[Equation]) -> bool:
+    """Return whether no two names differ in case alone; a Roman I is a name, i a number."""
+    names = {each.name for each in equations}
+    capital = {name.lower() for name in names if name.isalpha() and name != name.lower()}
+    clash = any(not capital.isdisjoint(re.findall(r"\w+", each.texts[0])) for each in equations if capital)
+    return len({name.lower() for name in names}) == len(names) and not clash and "I" not in names
+
+
 @dataclass
 class Account:
     """What is known while statements are accounted for: the letters of blocks and products."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import Account, Equation, split_equation
+from .account import Account, Equation, is_caseless, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
@@ -70,6 +70,9 @@ class Formulas(Meaning):
         self.owner = Equation(0, "", [])
         self.depth = 0
         listed = [(line, text, split_equation(line, text)) for line, text in statements]
+        if lower := is_caseless([each for _, _, each in listed if each]):
+            for each in (each for _, _, each in listed if each):
+                each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.equations = [each for _, _, each in listed if each]
         self.set_by = Counter(each.name for each in self.equations)
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.
@@ -90,7 +93,7 @@ class Formulas(Meaning):
         account = Account(families - {""} | {"c"})
         for line, text, equation in listed:
             if equation is None or equation not in live:
-                account.check(line, text, equation)
+                account.check(line, text.lower() if lower else text, equation)
                 self.skipped.append(line)
             elif line in controlled:
                 raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
@@ -196,6 +199,13 @@ class Formulas(Meaning):
         for each in self.equations:
             if each.value is not None:
                 by_name[each.name].append(each)
+        letters = [name for name, (each, *_) in by_name.items() if len(name) == 1 and _has_products(each)]
+        if len(letters) == 4 and not any(letters_of(name) == "c" for name in by_name):
+            self.notes.append(f"{', '.join(letters)} are read as C by rows")
+            for name, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
+                by_name[place] = by_name.pop(name)
+                for each in by_name[place]:
+                    each.name = place
         found = {each for each in self.equations if isinstance(each.value, list)}
         stack = [name for name in by_name if letters_of(name)] + [name for each in found for name in each.uses]
         while stack:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 
 from ...errors import SchemeFormatError
-from .patterns import pattern
+from .patterns import CHANGES, pattern
 
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
@@ -87,6 +87,9 @@ _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
+_REMARK = pattern(
+    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
+)
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _PARTS = {
@@ -115,9 +118,7 @@ _MATRIX = pattern(
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")
-_REMARK = pattern(r"(?:(?:\t|\s\s)\s*\(\d{1,3}\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$")
-"""The number of an equation, or how many products it takes."""
-
+_EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
 _SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
 _PLAIN = pattern(
     r"(?a)\s*(?=[(A-Za-z])(?>[-+*()=]\s*|\d+\s*\*\s*|[A-Za-z]{1,2}(?:\d+|\[\d+,\d+\])\s*(?![A-Za-z\d_\[,]))*"
@@ -340,8 +341,14 @@ def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
 def _trimmed(text: str) -> str:
     """A statement without blanks, punctuation and a remark in brackets at its end."""
     text = text.strip().rstrip(".,;: \t")
-    if text[-1:] in (")", "s") and "=" in text:
-        text = (text[:-40] + _REMARK.sub("", text[-40:])).rstrip()
+    if text[-1:] == ")" and "=" in text:
+        text = (text[:-20] + _EQUATION_NUMBER.sub("", text[-20:])).rstrip()
+    if (text[-1:] in ("]", ")") or text[-1:].islower()) and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
+        before = text[: remark.start()]
+        if remark.group()[0].isspace() or (
+            before[-1:].isspace() and not CHANGES.search(remark.group()) and not re.search(r"\b\d", remark.group())
+        ):
+            text = before.rstrip(".,;: \t")
     return text
 
 
