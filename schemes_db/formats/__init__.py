@@ -19,6 +19,7 @@ from ..scheme import Scheme
 from ..target import Target
 from . import (
     alphatensor,
+    coefficients,
     coq,
     equations,
     exp,
@@ -90,6 +91,7 @@ _TEXT: tuple[TextFormat, ...] = (
     fmm_text,
     fast_matmul,
     literals.alphaevolve,
+    coefficients,
     equations,
     exp,
     literals.arrays,

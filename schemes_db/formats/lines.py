@@ -111,6 +111,9 @@ _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_FACTORS_ROW = pattern(
+    r"^\s*+\|?\s*+([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
+)
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>[pbvB]?matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
@@ -314,6 +317,9 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
+    if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
+        name, left, right = row.group(1), row.group(3), row.group(4)
+        plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part

@@ -263,20 +263,23 @@ def test_languages_that_nobody_publishes_in_are_refused(line):
     refused(text(line, *LINES[1:]))
 
 
-@pytest.mark.parametrize("table", [
-    "product,factor,block,coefficient\n" + "\n".join(
-        f"{r},{letter},{i // 2 + 1}{i % 2 + 1},{x}"
-        for letter, part in zip("ABC", (U, V, W), strict=True) for r, row in enumerate(part, 1)
-        for i, x in enumerate(row)
-    ),
-    "m,a11,a12,a21,a22,b11,b12,b21,b22,c11,c12,c21,c22\n" + "\n".join(
-        f"m{r},{','.join(map(str, [*u, *v, *w]))}" for r, (u, v, w) in enumerate(zip(U, V, W, strict=True), 1)
-    ),
-    "\n".join(line.replace(" = ", ",").replace(")*(", "),(").replace("*", ",") for line in PRODUCTS) + text(*OUTPUTS),
-    "| product | left | right |\n|---|---|---|\n| M1 | A11 + A22 | B11 + B22 |\n" + text(*OUTPUTS),
+@pytest.mark.parametrize("change", [
+    ("4,A,22,1\n", "4,A,22,1\n4,A,22,1\n"),
+    ("4,A,22,1\n", "4,A,22,1\nscaled by 2\n"),
+    ("4,A,22,1\n", "4,A,22,1\nA = A.T\n"),
+    ("4,A,22,1\n", "4,A,22,1\nall values transposed\n"),
+    ("4,A,22,1\n", "4,A,22,1,2\n"),
+    ("4,A,22,1\n", "4,D,22,1\n"),
+    ("4,A,22,1\n", "4,A,22,one\n"),
+    ("4,A,22,1\n", ""),
+    ("4,A,22,1\n", "product,left,block,coefficient\n"),
+    ("coefficient", "coefficient * 2"),
 ])  # fmt: skip
-def test_tables_of_named_coefficients_and_of_factors_are_refused(table):
-    refused(table)
+def test_tables_of_coefficients_account_for_every_row(change):
+    table = (Path(__file__).parent / "dialects" / "coefficients.csv").read_text()
+    old, new = change
+    assert old in table
+    refused(table.replace(old, new, 1))
 
 
 def test_a_statement_without_end_is_refused_in_linear_time():

@@ -287,3 +287,15 @@ def test_numbers_and_bullets_of_trilinear_products_are_no_coefficients(line):
 def test_products_as_texts_of_json():
     assert proven(json.dumps({"products": EXP.splitlines()})).scheme == SCHEME
     assert proven(json.dumps(PLAIN)).scheme == SCHEME
+
+
+def test_a_table_of_coefficients_of_a_triangular_scheme_needs_no_target():
+    scheme = lcma.resolve("eca-stage1")[0]
+    rows = [
+        f"{r + 1},{letter},{index // factor.cols + 1}{index % factor.cols + 1},{value}"
+        for letter, factor in zip("ABC", scheme.factors, strict=True)
+        for r in range(scheme.rank)
+        for index, value in factor.coefficients(r)
+    ]
+    report = proven("\n".join(["product,factor,block,coefficient", *rows]))
+    assert report.scheme.digest == scheme.digest

@@ -31,6 +31,7 @@ CONTENTS = {
     "fmm_reduced.json": ("fmm-reduced", ["q"]),
     "equations.txt": ("equations", ["qi"]),
     "yacas.txt": ("equations", ["z"]),
+    "coefficients.csv": ("coefficients", ["q"]),
     "dialects.exp": ("exp", ["q"]),
     "gaussian.exp": ("exp", ["qi"]),
     "mod2.exp": ("exp", ["2"]),

@@ -1,0 +1,158 @@
+"""Tables of coefficients, as people keep them in spreadsheets and in Markdown.
+
+Either a row is one coefficient: its product, its factor (A, B, C or U, V, W), its block and its value. Or the head of a
+table names blocks and each row a product, or the head products and each row a block; the blocks of the three factors
+may stand in one table or in three. Cells are parted by commas, semicolons, tabs or bars.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...errors import SchemeFormatError
+from ..ring import Ring
+from ..target import Target
+from . import equations
+from .arrays import ROLES
+from .dense import on_line
+from .lines import numbered, without_comment
+from .patterns import changes_something, pattern
+from .reading import Reading
+from .syntax import number
+
+NAME = "coefficients"
+SUFFIX = ".csv"
+CONVENTION = equations.CONVENTION
+
+SNIFFED = 4000
+"""Characters in which the first row of a table is looked for."""
+
+_COLUMNS = pattern(
+    r"(?i)(product|term|p|m|r)s?\|(factor|matrix|side)\|(block|entry|element)\|(coefficient|coeff?|value)"
+)
+_BLOCK = pattern(r"[\[({]?([A-Za-z]?)[_\[({]*(?:(\d)(\d)|(\d{1,3})\s*[,;_ ]\s*(\d{1,3}))[\])}]*")
+_PRODUCT = pattern(r"(?:[A-Za-z]+_?)?\{?\d{1,5}\}?")
+_NO_ROW = pattern(r"[\s|:=+-]*|\s*[#%].*|\s*```.*|[^\d,;|\t]*")
+"""Rulers, comments and headings."""
+
+Row = tuple[int, list[str]]
+"""The number of a line, and its cells."""
+
+Block = tuple[str, int, int]
+"""A letter, "" where another column names the factor, and the row and column of a block."""
+
+Entry = tuple[int, str, Block, str]
+"""The number of a line, and the product, the block and the value of a coefficient."""
+
+
+def sniff(text: str) -> bool:
+    """Return whether the first row of cells is a head, or a coefficient."""
+    _, cells = next(_rows(text[:SNIFFED]), (0, [""]))
+    return _COLUMNS.fullmatch("|".join(cells)) is not None or _entry(0, cells) is not None or _head(cells) is not None
+
+
+def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read one scheme, as the equations that its coefficients are.
+
+    Raises:
+        SchemeFormatError: with the line, where a row fits no table or a coefficient is set twice; a product lacks a
+            factor, or there are not three factors.
+    """
+    numbers: dict[str, int] = {}
+    factors: dict[str, dict[tuple[int, Block], str]] = {}
+    for at, product, block, value in _entries(text):
+        key = numbers.setdefault(product.lower(), len(numbers) + 1), block
+        values = factors.setdefault(block[0], {})
+        if key in values:
+            raise SchemeFormatError(f"a coefficient of {product} is set twice", line=at)
+        if re.search(r"[A-Za-hk-z]", value):
+            raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
+        with on_line(at):
+            values[key] = f"({value})" if number(value) else ""
+    if len(factors) != 3:
+        raise SchemeFormatError(f"these tables have blocks of {len(factors)} factors, not of three")
+    left, right, out = (factors[letter] for letter in sorted(factors))
+    lines = [f"m{r} = ({_sum(left, r, 'a')})*({_sum(right, r, 'b')})" for r in numbers.values()]
+    for block in dict.fromkeys(block for _, block in out):
+        terms = [f"{value}*m{product}" for (product, one), value in out.items() if value and one == block]
+        lines += [f"c[{block[1]},{block[2]}] = {' + '.join(terms)}"] * bool(terms)
+    return [replace(reading, format=NAME) for reading in equations.parse("\n".join(lines), target, ring)]
+
+
+def _sum(values: dict[tuple[int, Block], str], product: int, letter: str) -> str:
+    terms = [
+        f"{value}*{letter}[{block[1]},{block[2]}]" for (r, block), value in values.items() if value and r == product
+    ]
+    if not terms:
+        raise SchemeFormatError(f"product {product} of these tables has no block of {letter.upper()}")
+    return " + ".join(terms)
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    """Yield the coefficients of all tables.
+
+    Raises:
+        SchemeFormatError: a row is none of the table that it stands in.
+    """
+    head: Sequence[str | Block] = ()
+    for at, cells in _rows(text):
+        if _COLUMNS.fullmatch("|".join(cells)):
+            head = ()
+        elif (named := _head(cells)) is not None:
+            head = named
+        elif not head and (entry := _entry(at, cells)) is not None:
+            yield entry
+        elif head and len(cells) == len(head) + 1:
+            yield from _line(at, cells, head)
+        else:
+            raise SchemeFormatError("a row that is no coefficient, and fits no head of blocks or products", line=at)
+
+
+def _line(at: int, cells: list[str], head: Sequence[str | Block]) -> Iterator[Entry]:
+    """Yield the coefficients of a row below a head of blocks, or of products."""
+    block = _block(cells[0])
+    for value, above in zip(cells[1:], head, strict=True):
+        if isinstance(above, tuple) and _PRODUCT.fullmatch(cells[0]):
+            yield at, cells[0], above, value or "0"
+        elif isinstance(above, str) and block is not None and block[0]:
+            yield at, above, block, value or "0"
+        else:
+            raise SchemeFormatError(f"{cells[0][:30]!r} names no product and no block", line=at)
+
+
+def _head(cells: list[str]) -> Sequence[str | Block] | None:
+    """Return the blocks or the products that a row names behind its first cell; None if it is no head."""
+    blocks = [_block(cell) for cell in cells[1:]]
+    if blocks and all(block is not None and block[0] for block in blocks):
+        return [block for block in blocks if block is not None]
+    lists = len(cells) > 2 and all(_PRODUCT.fullmatch(cell) and cell[:1].isalpha() for cell in cells[1:])
+    return cells[1:] if lists and not cells[0][-1:].isdigit() else None
+
+
+def _entry(at: int, cells: list[str]) -> Entry | None:
+    """Return the coefficient that a row of four cells is, if it is one."""
+    if len(cells) != 4 or not _PRODUCT.fullmatch(cells[0]):
+        return None
+    role = next((slot for slot, names in enumerate(ROLES) if cells[1].lower() in names and cells[1].isalpha()), None)
+    block = _block(cells[2])
+    return None if role is None or block is None else (at, cells[0], ("abc"[role], *block[1:]), cells[3])
+
+
+def _block(cell: str) -> Block | None:
+    match = _BLOCK.fullmatch(cell)
+    return match and (match[1].lower(), int(match[2] or match[4]), int(match[3] or match[5]))
+
+
+def _rows(text: str) -> Iterator[Row]:
+    """Yield the rows of cells: all lines but empty ones, rulers, comments, and headings that change no numbers."""
+    for at, line in numbered(text):
+        said = without_comment(line)
+        if _NO_ROW.fullmatch(line) and not (re.search(r"\w", said) and changes_something(said)):
+            continue
+        bars = line.strip().startswith("|")
+        parted = line.strip().strip("|") if bars else line
+        mark = "|" if bars else next((mark for mark in "\t;," if mark in line), "|")
+        yield at, [cell.strip(" `$*") for cell in next(csv.reader([parted], delimiter=mark, skipinitialspace=True), [])]
