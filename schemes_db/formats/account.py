@@ -6,12 +6,13 @@ A line that names a block or a product must be understood, unless it is prose wi
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
 from .lines import cut
 from .naming import NAME, WORD, family, letters_of
-from .patterns import CHANGES, OPERATOR, SHOWN, changes_all, pattern
+from .patterns import HEAD, SHOWN, changes_all, changes_something, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -41,6 +42,26 @@ _PROGRAM = pattern(
     r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
 )
 """What is no part of a function of products: loops, calls, and values from calls."""
+
+_PURE = pattern(
+    r"einsum|len|shape|sum|max|min|abs|allclose|array_equal|zeros|dot|matmul|outer|kron|tensordot|range|print|str|dict|list"
+    r"|tuple|array|asarray|size|reshape|norm|ones|eye|mod|permute|isequal|matrix_rank|ravel|numel|float|int|round|sqrt|all"
+    r"|any|zip|enumerate|n?nz|count_nonzero|copy|save[z\w]*|dumps?|open|write|format|assert|disp|display|[sf]?printf|println|puts|log"
+    r"|check\w*|verify\w*|test\w*|tolist|mean|if|and|or|not|in|map|expand|simplify|add|op|Trace|Transpose"
+)
+"""Functions that do not change their arguments."""
+
+_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
+_LOOKS = pattern(
+    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b"
+    r"|(?!.*\)[\s'.]*[-+*/]?=(?!=))(?!(?:\w+\.)*(?:add|dot|matmul|outer|kron|mod|abs|round|sqrt|copy)\()[\w.]+\((?s:.*)\)\s*;?\s*$"
+    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
+    r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
+)
+"""Checks, calls without a place for a result, and names that are set to what is no view of an array."""
+
+_SETS = pattern(r"\bout\s*=|:=|\+\+|--|[()][^()]*[-+*/%]=")
+"""What sets a name within a statement."""
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
@@ -92,6 +113,17 @@ def split_equation(line: int, text: str) -> Equation | None:
     return Equation(line, name, [first.strip(), *others], {"+=": 1, "-=": -1}.get(match["sign"], 0))
 
 
+def only_looks(text: str, data: Set[str]) -> bool:
+    """Return whether a statement that is not understood changes none of the names `data`: it is prose, a check, shows
+    them, or sets a new name to what is computed from them.
+    """
+    if not changes_something(text):
+        return not _KEYWORD.match(text)
+    looks = _LOOKS.match(text)
+    pure = all(map(_PURE.fullmatch, set(re.findall(r"\b(\w++)\(", text)) - data)) and not _SETS.search(text)
+    return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in data))
+
+
 def is_caseless(equations: list[Equation]) -> bool:
     """Return whether no two names differ in case alone; a Roman I is a name, i a number."""
     names = {each.name for each in equations}
@@ -114,11 +146,11 @@ class Account:
         Raises:
             SchemeFormatError: it does something to a block or a product, and what is not known.
         """
-        if SHOWN.match(text) or _DECLARED.fullmatch(text):
+        if HEAD.match(text) or _DECLARED.fullmatch(text):
             return
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
-        if text.startswith("return") and "," in text and "(" not in text:
+        if text.startswith("return") and "," in text:
             places = [family(name)[1] for name in WORD.findall(text)[1:]]
             if all(len(place) == 2 for place in places) and places != sorted(places):
                 raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
@@ -127,14 +159,16 @@ class Account:
         if self.changes_a_matrix(text):
             raise fault
         name = equation.name if equation else ""
-        new = name.isalnum() and not letters_of(name) and name not in self.families
-        mentioned = any(letters_of(word) in self.families for word in WORD.findall(text))
-        if new or not mentioned:  # a name that nothing uses
+        new = name.isalnum() and not letters_of(name) and name.lower() not in self.families
+        data = {word for word in WORD.findall(text) if letters_of(word) in self.families}
+        understood = equation and equation.fault is None and len(equation.texts) == 1
+        if not data or (new and understood):  # a name that nothing uses
             if not new and _PROGRAM.match(text):
                 self.code.append(line)
             return
         shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-        if OPERATOR.search(shown) or CHANGES.search(text):
+        returned = text.startswith("return") and changes_something(shown)  # outputs in an order that is not known
+        if returned or not only_looks(shown, data):
             raise fault
 
     def changes_a_matrix(self, text: str) -> bool:

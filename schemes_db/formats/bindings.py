@@ -17,10 +17,11 @@ import numpy as np
 from ...errors import SchemeFormatError
 from ..gaussian import parse_number
 from ..inexact import Coefficient
+from .account import only_looks
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import controlled_lines, plain_code, statements
-from .patterns import SHOWN, changes_something, pattern, says_change
+from .patterns import changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
@@ -40,22 +41,6 @@ _LOOSE = pattern(r"\s*(?:[\[({]\s*(?:[\[({\"]|[\w.]+\()|Triad(?:Set)?\s*\()")
 _WORD = pattern(r"[A-Za-z_]\w*")
 _FUNCTION = pattern(r"\s*(?:async\s+)?def\s")
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
-_PURE = pattern(
-    r"einsum|len|shape|sum|max|min|abs|allclose|array_equal|zeros|dot|matmul|outer|kron|tensordot|range|print|str|dict|list"
-    r"|tuple|array|asarray|size|reshape|norm|ones|eye|mod|permute|isequal|matrix_rank|ravel|numel|float|int|round|sqrt|all"
-    r"|any|zip|enumerate|n?nz|count_nonzero|copy|save[z\w]*|dumps?|open|write|format|assert|disp|display|[sf]?printf"
-    r"|check\w*|verify\w*|test\w*|tolist|mean|if|and|or|not|in|map|expand|simplify|add|op|Trace|Transpose"
-)
-"""Functions that do not change their arguments."""
-
-_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
-_LOOKS = pattern(
-    r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return)\b|(?!.*\)[\s'.]*[-+*/]?=(?!=))[\w.]+\((?s:.*)\)\s*;?\s*$"
-    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
-    r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
-)
-"""Checks, calls, and names that are set to what is no view of an array."""
-
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
 _CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
@@ -156,21 +141,10 @@ class Bindings(Meaning):
             if (says_change(text) and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
             named = names & set(_WORD.findall(_OPENED.sub("", text)))
-            if named and not _looks(text, names):
+            if named and not only_looks(text, names):
                 raise SchemeFormatError(
                     f"{text.strip()[:40]!r} may change {min(named)}, and is not understood", line=line
                 )
-
-
-def _looks(text: str, arrays: Set[str]) -> bool:
-    """Return whether a statement only looks at arrays: prose, a check, or a new name for what is computed from them."""
-    if not changes_something(text):
-        return not _KEYWORD.match(text)
-    looks = _LOOKS.match(text)
-    pure = all(map(_PURE.fullmatch, set(re.findall(r"(\w+)\(", text)) - arrays)) and not re.search(
-        r"\bout\s*=|:=", text
-    )
-    return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in arrays))
 
 
 def _is_array(value: Value) -> bool:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import SchemeFormatError
+from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor, IntArray, integer_array
 from ..inexact import Approximation, Coefficient, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .arithmetic import MAX_BINARY_PLACES
+from .layouts import triangular_targets
 from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
 
 Shape = tuple[int, int, int]
+Factors = tuple[Entries, Entries, Entries]
+Option = tuple[str, Target, Factors]
+"""What a file may be: a label, the target, and the factors by row and column."""
+
 Row = Iterable[tuple[int, Coefficient]]
 """One product of a factor: 0-based flat index and coefficient of every entry that may be nonzero."""
 
@@ -116,62 +121,97 @@ def reading_of_rows(
     return reading_of_factors(format, u, v, w, documented, chosen, ring, notes)
 
 
-def reading_of_terms(
+def reading_by_place(
     format: str,
-    factors: Sequence[Entries],
+    factors: Factors,
     documented: str,
     target: Target | None = None,
     ring: Ring | None = None,
-    sizes: tuple[tuple[int, int], ...] | None = None,
+    outputs: Set[tuple[int, int]] = frozenset(),
+    *,
+    triangular: bool = False,
+    name: str = "",
+    notes: tuple[str, ...] = (),
 ) -> Reading:
-    """The reading of three factors, entries by row and column.
+    """The reading of three factors, entries by row and column; `outputs` are places of C that are set, if to 0.
 
-    `sizes` are (rows, cols) of the three grids as the file states them; without them the grids hold
-    every block that is named. The third grid is n x m by C^T and m x n by C.
+    The grids are the smallest that hold every block, the third n x m by C^T and m x n by C. `triangular` targets of
+    just these blocks are candidates if they save products: a general scheme that lost an output has no fewer
+    products than the triangle needs one by one.
 
     Raises:
-        SchemeFormatError: by no convention do the sizes fit together, or fit the target.
+        SchemeFormatError: by no convention do the sizes fit the target or the ring.
     """
     a, b, c = factors
-    (m, inner), (other, n), third = sizes or (a.extent, b.extent, c.extent)
-    k = max(inner, other)
-    if sizes and inner != other:
-        raise SchemeFormatError(f"A is {m} x {inner} but B is {other} x {n}")
-    if sizes and target is not None:
-        target_of((m, k, n), target)
-    candidates: list[tuple[str, Scheme]] = []
-    approximations: tuple[tuple[str, Approximation], ...] = ()
-    rounded = a.inexact or b.inexact or c.inexact
-    failure = SchemeFormatError(
-        f"A is {m} x {k} and B is {k} x {n}, but the third factor has {third[0]} x {third[1]} blocks"
-    )
-    shape = target or Target.general(m, k, n)
-    sides: tuple[Factor, Factor] | None = None
-    thirds: dict[tuple[int, int], Factor] = {}
-    for convention in sorted((C, C_TRANSPOSED), key=lambda name: name != documented):
-        flipped = convention == C_TRANSPOSED
-        grid = (n, m) if flipped else (m, n)
-        fits = third == grid if sizes else third[0] <= grid[0] and third[1] <= grid[1]
-        if not fits and (sizes or target is None):
+    (m, k), (inner, n), (rows, cols) = (part.extent for part in factors)
+    rows, cols = max(rows, *(i + 1 for i, _ in outputs), 0), max(cols, *(j + 1 for _, j in outputs), 0)
+    k = max(k, inner)
+    sizes = {C: (max(m, rows), k, max(n, cols)), C_TRANSPOSED: (max(m, cols), k, max(n, rows))}
+    shapes = {one: sizes[one] for one in _by(documented)}
+    smallest = min(map(math.prod, shapes.values()))
+    wanted: list[Option] = []
+    others: list[Option] = []
+    rounded: list[tuple[str, Approximation]] = []
+    for convention, shape in shapes.items():
+        if not target and math.prod(shape) > smallest:
             continue
-        if rounded:
-            widths = (shape.k, shape.n, shape.m if flipped else shape.n)
-            rows = [entries.flat(width) for entries, width in zip((a, b, c), widths, strict=True)]
-            found_here = approximate(format, rows, (convention,), shape, ring)
-            approximations += found_here.approximations
+        if a.inexact or b.inexact or c.inexact:
+            chosen = target or Target.general(*shape)
+            widths = chosen.k, chosen.n, chosen.m if convention == C_TRANSPOSED else chosen.n
+            listed = [part.flat(width) for part, width in zip(factors, widths, strict=True)]
+            rounded += approximate(format, listed, (convention,), chosen, ring).approximations
             continue
+        three = a, b, c if convention == C else c.transposed()
+        used = three[2].places | (outputs if convention == C else {(j, i) for i, j in outputs})
+        found: list[Option] = [(convention, Target.general(*shape), three)] if all(shape) or not target else []
+        for one in triangular_targets(shape, (a.places, b.places, used)) if triangular else ():
+            if a.rank < len(one.terms) + ("tri-out" not in one.name):
+                found.append((f"{convention}, {one}", one, three))
+        wanted += [(convention, target, three)] if target else found
+        others += found if target else []
+    if rounded:
+        return Reading(format, (), None, notes, approximations=tuple(rounded))
+    return reading_of_options(format, wanted, others, ring, name, notes)
+
+
+def reading_of_options(
+    format: str,
+    wanted: Sequence[Option],
+    others: Sequence[Option],
+    ring: Ring | None,
+    name: str = "",
+    notes: tuple[str, ...] = (),
+) -> Reading:
+    """The reading of what a file may be; what it may be else than the target asked for becomes `alternatives`.
+
+    Raises:
+        SchemeFormatError: no option fits its target and the ring.
+    """
+    candidates, failure = _schemes(wanted, ring, name)
+    alternatives, _ = _schemes(others, ring, name)
+    if failure is not None and not candidates:
+        hint = f"; it holds as {alternatives[0][1].target}" if alternatives else ""
+        raise SchemeFormatError(f"{failure}{hint}")
+    held = {scheme.target for _, scheme in candidates}
+    alternatives = [(label, scheme) for label, scheme in alternatives if scheme.target not in held]
+    return Reading(format, tuple(candidates), None, notes, alternatives=tuple(alternatives))
+
+
+def _schemes(
+    options: Iterable[Option], ring: Ring | None, name: str
+) -> tuple[list[tuple[str, Scheme]], LcmaError | None]:
+    """The schemes of the options that fit their targets, and the first failure."""
+    found: list[tuple[str, Scheme]] = []
+    failure: LcmaError | None = None
+    for label, target, factors in options:
+        m, k, n = target.shape
         try:
-            sides = sides or (factor_of(a, shape.m, shape.k, "A"), factor_of(b, shape.k, shape.n, "B"))
-            written = (shape.n, shape.m) if flipped else (shape.m, shape.n)
-            if written not in thirds:
-                thirds[written] = factor_of(c, *written, "C")
-            w = thirds[written].transposed() if flipped else thirds[written]
-            candidates.append((convention, Scheme(shape, *sides, w, ring or ring_of((*sides, w)))))
-        except SchemeFormatError as error:
-            failure = error
-    if not (candidates or approximations):
-        raise failure
-    return Reading(format, tuple(candidates), approximations=approximations)
+            grids = zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
+            u, v, w = (factor_of(*grid) for grid in grids)
+            found.append((label, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)))
+        except LcmaError as error:
+            failure = failure or error
+    return found, failure
 
 
 def _by(documented: str) -> list[str]:

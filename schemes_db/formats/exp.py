@@ -18,7 +18,7 @@ from ..ring import Ring
 from ..target import Target
 from .account import Account
 from .arithmetic import LinearForm
-from .candidates import reading_of_terms
+from .candidates import reading_by_place
 from .dense import on_line
 from .formulas import Formulas
 from .header import parse_header
@@ -77,9 +77,12 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             for slot in range(3):
                 forms[slot].append(factors[(slot + turn) % 3])
     base = int(all(map(all, places.values())))
-    entries = [Entries.of_forms(part, places, base) for part in forms]
-    reading = reading_of_terms(NAME, entries, CONVENTION, target, ring)
-    if skipped and all(part.extent == (1, 1) for part in entries):
+    a, b, c = (Entries.of_forms(part, places, base) for part in forms)
+    grid = sorted((a.extent[0], b.extent[1]))
+    if target is None and not all(map(int.__le__, sorted(c.extent), grid)):
+        raise SchemeFormatError(f"A has {a.extent[0]} rows, B {b.extent[1]} columns, but the third factor is larger")
+    reading = reading_by_place(NAME, (a, b, c), CONVENTION, target, ring)
+    if skipped and a.extent == b.extent == c.extent == (1, 1):
         raise SchemeFormatError("products of single numbers, in a text that says more: this is no scheme")
     rotated = sum(cyclic for *_, cyclic in listed)
     notes = [] if base else ["indices count from 0"]

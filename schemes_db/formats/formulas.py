@@ -75,12 +75,17 @@ class Formulas(Meaning):
                 each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.equations = [each for _, _, each in listed if each]
         self.set_by = Counter(each.name for each in self.equations)
+        # Names that differ in case or marks alone are one name: which of two values is meant is not known.
+        self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
+        for each in self.equations:
+            if each.name == "i":
+                raise SchemeFormatError("i is the imaginary unit and can't be set", line=each.line)
+            if (other := self.spelled.get(family(each.name), each.name)) != each.name:
+                raise SchemeFormatError(f"{each.name} is set, and so is {other}", line=each.line)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
             if each.value is None and each.fault is None:
                 self.compute(each)
-        if "i" in self.set_by:
-            raise SchemeFormatError("i is the imaginary unit and can't be set", line=self.single["i"].line)
         live = self.needed()
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
@@ -271,6 +276,8 @@ class Formulas(Meaning):
                     for cell, value in zip(named, values, strict=True):
                         if not (letters := letters_of(name := name_of(cell))):
                             raise SchemeFormatError("a matrix that is set has more than names in it", line=each.line)
+                        if family(name) in self.spelled:
+                            raise SchemeFormatError(f"{name} is set twice", line=each.line)
                         groups[letters][name] = Equation(each.line, name, [], value=value)
         indices = {
             letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters

@@ -152,7 +152,8 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     lines = ((at, line.rstrip(), False) for at, line in listed if line.strip())
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
         last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
-        goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or (first in "+-" and equals))))
+        added = first in "+-" and equals and line[1:2] != first
+        goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or added)))
         inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
         within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):

@@ -60,12 +60,14 @@ _ADDED = pattern(r"(?i)offset|shift|bias")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
 """What a remark in a table says of the numbers beside it."""
 
-SHOWN = pattern(
-    r"\s*(?:(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts|def|function)\b"
-    r"|(?:(?:static|inline|const|extern|public|private|protected|void|int|float|double|auto|fn|fun|func|pub|sub|subroutine"
-    r"|procedure|proc|template|__\w+__)\b(?:\s*<[^=]*>)?[\s*&]+)+\w+\s*[(<][^=]*$)"
+SHOWN = pattern(r"\s*(?:print|assert|disp|display|s?printf|fprintf|console|std::cout|cout|println|puts)\b")
+"""Statements that show values and change none."""
+
+HEAD = pattern(
+    r"\s*(?:(?:def|function)\b|(?:(?:static|inline|const|extern|public|private|protected|void|int|float|double|auto|fn|fun|func"
+    r"|pub|sub|subroutine|procedure|proc|template|__\w+__)\b(?:\s*<[^=]*>)?[\s*&]+)+\w+\s*[(<][^=]*$)"
 )
-"""Statements that show values and change none, and the heads of functions."""
+"""The heads of functions."""
 
 
 def changes_all(text: str) -> bool:

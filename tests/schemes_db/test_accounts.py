@@ -167,6 +167,16 @@ REFUSED = {
         "return 2*np.block([[c11, c12], [c21, c22]])", "return c11, c21, c12, c22",
         "C = [[m1 + m4 - m5 - m7, m3 + m5], [m2 + m4, m1 - m2 + m3 + m6]]",
     ),
+    "an output that may be changed within a statement": after(
+        text(*LINES), "t = np.negative(c11, out=c11)", "t = swap(c11, c12)", "print(c11.fill(0))", "del c11",
+        "assert fix(c11)", "x = y = c11 = 0", "cout << (c11 *= 2)", 'printf("%d", c11++)', "++c11", "add(c11, m7)",
+        "copy(m1, c11)", "i = m1\ni = m2", "return (c12, c11, c21, c22)", "return [c12 c11] end",
+    ),
+    "a name in the other case": [
+        content for change in ("C11 = m1", "C11 += m1", "C11 = 0", "C = [c11 c12/; c21 c22]", "M1 = a11*b11", "M1 *= 2")
+        for content in (text(*LINES, change), text(change, *LINES))
+    ],
+    "an array that a call changes": after(ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)"),
     "an output that is said to be something else": [text(*PRODUCTS, OUTPUTS[0] + " = m2", *OUTPUTS[1:])],
     "an output of a matrix that is set again": after(
         text(*PRODUCTS, f"[c11, c12; c21, c22] = [{', '.join(SUMS[:2])}; {', '.join(SUMS[2:])}]"),
@@ -327,9 +337,18 @@ def test_sizes_that_contradict_the_factors_are_named():
             parse_text(content)
 
 
+@pytest.mark.parametrize("returned", ["u, v, -w", "2*u, v, w", "(u, v, -w)", "u, v, [[-x for x in row] for row in w]"])
+def test_a_function_that_returns_other_factors_refuses_the_file(returned):
+    body = "def strassen():\n" + "".join(f"    {line}\n" for line in LISTS.splitlines())
+    (reading,) = parse_text(body + "    return u, v, w\n")
+    assert judge(reading, "file").ok
+    refused(body + f"    return {returned}\n")
+
+
 def test_a_statement_without_end_is_refused_in_linear_time():
     refused("c11 = m1" + "+a11" * (1 << 16))
     refused("c11 = m1\n" + "+a11\n" * (1 << 16))
+    refused(text(*LINES, "print(c11" + " += " * (1 << 16)))
 
 
 @pytest.mark.parametrize("line", [
