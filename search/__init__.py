@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from .runs.objectives import objective_names as objective_names
     from .runs.objectives import register_objective as register_objective
     from .runs.objectives import score_of as score_of
-    from .runs.plan import ALONE as ALONE
-    from .runs.plan import PoolPlan as PoolPlan
+    from .runs.plan import LadderPlan as LadderPlan
     from .runs.plan import Setting as Setting
-    from .runs.pools import RankPools as RankPools
     from .runs.result import Find as Find
     from .runs.result import Progress as Progress
     from .runs.result import Result as Result

@@ -17,7 +17,7 @@ from ..search import status
 
 _NUMBER, _WORDS = r"\d{1,12}", r"[a-z][a-z0-9,:-]*"
 _NUMBERS = ["rank", "seed", "rounds", "walks", "steps", "count"]
-_NUMBERS += ["plus", "margin", "restart", "full", "nonzeros", "pool"]
+_NUMBERS += ["plus", "margin", "restart", "full", "nonzeros"]
 
 ALLOWED = {
     **{f"--{name}": _NUMBER for name in _NUMBERS},

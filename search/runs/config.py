@@ -22,7 +22,7 @@ from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine
 from .field_types import check_field_types
 from .objectives import HALF_OBJECTIVES, refuse_objective
-from .plan import PoolPlan, Setting
+from .plan import LadderPlan, Setting
 from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_stage
 
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
@@ -73,8 +73,8 @@ class RunConfig:
     `ladder` lists the formats before the target, the first that of the start, as `MxKxN:RANK` or `MxKxN`; None
     means the formats from that of the start to the target, or `formats_below` the target if neither a start nor a
     walk is given. `objective` selects finds among the schemes of the rank wanted: all, or each that is better
-    than those before. Without a `pool` plan walks are independent. `method` is one of `METHODS`; `moves` convert
-    schemes from one format to the next. `cubes` are those of a naive symmetric start, such as 12,34,56. With
+    than those before. `plan` is that of the ladder, by default the device's. `method` is one of `METHODS`; `moves`
+    convert schemes from one format to the next. `cubes` are those of a naive symmetric start, such as 12,34,56. With
     `naive_too` walks start in rotation from `start` and from the naive scheme.
 
     With an `address` (local, auto, HOST:PORT) the walks run on `workers` workers of a Ray cluster, each with its
@@ -99,7 +99,7 @@ class RunConfig:
     command: str = ""
     start: Scheme | None = None
     ladder: tuple[str, ...] | None = None
-    pool: PoolPlan | None = None
+    plan: LadderPlan | None = None
     device: str = "cpu"
     objective: str = "rank"
     method: str = "walks"
@@ -182,16 +182,12 @@ class RunConfig:
     def _elsewhere(self) -> bool:
         return self.device != "cpu" or bool(self.address)
 
-    @property
-    def _pooled(self) -> bool:
-        return self.pool is not None and self.pool.large > 0
-
     def _be_lns(self) -> None:
         """Set the fields that a large neighbourhood search determines; raise a PlanError if they are set otherwise."""
         if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
             raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on this CPU")
-        if self.policy or self._pooled:
-            raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
+        if self.policy:
+            raise PlanError("a large neighbourhood search has walks of its own: leave policy and bounds out")
         self._fix(walk="flip-zt", ladder=())
 
     def _be_triples(self) -> None:
@@ -199,16 +195,16 @@ class RunConfig:
         usual_rank(self.final_target)  # rejects a target that does not fit before the run
         if self.ring not in ("Z", "Z2") or self._elsewhere:
             raise PlanError("a search by triples is over Z or Z2, on this CPU: leave other rings and devices out")
-        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None or self._pooled:
-            raise PlanError("a search by triples has neither walks nor starts: leave walk, start, bounds and pools out")
+        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None:
+            raise PlanError("a search by triples has neither walks nor starts: leave walk, start and bounds out")
         self._fix(walk="flip", ladder=())
 
     def _be_groups(self) -> None:
         """Set the fields that a search for groups determines; raise a PlanError if they are set otherwise."""
         if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
             raise PlanError("a search for groups is over Z, from a ternary start of its target, on this CPU")
-        if self.method != "walks" or self.rank is not None or self._pooled:
-            raise PlanError("a search for groups has walks and a pool of its own: leave method, rank and pools out")
+        if self.method != "walks" or self.rank is not None:
+            raise PlanError("a search for groups has walks of its own: leave method and rank out")
         self._fix(walk="flip-zt", ladder=())
 
     def _be_least_squares(self) -> None:
@@ -219,8 +215,8 @@ class RunConfig:
             )
         if self.ring not in ("Z", "Q") or self.address:
             raise PlanError("least squares are over Z or Q, on this machine: leave other rings and clusters out")
-        if self.policy or self.walk not in ("", "flip") or self.ladder or self._pooled:
-            raise PlanError("least squares have no walks: leave walk, ladder, bounds and pools out")
+        if self.policy or self.walk not in ("", "flip") or self.ladder:
+            raise PlanError("least squares have no walks: leave walk, ladder and bounds out")
         if self.start is not None and self.start.rank <= self.rank:
             raise PlanError(f"the start has rank {self.start.rank} already: ask for less than that")
         self._fix(walk="flip", ladder=())
@@ -292,7 +288,7 @@ class RunConfig:
         if not last and full is not None and policy.cost == "full":
             policy = replace(policy, full=full)
         return Setting(
-            walkers=self.walks or own.walkers, steps=self.steps or own.steps, policy=policy, plan=self.pool or own.plan
+            walkers=self.walks or own.walkers, steps=self.steps or own.steps, policy=policy, plan=self.plan or own.plan
         )
 
     def _plain_walk(self) -> str:
@@ -375,7 +371,7 @@ class RunConfig:
         if self.command:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
-        rest = ("policy", "device", "address", "workers", "pool", "cubes", "moves", "naive_too")
+        rest = ("policy", "device", "address", "workers", "plan", "cubes", "moves", "naive_too")
         defaults = {item.name: item.default for item in fields(self)}
         given = [name for name in rest if getattr(self, name) not in (defaults[name], {})]
         settings = [f"{name}={getattr(self, name)!r}" for name in (*names, *given)]
@@ -386,8 +382,8 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
         policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
-        pool = self.pool._asdict() if self.pool else None
-        return {**values, "policy": policy, "pool": pool, "resolved": self._resolved}
+        plan = self.plan._asdict() if self.plan else None
+        return {**values, "policy": policy, "plan": plan, "resolved": self._resolved}
 
     @property
     def _resolved(self) -> list[dict[str, Any]]:
@@ -409,13 +405,13 @@ class RunConfig:
             policy = dict(data["policy"])
             check_field_types(cls, data)
             check_field_types(Policy, policy)
-            check_field_types(PoolPlan, data["pool"] or {})
+            check_field_types(LadderPlan, data["plan"] or {})
             if "selection" in policy:
                 policy["selection"] = Selection(*policy["selection"])
                 check_field_types(Selection, policy["selection"]._asdict())
             parts = {
                 "policy": policy,
-                "pool": PoolPlan(**data["pool"]) if data["pool"] else None,
+                "plan": LadderPlan(**data["plan"]) if data["plan"] else None,
                 "ladder": tuple(data["ladder"]),
                 "moves": tuple(data["moves"]),
             }

@@ -40,7 +40,7 @@ class Unlifted:
 class Progress:
     """Progress of a search after a round: `rank` is the lowest that any walk has reached for `target`.
 
-    `target` is the current format, on a ladder a smaller one at first; `pools` is the number of stored
+    `target` is the current format, on a ladder a smaller one at first; `gathered` is the number of stored
     schemes of each rank; `flips_per_second` is the rate of the last seconds; `wanted` is the rank wanted
     for the current format, `left` the seconds left.
     """
@@ -52,7 +52,7 @@ class Progress:
     rank: int
     seconds_since_gain: float
     finds: int
-    pools: dict[int, int] = field(default_factory=dict)
+    gathered: dict[int, int] = field(default_factory=dict)
     flips_per_second: float = 0.0
     wanted: int | None = None
     left: float | None = None
@@ -68,13 +68,13 @@ class Progress:
 
     @property
     def line(self) -> str:
-        pools = " ".join(f"{rank}:{count}" for rank, count in list(self.pools.items())[:6])
+        gathered = " ".join(f"{rank}:{count}" for rank, count in list(self.gathered.items())[:6])
         parts = [
             f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
             f"round {self.round}",
             *([self.rate] if self.flips else []),
             f"last gain {self.seconds_since_gain:.0f} s ago",
-            *([f"pools {pools}"] if pools else []),
+            *([f"gathered {gathered}"] if gathered else []),
             f"{self.finds} found",
             *([f"{max(self.left, 0):.0f} s left"] if self.left is not None else []),
         ]

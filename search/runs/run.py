@@ -20,7 +20,7 @@ from .config import RunConfig
 from .engine import Walks, engine_of
 from .field_types import check_field_types
 from .folder import RunFolder
-from .plan import PoolPlan
+from .plan import LadderPlan
 from .result import Progress, Result
 from .search_run import SearchRun
 
@@ -62,7 +62,7 @@ def find(
     command: str = "",
     start: Scheme | None = None,
     ladder: Sequence[str] | None = None,
-    pool: PoolPlan | None = None,
+    plan: LadderPlan | None = None,
     device: str = "cpu",
     objective: str = "rank",
     method: str = "walks",
@@ -108,7 +108,7 @@ def find(
     need(tuple | list | None, ladder=ladder)
     need(tuple | list, moves=moves)
     need(Policy | Mapping | None, policy=policy)
-    need(PoolPlan | None, pool=pool)
+    need(LadderPlan | None, plan=plan)
     need(Scheme | None, start=start)
     need(PATH | None, out=out)
     need(Callable | None, on_event=on_event)
@@ -129,7 +129,7 @@ def find(
         policy=policy,
         start=start,
         ladder=None if ladder is None else tuple(ladder),
-        pool=pool,
+        plan=plan,
         moves=tuple(moves),
         **settings,
     )

@@ -1,4 +1,4 @@
-"""State of a search by walks between its rounds: its walks and its pools."""
+"""State of a search by walks between its rounds: its walks and their strategy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from .engine import Session, Walks
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
-from .pools import RankPools
 from .population import PopulationWalks
 from .record import Record
 from .result import Find, Unlifted
@@ -56,7 +55,7 @@ class WalkRun(SearchRun):
     _attempt = 0
 
     def _enter(self, stage: int, walkers: int = 0) -> None:
-        """Set up walks and pools for a format of the run, from the schemes found in the one before.
+        """Set up the walks for a format of the run, from the schemes found in the one before.
 
         `walkers` is their number in a checkpoint, 0 without one: another GPU may fit more or fewer.
         """
@@ -80,15 +79,13 @@ class WalkRun(SearchRun):
         started = time.perf_counter()
         seed, count = config.seed + NEXT_SEED * self._attempt, walkers or self._setting.walkers
         first = stage * self._setting.walkers
-        self._session = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
-        count, goal = self._session.walkers, aim.rank or 0
-        if plan.large:
-            self._strategy = RankPools(starts, count, goal, config.seed, plan)
-        elif engine.by_format:
-            self._strategy = PopulationWalks(starts, count, goal, plan, gather=not self._last)
+        session: Any = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
+        self._session, count, goal = session, session.walkers, aim.rank or 0
+        if engine.by_format:
+            self._strategy = PopulationWalks(session, starts, goal, plan, gather=not self._last)
         else:
-            self._strategy = IndependentWalks(starts, count, goal, self._setting.steps, plan, gather=not self._last)
-        self._strategy.begin(self._session)
+            turn = max(1, plan.turn // self._setting.steps)
+            self._strategy = IndependentWalks(session, starts, goal, turn, plan, gather=not self._last)
         self._start_ranks = np.array([terms.rank for terms in starts], dtype=np.int64)
         self._lowest = self._started = int(self._start_ranks.min())
         self._looked_at: dict[int, str] = {}
@@ -125,7 +122,7 @@ class WalkRun(SearchRun):
             return
         self._round += 1
         self._record(self._collected())
-        self._strategy.after_round(self._session)
+        self._strategy.after_round()
         if self._strategy.fruitless() and self._stage and self._attempt < self._setting.plan.tries:
             self._attempt += 1
             self._change_format(self._stage - 1)
@@ -246,7 +243,7 @@ class WalkRun(SearchRun):
     def _climb(self, executor: Executor | None) -> None:
         """Collect the starts of the next format, and proceed to it."""
         passed = self._setting.plan.passed
-        members = islice(self._strategy.members(self._session), LIFTS_PER_STEP * passed)
+        members = islice(self._strategy.members(), LIFTS_PER_STEP * passed)
         records: list[Record] = []
         digests = {step.origin.digest for stage, step in self._steps if stage == self._stage and self._attempt}
         while len(records) < passed and (some := list(islice(members, passed))):

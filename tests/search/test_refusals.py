@@ -89,7 +89,7 @@ TABLES = [
             ({"objective": "groups:"}, "needs the format"),
             ({"objective": "groups:1x1x1"}, "saves anything"),
             ({"objective": "groups:1x2x17"}, "sides up to 16"),
-            ({"rank": 7}, "pools out"),
+            ({"rank": 7}, "method and rank out"),
             ({"ring": "Z2"}, "over Z"),
             ({"objective": "group"}, "groups:MxKxN"),
             ({"target": "2x2x17", "rounds": 1, "seconds": None}, "32"),

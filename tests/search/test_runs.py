@@ -14,7 +14,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import shipped
-from lcma.search import ALONE, Policy, PoolPlan, RunFolderError, find, merge, resume, status
+from lcma.search import LadderPlan, Policy, RunFolderError, find, merge, resume, status
 from lcma.search.runs.folder import RunFolder
 from lcma.search.runs.record import Record
 from lcma.search.runs.snapshot import restore, snapshot
@@ -74,15 +74,14 @@ def test_a_folder_holds_every_find(unbroken):
         pytest.param(1, {}, marks=pytest.mark.slow),
         (2, {}),
         pytest.param(3, {}, marks=pytest.mark.slow),
-        pytest.param(2, {"pool": PoolPlan(small=2, large=4)}, marks=pytest.mark.slow),
-        (2, {"ladder": ("2x3x3:15",), "pool": ALONE._replace(passed=3)}),
+        (2, {"ladder": ("2x3x3:15",), "plan": LadderPlan(passed=3)}),
     ],
 )
 def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, changes):
     folder = tmp_path / "run"
     code = (
         "import sys, lcma.search.runs.search_run as r\n"
-        "from lcma.search import PoolPlan\n"
+        "from lcma.search import LadderPlan\n"
         "r.CHECKPOINT_SECONDS, r.CHECKPOINT_SHARE = 0.02, 1\n"
         f"r_find = __import__('lcma.search', fromlist=['find']).find\n"
         f"r_find(**{ {**COURSE, **changes}!r}, rounds=100000, jobs={jobs}, out=sys.argv[1])\n"
@@ -143,11 +142,10 @@ RESUMED = {
     "no rank": (3, 8, {"target": "3x3x3", "ring": "Z2", "steps": 20_000, "seed": 2}),
     "ternary": (5, 12, {**COURSE, "walk": "flip-zt", "target": "2x2x3", "ring": "ZT", "rank": 11}),
     "cyclic": (5, 12, {**COURSE, "walk": "flip-c3"}),
-    "pools on a GPU": (9, 24, {**TWIN, "pool": PoolPlan(large=6, small=3, near=2, restart_rounds=3, stall=20)}),
     "ladder on a GPU": (
         9,
         24,
-        {**TWIN, "ladder": ("2x3x3:15",), "pool": PoolPlan(large=0, passed=4, linger=3, leave=6, tries=2)},
+        {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
     ),
     "lns": (2, 6, {"target": "2x2x2", "rank": 7, "method": "lns", "seed": 1, "walks": 2, "steps": 800, "count": 100}),
     "triples": (3, 6, {"target": "2x3x3", "rank": 15, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
@@ -358,8 +356,8 @@ def test_snapshots_have_a_schema():
 
 def test_a_run_of_stages_reports_its_stage(tmp_path):
     folder = tmp_path / "run"
-    plan = ALONE._replace(passed=3)
-    search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, pool=plan)
+    plan = LadderPlan(passed=3)
+    search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, plan=plan)
     run_status = status(folder)
     assert (run_status.target.name, run_status.best, run_status.steps) == ("2x3x3", None, ())
     result = resume(folder, rounds=400)

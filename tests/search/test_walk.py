@@ -362,3 +362,16 @@ def test_no_two_arrays_of_walkers_share_a_cache_line():
         for array in (getattr(arena, name),)
     ]
     assert sum(map(len, lines)) == len(set().union(*lines))
+
+
+def test_a_walk_refuses_terms_that_do_not_fit_it():
+    target = parse_target("3x3x3")
+    start = pack_start("flip", target)
+    walker = make_walker("flip", start, 1, 0, Policy())
+    for terms, message in (
+        (pack_start("flip", parse_target("2x2x2")), "can't go on"),
+        (pack_start("flip-zt", target), "can't go on"),
+        (PackedTerms(target, np.tile(start.words, 3)), "do not fit"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            walker.start_from(terms)

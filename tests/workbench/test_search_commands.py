@@ -81,8 +81,8 @@ def test_starts_and_ladders_by_name(run):
     assert run("search", "2x2x2", "--rank", 7, "--ladder", "2x2")[0] == 3
 
 
-def test_policy_pools_and_objectives_are_options(run):
-    text = run.ok("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--pool", 4, "--steps", 20_000)
+def test_policy_and_objectives_are_options(run):
+    text = run.ok("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--steps", 20_000)
     assert "found <3x3x3:23 over Z2>" in text
     limits = ("--rounds", 6, "--steps", 20_000)
     text = run.ok("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)

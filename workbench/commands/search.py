@@ -15,7 +15,7 @@ from ...errors import CatalogError
 from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
-from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search import Find, Result, RunConfig, carry_out, footprint
 from ...search.flipgraph.policy import ORBITS
 from ...search.groups.product_rank import PREFIX
 from ...search.runs.bounds import has_halves
@@ -109,10 +109,6 @@ def command(
     moves: str = option(
         default="merge,extend,project", help="Moves between formats, product too; the first one that applies is used."
     ),
-    pool: int | None = option(
-        type=click.IntRange(0),
-        help="Schemes of a rank to gather before walks start from it. Default: none, every walk descends by itself.",
-    ),
     method: str = option(
         "--by",
         default="walks",
@@ -170,7 +166,6 @@ def command(
         command=command_line(),
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
-        pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
         **cluster_settings(address, workers),
         objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
