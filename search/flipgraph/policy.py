@@ -16,8 +16,8 @@ PLUS_TRIES = 16
 ANY_NONZEROS = 64
 """Maximum number of nonzeros of any factor: no limit."""
 
-COSTS = ("", "full", "nonzeros")
-"""Costs of a term in addition to the rank: none, 1 if it is a full product, its number of nonzero coefficients."""
+COSTS = ("", "full")
+"""Costs of a term in addition to the rank: none, or 1 if it is a full product."""
 
 
 ORBITS = ("any", "whole")
@@ -111,7 +111,7 @@ class Policy:
             PlanError: a setting is invalid.
         """
         if self.cost not in COSTS:
-            raise PlanError(f"a term has no cost {self.cost!r}; choose full or nonzeros")
+            raise PlanError(f"a term has no cost {self.cost!r}: choose full")
         if self.orbits not in ORBITS:
             raise PlanError(f"orbits {self.orbits!r} are not known; choose any or whole")
         if min(self.plus_after, self.restart_after, self.rank_weight) < 1 or min(self.margin, self.cost_weight) < 0:

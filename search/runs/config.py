@@ -28,12 +28,9 @@ from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
 
-METHODS = ("walks", "lns", "triples", "least-squares")
-"""The methods of a run: walks to lower ranks, recombination of the products of walks (`lns`), or, for formats with a
-side of 2, annealing of Strassen triples (`triples`), or numerical optimisation (`least-squares`)."""
-
-LNS_WALKS, LNS_STEPS = 6, 160_000
-"""Number of walks of a round of `lns`, and their steps."""
+METHODS = ("walks", "triples", "least-squares")
+"""The methods of a run: walks to lower ranks, annealing of Strassen triples for formats with a side of 2
+(`triples`), or numerical optimisation (`least-squares`)."""
 
 TRIPLE_WALKS, TRIPLE_STEPS = 4, 50_000
 """Number of annealings of a round of `triples`, and their steps."""
@@ -124,8 +121,6 @@ class RunConfig:
         refuse_moves(self.moves)
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
-        if self.method == "lns":
-            self._be_lns()
         if self.method == "triples":
             self._be_triples()
         if self.method == "least-squares":
@@ -155,7 +150,7 @@ class RunConfig:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
         if self.naive_too and (self.start is None or self.ladder or self.method != "walks"):
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
-        has_start = self._walks_from_start
+        has_start = self.method == "walks"
         if has_start:
             self._check_terms()
         rank = self.start_rank
@@ -181,14 +176,6 @@ class RunConfig:
     @property
     def _elsewhere(self) -> bool:
         return self.device != "cpu" or bool(self.address)
-
-    def _be_lns(self) -> None:
-        """Set the fields that a large neighbourhood search determines; raise a PlanError if they are set otherwise."""
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
-            raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on this CPU")
-        if self.policy:
-            raise PlanError("a large neighbourhood search has walks of its own: leave policy and bounds out")
-        self._fix(walk="flip-zt", ladder=())
 
     def _be_triples(self) -> None:
         """Set the fields that a search by triples determines; raise a PlanError if they are set otherwise."""
@@ -222,11 +209,6 @@ class RunConfig:
         self._fix(walk="flip", ladder=())
 
     @property
-    def _walks_from_start(self) -> bool:
-        """True if the method walks from the terms of a start."""
-        return self.method in ("walks", "lns")
-
-    @property
     def _named(self) -> frozenset[str]:
         """The policy fields that are given individually."""
         return frozenset(self.policy) if isinstance(self.policy, Mapping) else frozenset()
@@ -254,7 +236,6 @@ class RunConfig:
         """Default settings for every format of the run and the walk."""
         chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
         own = {
-            "lns": (LNS_WALKS, LNS_STEPS),
             "triples": (TRIPLE_WALKS, TRIPLE_STEPS),
             "least-squares": (chains, CHAIN_STEPS),
         }
@@ -358,7 +339,7 @@ class RunConfig:
     @property
     def start_rank(self) -> int:
         """Rank that the run starts from: without walks there is no start, and the naive scheme is to be beaten."""
-        return self.terms.rank if self._walks_from_start else len(self.final_target.terms)
+        return self.terms.rank if self.method == "walks" else len(self.final_target.terms)
 
     @property
     def target_policy(self) -> Policy:

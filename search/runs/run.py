@@ -33,7 +33,6 @@ Stop = Callable[[], bool]
 
 _RUNS = {
     "walks": (".walk_run", "WalkRun"),
-    "lns": (".neighbourhoods", "Neighbourhoods"),
     "triples": ("..triples.run", "TripleRun"),
     "groups": ("..groups.run", "GroupRun"),
     "least-squares": ("..leastsquares.run", "LeastSquaresRun"),

@@ -140,16 +140,14 @@ def test_changes_of_basis_lead_from_strassen_to_winograd(strassen):
 @pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
 def test_walks_never_make_a_half_product_full(name):
     scheme = lcma.resolve(name)[0]
-    after = polished(scheme, rounds=2, goal="plain")
+    after = polished(scheme, rounds=2)
     assert full_and_half(after)[0] <= full_and_half(scheme)[0]
-    assert plain_additions(after) <= plain_additions(scheme)
+    assert fewer_additions(after, runs=100).count <= fewer_additions(scheme, runs=100).count
 
 
 def test_only_ternary_schemes_are_walked_on(strassen):
     with pytest.raises(PlanError, match="ternary walk can't start"):
         polished(strassen.over_z2())
-    with pytest.raises(PlanError, match="choose one of plain, shared"):
-        polished(strassen, goal="nonzeros")
 
 
 def moves_of(scheme):

@@ -35,7 +35,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "steps": 50_000,
         "plan": LadderPlan(passed=3),
     },
-    "neighbourhoods": {"target": "2x2x2", "rank": 7, "method": "lns", "seed": 1, "rounds": 20},
 }
 
 
@@ -58,8 +57,6 @@ LONGER = "modulo 3", "cyclic", "reversible"
 
 @pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow) if x in LONGER else x for x in SEARCHES])
 def test_finds_are_those_on_record(name):
-    if name == "neighbourhoods":
-        pytest.importorskip("ortools")
     assert outcome(name) == json.loads(RECORD.read_text())[name]
 
 

@@ -31,6 +31,7 @@ TABLES = [
             ({"walk": "flip", "ring": "Z3"}, "does not lead to Z3: only flip-z3 does"),
             ({"ring": "ZT", "walk": "flip"}, "does not stay in"),
             ({"objective": "beauty"}, "choose one of rank"),
+            ({"method": "luck"}, "choose one of walks, triples"),
         ],
     ),
     (
@@ -44,17 +45,6 @@ TABLES = [
             ({"policy": {"keep": 2}, "ring": "ZT", "ladder": ("2x2x3:11",)}, "format to format"),
             ({"policy": {"keep": 27}, "ring": "ZT"}, "none would be left"),
             ({"policy": {"patience": 2}}, "a policy has no patience"),
-        ],
-    ),
-    (
-        {"target": "2x2x2", "rank": 7, "method": "lns"},
-        [
-            ({"ring": "Z2"}, "is over Z"),
-            ({"ladder": ("2x2x1:4",)}, "is over Z"),
-            ({"policy": {"nonzeros": 3}}, "walks of its own"),
-            ({"start": "strassen modulo 2", "rank": 6}, "ternary walk can't start"),
-            ({"method": "luck"}, "choose one of walks, lns, triples"),
-            ({"rank": None}, "nothing limits"),
         ],
     ),
     (

@@ -147,7 +147,6 @@ RESUMED = {
         24,
         {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
     ),
-    "lns": (2, 6, {"target": "2x2x2", "rank": 7, "method": "lns", "seed": 1, "walks": 2, "steps": 800, "count": 100}),
     "triples": (3, 6, {"target": "2x3x3", "rank": 15, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
     "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
     "groups": (

@@ -41,7 +41,7 @@ def test_the_page_has_the_exit_codes_of_the_code():
         ("list 3,4,5", "such as 3x4x5"),
         ("list --where ring=ZZ", "choose one of Z"),
         ("search 3x3x3 --walk flp --dry-run", "did you mean flip"),
-        ("search 3x3x3 --by lsn --dry-run", "did you mean lns"),
+        ("search 3x3x3 --by tripels --dry-run", "did you mean triples"),
         ("search 3x3x3 --moves merg --dry-run", "did you mean merge"),
         ("search 3x3x3 --objective ranks --dry-run", "did you mean rank"),
         ("search 3x3x3 --start strasen --dry-run", "did you mean strassen"),

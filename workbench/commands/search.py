@@ -112,9 +112,8 @@ def command(
     method: str = option(
         "--by",
         default="walks",
-        help="walks; lns: put products of walks around the best scheme together by CP-SAT, again and again; or "
-        "triples: anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: "
-        "solve the equations of --rank numerically and make the solutions rational.",
+        help="walks; triples: anneal inner products that share Strassen's products (formats with a side of 2); or "
+        "least-squares: solve the equations of --rank numerically and make the solutions rational.",
     ),
     out: Path | None = option(metavar="DIR", help="Store the run in a new folder, so that it can be resumed."),
     dry_run: bool = option(help="Print what would be done."),
