@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,6 @@ OnEvent = Callable[[Progress], None]
 
 Stop = Callable[[], bool]
 """Function called after every round, and between its parts on a processor; True ends the run."""
-
-
-_RUNS = {
-    "walks": (".walk_run", "WalkRun"),
-    "triples": ("..triples.run", "TripleRun"),
-    "groups": ("..groups.run", "GroupRun"),
-    "least-squares": ("..leastsquares.run", "LeastSquaresRun"),
-}
-"""The run of each method, imported when it starts."""
 
 
 def never() -> bool:
@@ -199,10 +189,13 @@ def footprint(config: RunConfig) -> int:
 
 def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
     """Create the run of the configuration's method."""
-    method = "groups" if config.objective.startswith(PREFIX) else config.method
-    module, name = _RUNS[method]
-    kind: type[SearchRun] = getattr(import_module(module, __package__), name)
-    return kind(config, folder)
+    if config.method == "walks" and not config.objective.startswith(PREFIX):
+        from .walk_run import WalkRun
+
+        return WalkRun(config, folder)
+    from .fleet_run import FleetRun
+
+    return FleetRun(config, folder)
 
 
 def _go(state: SearchRun, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
