@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .flipgraph.walkers import register_walk as register_walk
     from .flipgraph.walkers import walk_names as walk_names
     from .flipgraph.walkers import walk_policy as walk_policy
-    from .format_moves.registry import format_move_names as format_move_names
-    from .format_moves.registry import register_format_move as register_format_move
     from .improve.gaps import Gap as Gap
     from .improve.gaps import formats_up_to as formats_up_to
     from .lifting.batch import PoolLift as PoolLift

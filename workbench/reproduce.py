@@ -25,7 +25,7 @@ ALLOWED = {
     "--chance": r"\d*\.?\d+",
     "--jobs": r"\d{1,3}",
     "--ring": r"[A-Za-z0-9()]{1,8}",
-    **{f"--{name}": _WORDS for name in ("walk", "by", "orbits", "objective", "moves")},
+    **{f"--{name}": _WORDS for name in ("walk", "by", "orbits", "objective")},
     "--cubes": r"[\d,]+",
     "--ladder": r"auto|none|\d[\dx:,]*",
     "--device": "cpu",

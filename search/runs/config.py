@@ -13,7 +13,6 @@ from ..cluster.connection import Cluster
 from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
-from ..format_moves.registry import MOVES, refuse_moves
 from ..groups.product_rank import PREFIX
 from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
@@ -70,9 +69,9 @@ class RunConfig:
     `ladder` lists the formats before the target, the first that of the start, as `MxKxN:RANK` or `MxKxN`; None
     means the formats from that of the start to the target, or `formats_below` the target if neither a start nor a
     walk is given. `objective` selects finds among the schemes of the rank wanted: all, or each that is better
-    than those before. `plan` is that of the ladder, by default the device's. `method` is one of `METHODS`; `moves`
-    convert schemes from one format to the next. `cubes` are those of a naive symmetric start, such as 12,34,56. With
-    `naive_too` walks start in rotation from `start` and from the naive scheme.
+    than those before. `plan` is that of the ladder, by default the device's. `method` is one of `METHODS`.
+    `cubes` are those of a naive symmetric start, such as 12,34,56. With `naive_too` walks start in rotation from
+    `start` and from the naive scheme.
 
     With an `address` (local, auto, HOST:PORT) the walks run on `workers` workers of a Ray cluster, each with its
     own `device`; 0 means one a core, or one a GPU.
@@ -100,7 +99,6 @@ class RunConfig:
     device: str = "cpu"
     objective: str = "rank"
     method: str = "walks"
-    moves: tuple[str, ...] = MOVES
     cubes: str = ""
     naive_too: bool = False
     address: str = ""
@@ -118,7 +116,6 @@ class RunConfig:
         most = MAX_WALKS_OF_CPU if self.device == "cpu" else MAX_WALKS
         if self.walks > most or self.steps > MAX_STEPS:
             raise PlanError(f"a round has at most {most} walks of {MAX_STEPS} steps; ask for more rounds")
-        refuse_moves(self.moves)
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
         if self.method == "triples":
@@ -352,7 +349,7 @@ class RunConfig:
         if self.command:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
-        rest = ("policy", "device", "address", "workers", "plan", "cubes", "moves", "naive_too")
+        rest = ("policy", "device", "address", "workers", "plan", "cubes", "naive_too")
         defaults = {item.name: item.default for item in fields(self)}
         given = [name for name in rest if getattr(self, name) not in (defaults[name], {})]
         settings = [f"{name}={getattr(self, name)!r}" for name in (*names, *given)]
@@ -394,7 +391,6 @@ class RunConfig:
                 "policy": policy,
                 "plan": LadderPlan(**data["plan"]) if data["plan"] else None,
                 "ladder": tuple(data["ladder"]),
-                "moves": tuple(data["moves"]),
             }
             given = {name: value for name, value in data.items() if name != "resolved"}
             return cls(**{**given, **parts}, start=start)

@@ -13,7 +13,6 @@ from ...errors import ArgumentError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
-from ..format_moves.registry import MOVES
 from ..groups.product_rank import PREFIX
 from .config import RunConfig
 from .engine import Walks, engine_of
@@ -55,7 +54,6 @@ def find(
     device: str = "cpu",
     objective: str = "rank",
     method: str = "walks",
-    moves: Sequence[str] = MOVES,
     cubes: str = "",
     naive_too: bool = False,
     address: str = "",
@@ -95,7 +93,6 @@ def find(
     need(Target | str, target=target)
     need(Ring | str, ring=ring)
     need(tuple | list | None, ladder=ladder)
-    need(tuple | list, moves=moves)
     need(Policy | Mapping | None, policy=policy)
     need(LadderPlan | None, plan=plan)
     need(Scheme | None, start=start)
@@ -119,7 +116,6 @@ def find(
         start=start,
         ladder=None if ladder is None else tuple(ladder),
         plan=plan,
-        moves=tuple(moves),
         **settings,
     )
     return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)

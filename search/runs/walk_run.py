@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
 from ..flipgraph.walkers import WalkTerms, pack_start
-from ..format_moves.registry import starts_from
+from ..format_moves.change import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
 from .config import MAX_WALKS
@@ -69,7 +69,7 @@ class WalkRun(SearchRun):
             steps = [step for before, step in self._steps if before == stage - 1][-plan.passed :]
             pool: list[Any] = [pack_start(config.walk, config.stages[stage - 1].target, step.origin) for step in steps]
             rng = np.random.default_rng([config.seed, stage, self._attempt])
-            moved = starts_from(pool, aim.target, config.moves, rng if config.engine.by_format else None)
+            moved = starts_from(pool, aim.target, rng if config.engine.by_format else None)
             starts = [one.terms for one in moved]
             self._ancestries = [
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved

@@ -42,7 +42,6 @@ def test_the_page_has_the_exit_codes_of_the_code():
         ("list --where ring=ZZ", "choose one of Z"),
         ("search 3x3x3 --walk flp --dry-run", "did you mean flip"),
         ("search 3x3x3 --by tripels --dry-run", "did you mean triples"),
-        ("search 3x3x3 --moves merg --dry-run", "did you mean merge"),
         ("search 3x3x3 --objective ranks --dry-run", "did you mean rank"),
         ("search 3x3x3 --start strasen --dry-run", "did you mean strassen"),
         ("plan 8 8 8 --strategy vender", "did you mean vendor"),

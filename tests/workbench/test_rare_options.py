@@ -62,7 +62,6 @@ def test_search_refuses_what_its_walks_lack(run):
     for arguments, wanted, message in (
         (("3x3x3", "--walk", "flip-c3", "--cubes", "1"), 3, "cubes must have the indices 1 to 3"),
         (("3x3x3", "--walk", "flop"), 2, "flop"),
-        (("3x3x3", "--ladder", "2x2x2", "--moves", "nothing"), 2, "move 'nothing' is not known"),
     ):
         run.refused(wanted, message, "search", *arguments, "--restart", "1000", "--dry-run")
 

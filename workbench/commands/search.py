@@ -106,9 +106,6 @@ def command(
         default="auto",
         help="Smaller formats to search first, such as 4x4x4:47,4x4x5; auto selects some for sides beyond 4.",
     ),
-    moves: str = option(
-        default="merge,extend,project", help="Moves between formats, product too; the first one that applies is used."
-    ),
     method: str = option(
         "--by",
         default="walks",
@@ -169,7 +166,6 @@ def command(
         **cluster_settings(address, workers),
         objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
-        moves=tuple(moves.split(",")),
         cubes=cubes,
         naive_too=naive_too,
     )

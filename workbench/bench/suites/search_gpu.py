@@ -251,7 +251,7 @@ def down(bench: Walks, say: Say) -> Figures:
     if not lifted:
         raise PlanError("none of the first four 5x5x5:93 has a ternary lift to start from")
     rungs = ("5x5x5:93", "4x5x5:76", "4x4x5:61")
-    return ladder(bench, "ladder/zt-down", rungs, 40, say, "ZT", start=lifted[0], moves=("project",))
+    return ladder(bench, "ladder/zt-down", rungs, 40, say, "ZT", start=lifted[0])
 
 
 def gates(bench: Walks) -> Iterator[Case]:
