@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from .runs.result import Unlifted as Unlifted
     from .runs.run import carry_out as carry_out
     from .runs.run import find as find
-    from .runs.run import footprint as footprint
     from .runs.run import resume as resume
     from .runs.run_status import Status as Status
     from .runs.run_status import merge as merge

@@ -26,7 +26,6 @@ ALLOWED = {
     "--jobs": r"\d{1,3}",
     "--ring": r"[A-Za-z0-9()]{1,8}",
     **{f"--{name}": _WORDS for name in ("walk", "by", "orbits", "objective")},
-    "--cubes": r"[\d,]+",
     "--ladder": r"auto|none|\d[\dx:,]*",
     "--device": "cpu",
     "--start": r"naive|compose|best|[0-9a-f]{12,64}",

@@ -14,7 +14,6 @@ from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
 from ..groups.product_rank import PREFIX
-from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
@@ -46,9 +45,6 @@ GROUP_WALKS, GROUP_STEPS = 6, 2_000_000
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")
 """The walks that go through smaller formats on a GPU, even if they are named."""
 
-TUNED_CUBES = {("flip-c3z2", (6, 6, 6)): "12,34,56"}
-"""Cubes of a start on a GPU: rank 161 in 50 s of one H200, where 16,25,34 led to 162."""
-
 SYMMETRIC_WALK = "flip-c3"
 """The walk for square formats that are too large for the default ones."""
 
@@ -70,8 +66,7 @@ class RunConfig:
     means the formats from that of the start to the target, or `formats_below` the target if neither a start nor a
     walk is given. `objective` selects finds among the schemes of the rank wanted: all, or each that is better
     than those before. `plan` is that of the ladder, by default the device's. `method` is one of `METHODS`.
-    `cubes` are those of a naive symmetric start, such as 12,34,56. With `naive_too` walks start in rotation from
-    `start` and from the naive scheme.
+    With `naive_too` walks start in rotation from `start` and from the naive scheme.
 
     With an `address` (local, auto, HOST:PORT) the walks run on `workers` workers of a Ray cluster, each with its
     own `device`; 0 means one a core, or one a GPU.
@@ -99,7 +94,6 @@ class RunConfig:
     device: str = "cpu"
     objective: str = "rank"
     method: str = "walks"
-    cubes: str = ""
     naive_too: bool = False
     address: str = ""
     workers: int = 0
@@ -306,27 +300,7 @@ class RunConfig:
 
     @cached_property
     def terms(self) -> WalkTerms:
-        if cubes := self.cubes or self._tuned_cubes():
-            return self._with_cubes(cubes)
         return pack_start(self.walk, self.stages[0].target, self.start)
-
-    def _tuned_cubes(self) -> str:
-        """Return the best known cubes of a naive start on a GPU, "" for those of `OrbitTerms.naive`."""
-        tuned = self.engine.by_format and self.start is None and not self.ladder and self.final_target.is_general
-        return TUNED_CUBES.get((self.walk, self.final_target.shape), "") if tuned else ""
-
-    def _with_cubes(self, cubes: str) -> WalkTerms:
-        """Return the naive symmetric start with the given cubes.
-
-        Raises:
-            PlanError: the walk has no cubes, or another start is given.
-        """
-        if self.walk not in ("flip-c3", "flip-c3z2") or self.start is not None:
-            raise PlanError(
-                "cubes are of the naive start of walk flip-c3 or flip-c3z2: leave them out, or name such a walk"
-            )
-        make = OrbitTerms.naive if self.walk == "flip-c3" else OrbitTerms.naive_reversible
-        return make(self.final_target, parse_cubes(cubes))
 
     @cached_property
     def starts(self) -> tuple[WalkTerms, ...]:
@@ -349,7 +323,7 @@ class RunConfig:
         if self.command:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
-        rest = ("policy", "device", "address", "workers", "plan", "cubes", "naive_too")
+        rest = ("policy", "device", "address", "workers", "plan", "naive_too")
         defaults = {item.name: item.default for item in fields(self)}
         given = [name for name in rest if getattr(self, name) not in (defaults[name], {})]
         settings = [f"{name}={getattr(self, name)!r}" for name in (*names, *given)]

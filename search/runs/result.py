@@ -88,8 +88,7 @@ class Result:
     `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
     ladder continued from. `ranks` is the number of walks with each lowest rank. The same seed, walks,
     steps and rounds give the same finds. If there are none, `nearest` is the lowest scheme that the walks
-    for the target reached, if it is below their start. `setup` gives the seconds of each task before the
-    walks, which `seconds` excludes. `objective` is what finds improve.
+    for the target reached, if it is below their start. `objective` is what finds improve.
     """
 
     target: Target
@@ -104,7 +103,6 @@ class Result:
     interrupted: bool
     steps: tuple[Find, ...] = ()
     nearest: Find | Unlifted | None = None
-    setup: dict[str, float] = field(default_factory=dict)
     objective: str = "rank"
 
     def __repr__(self) -> str:

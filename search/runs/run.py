@@ -12,10 +12,8 @@ from ...arguments import INTEGER, PATH, need
 from ...errors import ArgumentError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z
 from ..flipgraph.policy import Policy
-from ..flipgraph.walkers import pack_start
 from ..groups.product_rank import PREFIX
 from .config import RunConfig
-from .engine import Walks, engine_of
 from .field_types import check_field_types
 from .folder import RunFolder
 from .plan import LadderPlan
@@ -54,7 +52,6 @@ def find(
     device: str = "cpu",
     objective: str = "rank",
     method: str = "walks",
-    cubes: str = "",
     naive_too: bool = False,
     address: str = "",
     workers: int = 0,
@@ -102,8 +99,14 @@ def find(
     need(INTEGER, least=1, jobs=jobs)
     need(INTEGER, least=0, seed=seed)
     numbers = {"seed": seed, "walks": walks, "steps": steps, "rounds": rounds, "count": count, "workers": workers}
-    texts = {"walk": walk, "command": command, "device": device, "objective": objective, "method": method}
-    texts |= {"cubes": cubes, "address": address}
+    texts = {
+        "walk": walk,
+        "command": command,
+        "device": device,
+        "objective": objective,
+        "method": method,
+        "address": address,
+    }
     settings: dict[str, Any] = {"rank": rank, "seconds": seconds, "naive_too": naive_too, **numbers, **texts}
     try:
         check_field_types(RunConfig, settings)
@@ -163,24 +166,6 @@ def resume(
     with RunFolder.open(path) as folder:
         config = replace(folder.config, **changes) if changes else folder.config
         return _go(_run_of(config, folder), jobs, on_event, stop)
-
-
-def footprint(config: RunConfig) -> int:
-    """Return the maximum bytes of the walks of a run over its formats, each started from its naive scheme.
-
-    Raises:
-        PlanError: the walks do not fit a target, or their number is determined by the device.
-    """
-    if not config.walks:
-        raise PlanError(f"as many walks as {config.device} holds: give a number of walks")
-    engine, places = engine_of(config.device)
-    sizes = []
-    for number, stage in enumerate(config.stages):
-        start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
-        policy = config.setting(number).policy
-        session = engine.start(Walks(config.walk, [start], policy, config.seed, first=0, walkers=1), places)
-        sizes.append(sum(array.nbytes for array in session.to_arrays().values()))
-    return config.walks * max(sizes)
 
 
 def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:

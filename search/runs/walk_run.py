@@ -75,8 +75,6 @@ class WalkRun(SearchRun):
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
         engine, places = engine_on(config.device, config.cluster)
-        self._setup["starts"] += time.perf_counter() - begin
-        started = time.perf_counter()
         seed, count = config.seed + NEXT_SEED * self._attempt, walkers or self._setting.walkers
         first = stage * self._setting.walkers
         session: Any = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
@@ -94,10 +92,7 @@ class WalkRun(SearchRun):
             self._least_score = min(score_of(config.objective, scheme) for scheme in schemes)
         # Both compile, so that the time limit covers the walks and finds only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
-        walking = time.perf_counter()
         sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.target_policy)
-        self._setup["walkers"] += walking - started
-        self._setup["bases"] += time.perf_counter() - walking
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:

@@ -24,7 +24,6 @@ from lcma.search.flipgraph.gpu.kernel import twin
 from lcma.search.flipgraph.gpu.layout import WalkerLayout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
 from lcma.search.flipgraph.gpu.session import CudaSession
-from lcma.search.flipgraph.gpu.settings import setting_for
 from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
 from lcma.search.flipgraph.policy import Policy, Selection
 from lcma.search.format_moves.corners import bordered, cut
@@ -129,26 +128,6 @@ def test_selection_copies_the_best_over_the_worst():
         certify(fleet.scheme(walker, current=True))
 
 
-def test_stages_carry_pools_from_format_to_format():
-    seen = []
-    result = find(
-        "3x3x3",
-        rank=23,
-        ring="Z2",
-        ladder=("2x3x3:15",),
-        device="twin",
-        walks=8,
-        steps=4000,
-        rounds=400,
-        plan=LadderPlan(passed=4, linger=4, leave=100),
-        on_event=lambda progress: seen.append(str(progress.target)),
-    )
-    assert list(dict.fromkeys(seen)) == ["2x3x3", "3x3x3"]
-    assert {step.scheme.rank for step in result.steps} == {15}
-    assert result.best.rank == 23
-    assert len({step.origin.digest for step in result.steps}) == len(result.steps)
-
-
 @pytest.mark.parametrize(
     ("small", "large"), [("2x2x2", "3x2x4"), ("3x3x3:tri-left", "4x4x5:tri-left"), ("2x3x2:tri-out", "3x3x3:tri-out")]
 )
@@ -161,18 +140,6 @@ def test_a_border_and_its_cut_are_exact(small, large):
     assert back.digest == naive(small).digest
     with pytest.raises(PlanError, match="no corner"):
         bordered(naive(large), parse_target(small))
-
-
-@pytest.mark.slow
-def test_the_biased_walk_counts_full_products():
-    target = parse_target("2x2x2:tri-left")
-    setting = setting_for(target, cost="full")
-    fleet = Fleet([naive("2x2x2:tri-left")], setting.policy, walkers=4, device="cpu")
-    fleet.launch(500)
-    for walker in range(4):
-        scheme = fleet.scheme(walker)
-        certify(scheme)
-        assert setting.policy.score(scheme.rank, full_and_half(scheme)[0]) == fleet.score[walker]
 
 
 class FakeArray:

@@ -58,11 +58,10 @@ def test_refusals_are_one_line_and_exit_3(run, tmp_path):
         run.refused(3, "", *arguments)
 
 
-def test_a_dry_run_says_the_way_and_the_memory(run):
-    code, out, err = run("search", "4x5x5", "--ring", "Z2", "--dry-run")
+def test_a_dry_run_says_the_way(run):
+    code, out, _ = run("search", "4x5x5", "--ring", "Z2", "--dry-run")
     assert code == 0
     assert "4x4x4:47 -> 4x4x5:60 -> 4x5x5:73 over Z2: from rank 64 of 4x4x4 to 73, 4 walks (flip)" in out
-    assert re.search(r"the walks take \d+\.\d MiB", err)
     assert "5x5x5:93 over Z: from rank 129 of 5x5x5" in run("search", "5x5x5", "--dry-run")[1]
     assert "4x5x5:76 -> 5x5x5:93" in run("search", "5x5x5", "--start", "best", "--dry-run")[1]
     assert run("list", "--where", "origin=user", "--json")[1].strip() == "[]"

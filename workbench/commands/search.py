@@ -15,7 +15,7 @@ from ...errors import CatalogError
 from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
-from ...search import Find, Result, RunConfig, carry_out, footprint
+from ...search import Find, Result, RunConfig, carry_out
 from ...search.flipgraph.policy import ORBITS
 from ...search.groups.product_rank import PREFIX
 from ...search.runs.bounds import has_halves
@@ -60,9 +60,6 @@ def command(
         "flip-z2 (invariant under reversal; flip-z2:1,2,2 under the exchange of so many pairs of indices along m, k "
         "and n), ... "
         "Default: by the target.",
-    ),
-    cubes: str = option(
-        default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
     ),
     orbits: str | None = option(
         type=Choice(ORBITS),
@@ -166,7 +163,6 @@ def command(
         **cluster_settings(address, workers),
         objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
-        cubes=cubes,
         naive_too=naive_too,
     )
     if dry_run:
@@ -191,8 +187,6 @@ def _say(config: RunConfig) -> None:
         f"{config.walks or 'as many'} {each} of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}",
     )
-    if not wants_json() and config.walks and config.method not in ("triples", "least-squares"):
-        click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
@@ -227,7 +221,7 @@ def report(result: Result, out: Path | None, start: Scheme | None = None) -> int
     if wants_json():
         near = result.nearest.scheme.digest if isinstance(result.nearest, Find) else None
         found = [found.scheme.digest for found in result.finds]
-        print_json({**result.to_json(), "setup": result.setup, "schemes": found, "nearest": near})
+        print_json({**result.to_json(), "schemes": found, "nearest": near})
     else:
         print_result(result, kept, start)
         if line := composition_line(result):
