@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from ..schemes_db import Provenance, Scheme, Target
 from ..schemes_db.algebra import naive
 
 if TYPE_CHECKING:
-    from .runs.config import RunConfig
     from .runs.snapshot import Arrays
 
 EMPTY = 1 << 30
@@ -87,15 +86,6 @@ class FoundFleet(TurnFleet):
         super().__init__(target, walkers)
         self._lowest: list[Scheme | None] = [None] * walkers
         self.score = np.full(walkers, len(target.terms), dtype=np.int64)
-
-    @classmethod
-    @abstractmethod
-    def of_run(cls, config: RunConfig, stop: Callable[[], bool]) -> Self:
-        """Return the searches of a run; `stop` is asked between parts of a round.
-
-        Raises:
-            PlanError: the target, the rank or the start does not fit.
-        """
 
     @abstractmethod
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:

@@ -6,7 +6,7 @@ Source: Kauers and Wood, "Exploring the meta flip graph for matrix multiplicatio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -73,26 +73,3 @@ def _along(pool: Sequence[MoveResult[Same]], place: int, axis: str, target: Targ
             scheme = (longer if wanted > length else shorter)(scheme, axis, np.random.default_rng(place))
     relations = f"{one.relation}, {relation}" if one.relation else relation
     return MoveResult(type(one.terms).from_scheme(scheme), relations, tuple(dict.fromkeys(sources)))
-
-
-def starts_from(pool: Sequence[Any], target: Target, rng: np.random.Generator | None) -> list[MoveResult[Any]]:
-    """Convert every scheme of a pool to another format; with `rng`, for the many walkers of a GPU, in several bases.
-
-    Raises:
-        PlanError: a scheme can't be converted.
-    """
-    if rng is None:
-        return change_format(pool, target)
-    from .corners import starts_for
-
-    kind, schemes = type(pool[0]), [terms.to_scheme() for terms in pool]
-    places = {scheme.digest: place for place, scheme in enumerate(schemes)}
-    return [
-        MoveResult(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
-        for start in starts_for(schemes, target, rng)
-    ]
-
-
-def _origin(start: Scheme, places: dict[str, int]) -> int:
-    """Return the index of the scheme that a start was made from; 0 if it was made through intermediate schemes."""
-    return next((places[digest] for digest in start.provenance.parents if digest in places), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
-from .change import longer, shorter
+from .change import MoveResult, change_format, longer, shorter
 
 MEMBERS = 128
 """Maximum number of schemes of a pool that are converted; a larger pool is sampled."""
@@ -159,3 +160,24 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
         else:
             starts.append(cut(scheme, target) if larger else bordered(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())
+
+
+def starts_from(pool: Sequence[Any], target: Target, rng: np.random.Generator | None) -> list[MoveResult[Any]]:
+    """Convert every scheme of a pool to another format; with `rng`, for the many walkers of a GPU, in several bases.
+
+    Raises:
+        PlanError: a scheme can't be converted.
+    """
+    if rng is None:
+        return change_format(pool, target)
+    kind, schemes = type(pool[0]), [terms.to_scheme() for terms in pool]
+    places = {scheme.digest: place for place, scheme in enumerate(schemes)}
+    return [
+        MoveResult(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
+        for start in starts_for(schemes, target, rng)
+    ]
+
+
+def _origin(start: Scheme, places: dict[str, int]) -> int:
+    """Return the index of the scheme that a start was made from; 0 if it was made through intermediate schemes."""
+    return next((places[digest] for digest in start.provenance.parents if digest in places), 0)

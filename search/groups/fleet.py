@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from itertools import permutations, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +21,6 @@ from ..terms.ternary_words import HALF_BITS
 from ..turn_fleet import FoundFleet
 from .product_rank import POOL, PREFIX, InnerFormat, inner_format
 from .walk import walk
-
-if TYPE_CHECKING:
-    from ..runs.config import RunConfig
 
 ROOM = 2
 """Default of `room`."""
@@ -83,13 +79,6 @@ class GroupFleet(FoundFleet):
             self._offer(TernaryTerms.from_scheme(start))
         self._rank = min(start.rank for start in starts)
         walk(next(iter(self._pool)), self._inner, self._rank, 0, seed, 0)  # compiles
-
-    @classmethod
-    def of_run(cls, config: RunConfig, stop: Callable[[], bool]) -> GroupFleet:
-        inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
-        return cls(
-            config.final_target, [config.terms.to_scheme()], inner, seed=config.seed, walkers=config.walks, room=room
-        )
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
         """Yield the schemes, of the outer format, whose product with the inner format has a lower rank."""

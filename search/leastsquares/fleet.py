@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from .arrays import Arrays, FloatArray
 from .discretise import discretised
 from .equations import Equations
 from .hopping import Hopping
-
-if TYPE_CHECKING:
-    from ..runs.config import RunConfig
 
 CHAINS, GPU_CHAINS = 4, 256
 """Numbers of chains."""
@@ -62,19 +58,6 @@ class SquaresFleet(FoundFleet):
         chains = chains or (GPU_CHAINS if arrays.on_gpu else CHAINS)
         self._hopping = Hopping(Equations(target, rank, arrays), chains, seed, factors)
         self._seed, self._stop, self._rounds = seed, stop, 0
-
-    @classmethod
-    def of_run(cls, config: RunConfig, stop: Callable[[], bool]) -> SquaresFleet:
-        rank = config.rank or 0  # the configuration requires it
-        return cls(
-            config.final_target,
-            rank,
-            config.start,
-            seed=config.seed,
-            device=config.device,
-            stop=stop,
-            chains=config.walks,
-        )
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
         """Advance all chains; yield rational schemes near their real solutions, by the numbers of these."""

@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
-from importlib import import_module
+from typing import Any
 
 from ...schemes_db import Q
 from ...schemes_db.ring import Z2
-from ..groups.product_rank import PREFIX
+from ..groups.product_rank import PREFIX, inner_format
 from ..turn_fleet import FoundFleet
+from .config import RunConfig
 from .folder import Checkpoint
 from .search_run import SearchRun
 from .snapshot import Arrays
 
-_FLEETS = {
-    "triples": ("..triples.fleet", "TripleFleet"),
-    "groups": ("..groups.fleet", "GroupFleet"),
-    "least-squares": ("..leastsquares.fleet", "SquaresFleet"),
-}
-"""The searches of each method, imported when a run starts."""
+Stop = Callable[[], bool]
+
+
+def _triples(config: RunConfig, stop: Stop) -> FoundFleet:
+    from ..triples.annealer import usual_rank
+    from ..triples.fleet import TripleFleet
+
+    target, free = config.final_target, config.rank is None
+    rank = usual_rank(target) if config.rank is None else config.rank
+    return TripleFleet(target, rank, seed=config.seed, walkers=config.walks, descends=free)
+
+
+def _groups(config: RunConfig, stop: Stop) -> FoundFleet:
+    from ..groups.fleet import GroupFleet
+
+    inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
+    starts = [config.terms.to_scheme()]
+    return GroupFleet(config.final_target, starts, inner, seed=config.seed, walkers=config.walks, room=room)
+
+
+def _least_squares(config: RunConfig, stop: Stop) -> FoundFleet:
+    from ..leastsquares.fleet import SquaresFleet
+
+    given: dict[str, Any] = {"seed": config.seed, "device": config.device, "chains": config.walks}
+    rank = config.rank or 0  # the configuration requires one
+    return SquaresFleet(config.final_target, rank, config.start, stop=stop, **given)
+
+
+_FLEETS = {"triples": _triples, "groups": _groups, "least-squares": _least_squares}
+"""The searches of a run by each method; compilers are imported when one starts."""
 
 
 class FleetRun(SearchRun):
     """A run of a `FoundFleet` in progress.
 
     Raises:
-        PlanError: see `FoundFleet.of_run`.
+        PlanError: the target, the rank or the start does not fit.
     """
 
     _fleet: FoundFleet
 
     def _enter(self, stage: int) -> None:
         config = self.config
-        module, name = _FLEETS["groups" if config.objective.startswith(PREFIX) else config.method]
-        kind: type[FoundFleet] = getattr(import_module(module, __package__), name)
-        self._fleet = kind.of_run(config, lambda: self.stop())
+        method = "groups" if config.objective.startswith(PREFIX) else config.method
+        self._fleet = _FLEETS[method](config, lambda: self.stop())
 
     def advance(self, executor: Executor | None) -> None:
         """Run one round; finds are certified and recorded, unless they are known or over a ring that is not wanted."""

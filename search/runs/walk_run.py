@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
 from ..flipgraph.walkers import WalkTerms, pack_start
-from ..format_moves.change import starts_from
+from ..format_moves.corners import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
 from .config import MAX_WALKS

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...schemes_db import Scheme, Target
 from ..runs.snapshot import Arrays
 from ..turn_fleet import FoundFleet
-from .annealer import Annealer, least_rank, usual_rank
-
-if TYPE_CHECKING:
-    from ..runs.config import RunConfig
+from .annealer import Annealer, least_rank
 
 
 class TripleFleet(FoundFleet):
@@ -33,12 +29,6 @@ class TripleFleet(FoundFleet):
         super().__init__(target, walkers)
         self._annealers = [Annealer(target, rank, seed, index) for index in range(walkers)]
         self._descends, self._least = descends, len(target.terms)
-
-    @classmethod
-    def of_run(cls, config: RunConfig, stop: Callable[[], bool]) -> TripleFleet:
-        target, free = config.final_target, config.rank is None
-        rank = usual_rank(target) if config.rank is None else config.rank
-        return cls(target, rank, seed=config.seed, walkers=config.walks, descends=free)
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
         def one(annealer: Annealer) -> list[Scheme]:
