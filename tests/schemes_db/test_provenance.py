@@ -295,7 +295,7 @@ def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
         ("lcma search '2x2x2 --seed 1", "no command"),
         ("lcma search 2x2x2 --seed 1 --engine ray --address 192.0.2.1:6379", "network"),
         ("lcma search 2x2x2 --seed 1 --address=192.0.2.1:6379", "network"),
-        ("lcma search 2x2x2 --seed 1 --keep /etc/passwd", "files of its own"),
+        ("lcma search 2x2x2 --seed 1 --mask /etc/passwd", "files of its own"),
         ("lcma search 2x2x2 --seed 1 --ladder 2x2x1,mask:/etc/passwd", "files of its own"),
         ("lcma search 2x2x2 --seed 1 --workers 9", "network"),
         ("lcma search 2x2x2 --seed 1 --seeds 9", "not repeated"),
@@ -315,7 +315,7 @@ def test_searches_that_are_not_repeated(command, message, strassen):
 
 
 @pytest.mark.parametrize(
-    "options", ["--address 192.0.2.1:6379 --engine ray", "--keep /etc/passwd", "--start=/etc/passwd"]
+    "options", ["--address 192.0.2.1:6379 --engine ray", "--mask /etc/passwd", "--start=/etc/passwd"]
 )
 def test_steps_of_a_stranger_open_no_file_and_no_connection(options, strassen, home, tmp_path, capsys, monkeypatch):
     from lcma.workbench import reproduce

@@ -293,8 +293,8 @@ def test_scores_of_a_biased_walk_are_ranks():
         assert (reached <= 17) == (23 * terms.rank + 31 * full <= 23 * 17 + 31 * 9)
     with pytest.raises(PlanError, match="take flip-half"):
         session_of(policy=Policy(full=3))
-    with pytest.raises(PlanError, match="keeps no products"):
-        session_of(policy=Policy(keep=2))
+    with pytest.raises(PlanError, match="bounds no nonzeros"):
+        session_of(policy=Policy(nonzeros=2))
 
 
 @pytest.mark.slow
