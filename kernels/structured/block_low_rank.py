@@ -105,11 +105,15 @@ class BlockLowRank(FactorChain):
         Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: in the order `block_order`
         they are those of a Monarch matrix whose outputs are not interleaved.
         """
-        blocks = () if isinstance(self, LowRank) else (self.b2, self.b1)
-        other: FactorChain = KINDS[self.kind](self.cols, self.rows, *blocks, self.rank)
         exchanged = (1, 3) if isinstance(self, Monarch) else (-2, -1)
         views = [one.swapaxes(*exchanged) for one in reversed(factors)]
-        return other, views, self.block_order if isinstance(self, Monarch) and self.interleaved else None
+        return self._of_transpose, views, self.block_order if isinstance(self, Monarch) and self.interleaved else None
+
+    @cached_property
+    def _of_transpose(self) -> FactorChain:
+        blocks = () if isinstance(self, LowRank) else (self.b2, self.b1)
+        other: FactorChain = KINDS[self.kind](self.cols, self.rows, *blocks, self.rank)
+        return other
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..factored import UNLIMITED, factored_request, product_dtype
 from ..plans.decisions import AUTO, decision_for, plan_and_executor
 from ..request import Layout
 from ..structured.block_low_rank import parse_structure
-from ..structured.blocks import apply_factors, as_blocks
+from ..structured.blocks import as_blocks
 from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
 from ..structured.pattern import Pattern
@@ -163,7 +163,7 @@ def gradients(
     if needs[0]:
         other, turned, order = structure.transpose([one.conj() for one in factors])
         given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
-        of_x = _multiply(given, turned, other, options)
+        of_x = _multiply(given, [one.contiguous() for one in turned], other, options)  # repeats are of contiguous ones
     found: list[Tensor | None] = [None] * len(factors)
     if any(needs[1:]):
         sums = factor_gradients(structure, x, factors, grad)
@@ -173,18 +173,31 @@ def gradients(
 
 def factor_gradients(structure: FactorChain, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
     """Return the gradients of all factors for X (cols, n) and dY (rows, n), as sums over n; they are differentiable."""
-    patterns, weights = structure.patterns, structure.canonical(factors)
-    inputs = [x]
-    for one, pattern in zip(weights[:0:-1], patterns[:0:-1], strict=True):
-        inputs.append(apply_factors([one], [pattern], inputs[-1]))
+    patterns = structure.patterns
+    # Without leading sizes of 1: torch multiplies matrices, and one batch of them, in fewer steps.
+    weights = [one.squeeze((0, 1)) for one in structure.canonical(factors)]
+    inputs = [_blocks(x, patterns[-1].a, patterns[-1].c, patterns[-1].d)]
+    for one, pattern, before in zip(weights[:0:-1], patterns[:0:-1], patterns[-2::-1], strict=True):
+        inputs.append(_blocks(_merged(one @ inputs[-1], pattern.d, pattern.rows), before.a, before.c, before.d))
     found: list[Tensor] = []
     for one, pattern, shape in zip(weights, patterns, structure.factor_shapes, strict=True):
-        a, b, c, d = pattern.sizes
+        a, b, _, d = pattern.sizes
         in_blocks = structure.is_blocked and not found
-        left = grad.reshape(a, d, b, grad.shape[1]) if in_blocks else as_blocks(grad, a, b, d)
-        found.append((left @ as_blocks(inputs.pop(), a, c, d).mH).reshape(shape))
-        grad = (one.mH @ left).swapaxes(1, 2).reshape(pattern.cols, grad.shape[1])
+        left = grad.reshape(a, d, b, grad.shape[1]).squeeze((0, 1)) if in_blocks else _blocks(grad, a, b, d)
+        found.append((left @ inputs.pop().mH).reshape(shape))
+        if len(found) < len(patterns):
+            grad = _merged(one.mH @ left, d, pattern.cols)
     return found
+
+
+def _blocks(matrix: Tensor, outer: int, inner: int, d: int) -> Tensor:
+    """Return the view `as_blocks` of a matrix (outer inner d, n) without leading sizes of 1."""
+    return matrix if outer == d == 1 else as_blocks(matrix, outer, inner, d).squeeze((0, 1))
+
+
+def _merged(blocks: Tensor, d: int, rows: int) -> Tensor:
+    """Return the matrix (rows, n) of `_blocks`."""
+    return (blocks if d == 1 else blocks.swapaxes(-3, -2)).reshape(rows, blocks.shape[-1])
 
 
 def _kronecker(
