@@ -351,20 +351,6 @@ def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
         assert (start.rank, start.ring) == (updater.rank("Z", (3, 3, 12)), Z)
 
 
-def test_a_format_that_no_walk_holds_is_improved_by_triples(home):
-    kept_events, said = [], []
-    with CatalogueUpdater(Z, 1, kept_events.append) as updater:
-        for ranks in updater.ranks.values():
-            ranks.pop((2, 8, 9), None)
-        gap = Gap(Target.general(2, 8, 9), updater.rank("Z", (2, 8, 9)), 111)
-        assert gap.rank == 112  # a sum
-        walks = Descents(updater, settings("Z", 1, "cpu", "a command"))
-        record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
-    assert said == ["2x8x9: by triples"]
-    assert record.reached == 111
-    assert [event.scheme.rank for event in kept_events] == [111]
-
-
 def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):
     from lcma.workbench.cli import main
 

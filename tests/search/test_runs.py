@@ -141,12 +141,12 @@ RESUMED = {
         24,
         {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
     ),
-    "triples": (3, 6, {"target": "2x3x3", "rank": 15, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
+    "triples": (2, 3, {"target": "2x2x3", "rank": 11, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
     "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
     "groups": (
         2,
         4,
-        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "steps": 100_000},
+        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "walks": 2, "steps": 100_000},
     ),
 }
 

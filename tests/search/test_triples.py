@@ -189,11 +189,7 @@ def test_an_annealer_continues_from_its_state():
 
 @pytest.mark.parametrize(
     ("name", "rank"),
-    [
-        ("3x2x4", 20),
-        ("4x4x2", 26),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("2x3x3", 15), ("2x4x7", 45))),
-    ],
+    [("3x2x4", 20), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("4x4x2", 26), ("2x4x7", 45)))],
 )
 def test_a_search_finds_the_best_known_rank(name, rank):
     result = find(name, rank=rank, method="triples", seed=1, seconds=60)
@@ -204,8 +200,8 @@ def test_a_search_finds_the_best_known_rank(name, rank):
 
 
 def test_a_search_without_a_rank_descends():
-    result = find("2x3x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
-    assert result.best.rank == 15
+    result = find("2x2x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
+    assert result.best.rank == 11
     assert result.best.ring == Z2
 
 
@@ -220,20 +216,14 @@ def test_sides_and_usual_ranks():
     assert ranks == [7, 11, 15, 26, 100]
 
 
-def test_formats_that_no_walk_holds_are_searched_and_no_flips_are_printed(home, capsys):
+def test_the_command_prints_no_flips(home, capsys):
     from lcma.workbench.cli import main
 
-    limits = ["--rank", "113", "--seed", "1", "--rounds", "9", "--walks", "1"]
-    assert main(["search", "8x2x9", "--by", "triples", *limits]) == 0
-    shown = capsys.readouterr()
-    assert "found <8x2x9:113 over Z>" in shown.out
-    assert "flips" not in shown.out + shown.err
-
-
-def test_a_dry_run_says_what_a_round_is(home, capsys):
-    from lcma.workbench.cli import main
-
-    assert main(["search", "2x3x3", "--by", "triples", "--rank", "14", "--dry-run"]) == 0
+    command = ["search", "2x2x3", "--by", "triples", "--rank", "11", "--seed", "1"]
+    assert main([*command, "--dry-run"]) == 0
     shown = capsys.readouterr()
     assert "4 annealings of 50000 steps a round" in shown.out
-    assert not shown.err
+    assert main([*command, "--rounds", "9", "--walks", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "found <2x2x3:11 over Z>" in shown.out
+    assert "flips" not in shown.out + shown.err
