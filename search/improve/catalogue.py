@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from heapq import heappop, heappush
 from itertools import count
@@ -11,7 +11,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Self
 
-from ...schemes_db import Z2, Certificate, Ring, Scheme, Z
+from ...schemes_db import Z2, Certificate, Ring, Scheme, Target, Z
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.composition import best_composition, build, oriented, ranks_up_to
 from ...schemes_db.recipes import in_order
@@ -131,6 +131,15 @@ class CatalogueUpdater(BackgroundTasks):
                     ),
                 )
             self.submit(self._lift_next)
+
+    def lift_stored(self, formats: Iterable[Target]) -> None:
+        """Schedule the lifts of the user's schemes modulo 2 that would gain: a search may end before its lifts do."""
+        with Catalog.open() as catalog:
+            entries = [e for one in formats for e in catalog.entries(target=one.name, ring="Z2", origin="user")]
+            known = [catalog.find(entry.digest) for entry in entries]
+        for scheme, certificate in known:
+            if scheme.rank < self.rank(self.over.name, in_order(scheme.target.shape)):
+                self.take(scheme, certificate)
 
     def keep(self, scheme: Scheme, certificate: Certificate) -> bool:
         """Store and report a certified scheme if it improves the catalogue over its ring; return whether it does.

@@ -79,6 +79,8 @@ class GeneralImprovement:
         self.formats = [one for one in formats if is_walkable(one) or (ring != "ZT" and has_triples(one))]
         if formats and not self.formats:
             raise PlanError(f"{formats[0]} has a factor of more than {BLOCKS} blocks: no walk holds it")
+        if ring in ("Z", "Q"):
+            updater.lift_stored(self.formats)
         self.turns: Counter[str] = Counter()
         self.exhausted: dict[str, int] = {}
         self._at_once = 1

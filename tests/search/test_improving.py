@@ -402,6 +402,19 @@ def test_equals_are_remembered_and_worse_is_not_kept(home):
     assert (updater.gained, updater.rank("Z", (2, 2, 2)), updater.pool((2, 2, 2))[0].rank) == (1, 7, 7)
 
 
+def test_lifts_that_an_earlier_search_left_are_made(home):
+    told = []
+    mod2 = replace(resolve("strassen")[0].over_z2(), name="")
+    with Catalog.open() as catalog:
+        catalog.add(mod2, certify(mod2))
+    with CatalogueUpdater(Z, 1, told.append) as updater:
+        updater.lift_stored([Target.general(2, 2, 2)])  # 7 products are known: nothing is gained
+        updater.ranks["Z"][2, 2, 2] = 8
+        updater.lift_stored([Target.general(2, 2, 2)])
+    (line,) = map(kept_line, told)
+    assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", line)
+
+
 def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
     mod2 = replace(naive((2, 2, 2)), name="")
     with CatalogueUpdater(Z, 1) as updater, Catalog.open() as catalog:
