@@ -22,10 +22,8 @@ from .planning.machine import Machine
 from .planning.parameters import CandidateKey
 from .planning.profile import Profile
 from .planning.strategy import Plan
+from .planning.trials.lesson import CONTENDERS
 from .request import Request
-
-CONTENDERS, MOST_CONTENDERS = 3, 8
-"""Candidates of a request that are compiled at first, and all in all where one of them is faster than the vendor's."""
 
 LISTED = 24
 """Best candidates by prediction, of which those that are compiled are chosen."""
@@ -48,7 +46,7 @@ kind would hold Python's lock while it waits for a processor."""
 class CompileTask:
     """A request, and what candidates are predicted by; `target` is that of Triton for a GPU.
 
-    `later`: the candidates after the first CONTENDERS.
+    `rounds`: the number of times that candidates were asked for, this one included.
     """
 
     request: Request
@@ -57,7 +55,7 @@ class CompileTask:
     index: int
     free: float
     target: tuple[str, Any, int] | None
-    later: bool = False
+    rounds: int = 1
 
 
 class CompileProcess:
@@ -66,10 +64,10 @@ class CompileProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def candidates(self, request: Request, machine: Machine, later: bool = False) -> Iterator[CandidateKey]:
+    def candidates(self, request: Request, machine: Machine, rounds: int = 1) -> Iterator[CandidateKey]:
         """Yield the key of each candidate of a request as soon as it is compiled; none if the process ends.
 
-        `later` as in `CompileTask`.
+        `rounds` as in `CompileTask`.
         """
         target = None
         if request.device == "cuda":
@@ -77,7 +75,7 @@ class CompileProcess:
 
             target = (now := current()).backend, now.arch, now.warp_size
         task = CompileTask(
-            request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target, later
+            request, machine.profile, machine.threads, machine.index, float(machine.free_bytes()), target, rounds
         )
         try:
             process = self._process = self._process or _started()
@@ -154,7 +152,7 @@ def _receive(stream: BinaryIO | Any) -> Any:
 def best_plans(task: CompileTask) -> list[Plan]:
     """Return the plans of the candidates to try: one that is soon compiled, then the best by prediction.
 
-    Each differs from those before it in its strategy and method, or in its levels. Later ones are NEAR
+    Each differs from those before it in its strategy and method, or in its levels. Those of the last round are NEAR
     the best.
     """
     from .planning.tune import candidates
@@ -163,7 +161,8 @@ def best_plans(task: CompileTask) -> list[Plan]:
     plans = candidates(task.request, _machine(task), strategies(task.request.device), LISTED)
     others = [plan for plan in plans if not plan.strategy.baseline]
     best = min((plan.seconds for plan in others if plan.seconds), default=0.0)
-    most = MOST_CONTENDERS if best < (plans[0].seconds or 0.0) else 1
+    numbers = CONTENDERS[task.request.device]
+    most = numbers[task.rounds - 1] if best < (plans[0].seconds or 0.0) else 1
     near = [plan for plan in others if plan.seconds and plan.seconds < ALIKE * best]
     chosen = [min(near, key=_code)] if near else []
     for plan in others:
@@ -171,9 +170,9 @@ def best_plans(task: CompileTask) -> list[Plan]:
         new = (plan.candidate.strategy, plan.candidate.method) not in settings
         if len(chosen) < most and (new or all(plan.label != one.label for one in chosen)):
             chosen.append(plan)
-    if task.later:
-        return [plan for plan in chosen[CONTENDERS:] if plan.seconds and plan.seconds < NEAR * best]
-    return chosen[:CONTENDERS]
+    return (
+        chosen if task.rounds < len(numbers) else [one for one in chosen if one.seconds and one.seconds < NEAR * best]
+    )
 
 
 def _planned(task: CompileTask) -> list[Plan]:

@@ -11,7 +11,7 @@ import statistics
 from dataclasses import replace
 
 from .beside_calls import beside_calls
-from .compile_process import CONTENDERS, CompileProcess
+from .compile_process import CompileProcess
 from .planning.machine import Machine
 from .planning.planner import Strategies, restored, vendor_plans
 from .planning.profile import GemmRate
@@ -22,6 +22,9 @@ from .planning.tune import candidates
 from .planning.wisdom import Known, TimedCandidate, WisdomRecord, class_of, sizes_of
 from .plans.families import machine_for, strategies
 from .request import Request
+
+REGISTERED = 3
+"""Most plans of strategies that the user has registered."""
 
 
 def known_plans(request: Request) -> tuple[list[Plan], Trial]:
@@ -43,7 +46,7 @@ def supply(lesson: Lesson, process: CompileProcess) -> None:
         machine, known = machine_for(request, measure=False), strategies(request.device)
         machine = _calibrated(machine, lesson)
     try:
-        for key in process.candidates(request, machine, later=lesson.rounds > 1):
+        for key in process.candidates(request, machine, lesson.rounds):
             with beside_calls:
                 _, plan = restored(key, request, machine, known)
                 if isinstance(plan, Plan):
@@ -85,7 +88,7 @@ def _registered(request: Request, machine: Machine, strategies: Strategies) -> l
     if not own:
         return []
     baselines = {key: strategy for key, strategy in strategies.items() if strategy.baseline}
-    plans = candidates(request, machine, {**baselines, **own}, CONTENDERS)
+    plans = candidates(request, machine, {**baselines, **own}, REGISTERED)
     return [plan for plan in plans if not plan.strategy.baseline]
 
 

@@ -36,8 +36,13 @@ ASKED = 4
 """The call of a class at which its contenders are asked for: what is multiplied a few times has nothing to learn, and
 predictions are scaled to the calls before."""
 
-ROUNDS = 2
-"""Times that contenders are asked for, again only where a scheme leads: others by prediction may gain more."""
+CONTENDERS = {"cpu": (1, 3, 8), "cuda": (3, 8)}
+"""Contenders all in all after each time that they are asked for: the last time only where a scheme leads, the second
+on a processor only where the first came near. Beside calls on all processors their compilation costs as much as it
+takes: on two cores a class of which the first took twice the vendor's time lost 1.5 s to the others."""
+
+NEAR = 1.1
+"""Ratio of a scheme's time to the vendor's up to which others, by prediction as good, may be faster than the vendor."""
 
 
 class Lesson:
@@ -139,6 +144,12 @@ class Lesson:
             self._unread.popleft()
             self._become(observe(self.trial, contender, seconds, counts, calls))
 
+    def _is_promising(self) -> bool:
+        """Return whether more contenders are worth their compilation: a scheme leads, or nearly does at first."""
+        trial, last = self.trial, self.rounds + 1 == len(CONTENDERS[self.request.device])
+        near = not last and any(one.loser >= trial.vendors and one.ratio < NEAR for one in trial.losses)
+        return near or trial.leader >= trial.vendors
+
     def _ask(self) -> None:
         self.rounds += 1
         self._on_wanted(self)
@@ -148,7 +159,7 @@ class Lesson:
         self.watched = WATCHED if trial.median is None or trial.median >= SHORT else SHORT_WATCHED
         if self.is_settled and (before.median is None or not before.decided):
             self._on_decided(self)
-            if 0 < self.rounds < ROUNDS and self.trial.leader >= self.trial.vendors:
+            if 0 < self.rounds < len(CONTENDERS[self.request.device]) and self._is_promising():
                 self.trial = widen(self.trial)
                 self._ask()
         if before.decided and before.median is not None and trial.median is None and not self.rounds:

@@ -98,14 +98,24 @@ def test_an_interrupted_clock_leaves_later_calls_timed():
     assert lesson.trial.led
 
 
-@pytest.mark.parametrize(("scheme", "rounds"), [(3e-3, 2), (5e-3, 1)])
-def test_contenders_are_asked_for_again_where_a_scheme_leads(scheme, rounds):
-    seconds = [4e-3, scheme, 2e-3]
+@pytest.mark.parametrize(
+    ("device", "schemes", "leader"),
+    [
+        ("cpu", [5e-3], 0),  # far behind: nothing else is compiled
+        ("cpu", [4.2e-3, 4.1e-3], 0),  # near, but no scheme leads after the second round
+        ("cpu", [4.2e-3, 3e-3, 2e-3], 3),
+        ("cpu", [3e-3, 3.5e-3, 2e-3], 3),
+        ("cuda", [4.2e-3], 0),
+        ("cuda", [3e-3, 2e-3], 2),
+    ],
+)
+def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, leader):
+    seconds = [4e-3, *schemes]
     ticks = clock.HostClock()
     ticks.seconds = lambda reading: reading
     asked = []
-    vendor, first, later = (SimpleNamespace(candidate=name) for name in ("vendor", "scheme", "later"))
-    lesson = Lesson(Request(*SIZES), [vendor], begun(1), ticks, lambda _: None, asked.append)
+    vendor, *others = (SimpleNamespace(candidate=number) for number in range(len(seconds)))
+    lesson = Lesson(Request(*SIZES, device=device), [vendor], begun(1), ticks, lambda _: None, asked.append)
 
     def calls(count):
         for _ in range(count):
@@ -114,13 +124,10 @@ def test_contenders_are_asked_for_again_where_a_scheme_leads(scheme, rounds):
                 lesson.end(contender, seconds[contender], counts)
 
     calls(10)
-    lesson.add([first], complete=True)
-    calls(400)
-    assert len(asked) == lesson.rounds == rounds
-    if rounds == 2:
-        assert lesson.plan is first
-        lesson.add([later], complete=True)
+    for number, other in enumerate(others, 1):
+        assert len(asked) == lesson.rounds == number
+        lesson.add([other], complete=True)
         calls(400)
     assert lesson.trial.decided
-    assert lesson.plan is (later if rounds == 2 else vendor)
-    assert len(asked) == rounds  # and no third time
+    assert lesson.plan is [vendor, *others][leader]
+    assert len(asked) == len(schemes)  # and not once more
