@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .flipgraph.walkers import register_walk as register_walk
     from .flipgraph.walkers import walk_names as walk_names
     from .flipgraph.walkers import walk_policy as walk_policy
-    from .format_moves.registry import format_move_names as format_move_names
-    from .format_moves.registry import register_format_move as register_format_move
     from .improve.gaps import Gap as Gap
     from .improve.gaps import formats_up_to as formats_up_to
     from .lifting.batch import PoolLift as PoolLift
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from .lifting.lift import Lift as Lift
     from .lifting.lift import lift as lift
     from .lifting.ternary import ternary_lift as ternary_lift
-    from .runs.bounds import common_products as common_products
-    from .runs.bounds import kept_first as kept_first
     from .runs.config import RunConfig as RunConfig
     from .runs.engine import Engine as Engine
     from .runs.engine import Session as Session
@@ -43,17 +39,14 @@ if TYPE_CHECKING:
     from .runs.objectives import objective_names as objective_names
     from .runs.objectives import register_objective as register_objective
     from .runs.objectives import score_of as score_of
-    from .runs.plan import ALONE as ALONE
-    from .runs.plan import PoolPlan as PoolPlan
+    from .runs.plan import LadderPlan as LadderPlan
     from .runs.plan import Setting as Setting
-    from .runs.pools import RankPools as RankPools
     from .runs.result import Find as Find
     from .runs.result import Progress as Progress
     from .runs.result import Result as Result
     from .runs.result import Unlifted as Unlifted
     from .runs.run import carry_out as carry_out
     from .runs.run import find as find
-    from .runs.run import footprint as footprint
     from .runs.run import resume as resume
     from .runs.run_status import Status as Status
     from .runs.run_status import merge as merge

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..schemes_db import Provenance, Scheme, Target
 from ..schemes_db.algebra import naive
+
+if TYPE_CHECKING:
+    from .runs.snapshot import Arrays
 
 EMPTY = 1 << 30
 """The rank where there is no scheme."""
@@ -65,7 +69,18 @@ class TurnFleet(ABC):
 
 
 class FoundFleet(TurnFleet):
-    """Searches that report schemes from time to time: each has its lowest, at first the naive one."""
+    """Searches without walks on the flip graph, which report schemes: those of a run, or of turns of `improve`.
+
+    Attributes:
+        score: the lowest rank that each search has found, at first that of the naive scheme.
+    """
+
+    FINDS: ClassVar[str] = ""
+    """How the finds of a run came about, if not as those of a turn."""
+    REMARK: ClassVar[str] = ""
+    """What finds are numbered by, in their provenance."""
+    COSTLY: ClassVar[bool] = False
+    """True if finds take long to make: a run then stops between two of a round."""
 
     def __init__(self, target: Target, walkers: int) -> None:
         super().__init__(target, walkers)
@@ -73,14 +88,32 @@ class FoundFleet(TurnFleet):
         self.score = np.full(walkers, len(target.terms), dtype=np.int64)
 
     @abstractmethod
-    def _advance(self, steps: int) -> Sequence[Sequence[Scheme]]:
-        """Advance every search by about `steps` steps; return what each found."""
+    def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
+        """Advance every search by about `steps` steps; yield the schemes found, each with its number.
+
+        Numbers are those of the searches, counted on from round to round if every round begins new ones.
+        """
+
+    @abstractmethod
+    def to_arrays(self) -> Arrays:
+        """Return all mutable state, for a checkpoint."""
+
+    @abstractmethod
+    def take_arrays(self, arrays: Arrays) -> None:
+        """Restore the state of `to_arrays`, in searches that were created with the same arguments."""
+
+    def made(self, scheme: Scheme) -> Scheme:
+        """Return the scheme of the target of a turn that follows from a find: itself, as a rule."""
+        return scheme
 
     def _launch(self, steps: int) -> None:
-        for i, schemes in enumerate(self._advance(steps)):
-            for scheme in schemes:
-                if scheme.rank < self.score[i]:
-                    self._lowest[i], self.score[i] = scheme, scheme.rank
+        with ThreadPoolExecutor(self.walkers) as threads:
+            for number, found in self.find(steps, threads if self.walkers > 1 else None):
+                scheme, search = self.made(found), number % self.walkers
+                if scheme.rank < self.score[search]:
+                    self._lowest[search], self.score[search] = scheme, scheme.rank
+                if self.COSTLY:
+                    break
 
     def ranks(self) -> npt.NDArray[np.int64]:
         return np.full(self.walkers, EMPTY)

@@ -17,7 +17,7 @@ from ..search import status
 
 _NUMBER, _WORDS = r"\d{1,12}", r"[a-z][a-z0-9,:-]*"
 _NUMBERS = ["rank", "seed", "rounds", "walks", "steps", "count"]
-_NUMBERS += ["plus", "margin", "restart", "full", "nonzeros", "pool"]
+_NUMBERS += ["plus", "margin", "restart", "full", "nonzeros"]
 
 ALLOWED = {
     **{f"--{name}": _NUMBER for name in _NUMBERS},
@@ -25,12 +25,10 @@ ALLOWED = {
     "--chance": r"\d*\.?\d+",
     "--jobs": r"\d{1,3}",
     "--ring": r"[A-Za-z0-9()]{1,8}",
-    **{f"--{name}": _WORDS for name in ("walk", "by", "orbits", "objective", "moves")},
-    "--cubes": r"[\d,]+",
+    **{f"--{name}": _WORDS for name in ("walk", "by", "orbits", "objective")},
     "--ladder": r"auto|none|\d[\dx:,]*",
     "--device": "cpu",
     "--start": r"naive|compose|best|[0-9a-f]{12,64}",
-    "--keep": r"m\d+(,m\d+)*|[0-9a-f]{12,64}",
 }
 """The options that a repeated search may have, and their values: none that names a file, a folder or a machine.
 

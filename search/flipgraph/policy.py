@@ -16,8 +16,8 @@ PLUS_TRIES = 16
 ANY_NONZEROS = 64
 """Maximum number of nonzeros of any factor: no limit."""
 
-COSTS = ("", "full", "nonzeros")
-"""Costs of a term in addition to the rank: none, 1 if it is a full product, its number of nonzero coefficients."""
+COSTS = ("", "full")
+"""Costs of a term in addition to the rank: none, or 1 if it is a full product."""
 
 
 ORBITS = ("any", "whole")
@@ -67,7 +67,6 @@ class Policy:
         full: each full product beyond this counts as one rank more on a processor, and schemes with more are
             never finds; below 0, full products only decide between schemes of the same rank.
         nonzeros: maximum number of nonzero coefficients of a factor.
-        keep: number of terms at the beginning of the start that remain unchanged.
         cost: one of `COSTS`, for walks on a GPU.
         rank_weight, cost_weight: weights of rank and cost in the score that walks on a GPU minimise.
         selection: see `Selection`; on a GPU.
@@ -83,7 +82,6 @@ class Policy:
     chance: float = 1.0
     full: int = -1
     nonzeros: int = ANY_NONZEROS
-    keep: int = 0
     cost: str = ""
     rank_weight: int = 1
     cost_weight: int = 0
@@ -111,7 +109,7 @@ class Policy:
             PlanError: a setting is invalid.
         """
         if self.cost not in COSTS:
-            raise PlanError(f"a term has no cost {self.cost!r}; choose full or nonzeros")
+            raise PlanError(f"a term has no cost {self.cost!r}: choose full")
         if self.orbits not in ORBITS:
             raise PlanError(f"orbits {self.orbits!r} are not known; choose any or whole")
         if min(self.plus_after, self.restart_after, self.rank_weight) < 1 or min(self.margin, self.cost_weight) < 0:

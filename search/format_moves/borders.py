@@ -16,6 +16,7 @@ from ...schemes_db import Provenance, Scheme
 from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
 from ..basis.shears import inverse_modulo_2
+from .projections import common_word
 
 IntArray = npt.NDArray[np.int64]
 
@@ -66,11 +67,8 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
 
 def _rank_one(matrices: IntArray) -> tuple[IntArray, IntArray]:
     """Return all p and all q of the matrices of rank one, p q^T, as words, bit i for entry i."""
-    rows = matrices @ (1 << np.arange(matrices.shape[2]))
-    largest = rows.max(axis=1)
-    single = ((rows == 0) | (rows == largest[:, None])).all(axis=1) & (largest > 0)
-    left = (rows[single] > 0) @ (1 << np.arange(matrices.shape[1]))
-    return left.astype(np.int64), largest[single]
+    left, right = matrices.any(axis=2) @ (1 << np.arange(matrices.shape[1])), common_word(matrices.swapaxes(1, 2))
+    return left[right > 0], right[right > 0]
 
 
 def _bases(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,7 @@ from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
 from ...schemes_db.ring import Z2
-from .borders import align_basis_with_border
-from .projections import MAX_LENGTH, projections
+from .change import MoveResult, change_format, longer, shorter
 
 MEMBERS = 128
 """Maximum number of schemes of a pool that are converted; a larger pool is sampled."""
@@ -125,28 +125,13 @@ def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt
     return parts
 
 
-def _grown(scheme: Scheme, target: Target, rng: np.random.Generator, detour: float) -> Scheme:
-    """Return a full product over Z2 extended block by block, each time in a basis aligned with the border."""
+def _resized(scheme: Scheme, target: Target, rng: np.random.Generator, detour: float) -> Scheme:
+    """Return a full product converted block by block, over Z2 each time in another basis or direction."""
     for place, axis in enumerate(AXES):
         while scheme.target.shape[place] < target.shape[place]:
-            shape = list(scheme.target.shape)
-            shape[place] += 1
-            scheme = bordered(align_basis_with_border(scheme, axis, rng, detour), Target.general(*shape))
-    return scheme
-
-
-def _projects(scheme: Scheme, target: Target) -> bool:
-    """Return whether `projections` lead from a scheme to a target."""
-    shapes = list(zip(scheme.target.shape, target.shape, strict=True))
-    general = scheme.target.is_general and target.is_general and scheme.ring == Z2
-    return general and all(b <= a for a, b in shapes) and all(a <= MAX_LENGTH for a, b in shapes if b < a)
-
-
-def _projection(scheme: Scheme, target: Target, rng: np.random.Generator) -> Scheme:
-    """Return a scheme projected block by block, each time in a random one of the directions that lose the most."""
-    for place, axis in enumerate(AXES):
+            scheme = longer(scheme, axis, rng, detour)
         while scheme.target.shape[place] > target.shape[place]:
-            (scheme,) = projections(scheme, axis, 1, rng)
+            scheme = shorter(scheme, axis, rng)
     return scheme
 
 
@@ -169,10 +154,30 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
         larger = any(a > b for a, b in zip(scheme.target.shape, target.shape, strict=True))
         if scheme.target == target:
             starts.append(scheme)
-        elif not larger and target.is_general and scheme.ring == Z2:
-            starts += [_grown(scheme, target, rng, detour) for detour in DETOURS]
-        elif _projects(scheme, target):
-            starts += [_projection(scheme, target, rng) for _ in range(DIRECTIONS)]
+        elif scheme.target.is_general and target.is_general:
+            detours = DETOURS[:1] if scheme.ring != Z2 else DIRECTIONS * DETOURS[:1] if larger else DETOURS
+            starts += [_resized(scheme, target, rng, detour) for detour in detours]
         else:
             starts.append(cut(scheme, target) if larger else bordered(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())
+
+
+def starts_from(pool: Sequence[Any], target: Target, rng: np.random.Generator | None) -> list[MoveResult[Any]]:
+    """Convert every scheme of a pool to another format; with `rng`, for the many walkers of a GPU, in several bases.
+
+    Raises:
+        PlanError: a scheme can't be converted.
+    """
+    if rng is None:
+        return change_format(pool, target)
+    kind, schemes = type(pool[0]), [terms.to_scheme() for terms in pool]
+    places = {scheme.digest: place for place, scheme in enumerate(schemes)}
+    return [
+        MoveResult(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
+        for start in starts_for(schemes, target, rng)
+    ]
+
+
+def _origin(start: Scheme, places: dict[str, int]) -> int:
+    """Return the index of the scheme that a start was made from; 0 if it was made through intermediate schemes."""
+    return next((places[digest] for digest in start.provenance.parents if digest in places), 0)

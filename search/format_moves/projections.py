@@ -55,7 +55,7 @@ def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]
     length = scheme.target.shape[AXES.index(axis)]
     (first, rows), (second, others) = _SIDES[axis]
     words = np.arange(1, 1 << length)
-    dead = _direction(_along(scheme, first, rows)), _direction(_along(scheme, second, others))
+    dead = common_word(_along(scheme, first, rows)), common_word(_along(scheme, second, others))
     by_functional, by_vector = (np.bincount(one, minlength=1 << length) for one in dead)
     both = np.zeros((1 << length, 1 << length), dtype=np.int64)
     np.add.at(both, dead, 1)
@@ -72,7 +72,7 @@ def _along(scheme: Scheme, factor: int, side: int) -> IntArray:
     return dense.transpose(0, 2, 1) if side else dense
 
 
-def _direction(stack: IntArray) -> IntArray:
+def common_word(stack: IntArray) -> IntArray:
     """Return for each matrix the word that all its nonzero columns equal, 0 if they differ."""
     words = (stack << np.arange(stack.shape[1])[None, :, None]).sum(axis=1)
     largest = words.max(axis=1)

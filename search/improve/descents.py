@@ -189,7 +189,7 @@ class Descents:
             found[TRIPLES] = _Other(
                 TRIPLES,
                 len(target.terms),
-                lambda: TripleFleet(target, gap.known, over != "Z2", seed=seed, jobs=self._jobs),
+                lambda: TripleFleet(target, gap.known, seed=seed, walkers=self._jobs),
             )
         on_gpu = self._device.startswith("cuda")
         if over == "Q" and m * k * n <= (GPU_TERMS if on_gpu else MOST_TERMS):
@@ -206,7 +206,7 @@ class Descents:
             found[GROUPS] = _Other(
                 f"{GROUPS} of {outer[0].target} over {shape_text(inner)} from rank {rank}",
                 rank,
-                lambda: GroupFleet(target, outer, inner, seed=seed, jobs=self._jobs),
+                lambda: GroupFleet(target, outer, inner, seed=seed, walkers=self._jobs),
             )
         return found
 

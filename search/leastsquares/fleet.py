@@ -1,14 +1,16 @@
-"""Chains of least squares with their rational schemes, for turns of `improve`."""
+"""Chains of least squares with their rational schemes: searches by that method, and turns of `improve`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 
 import numpy as np
 
 from ...schemes_db import Scheme, Target
+from ..runs.snapshot import Arrays as Snapshot
 from ..turn_fleet import FoundFleet
-from .arrays import Arrays
+from .arrays import Arrays, FloatArray
 from .discretise import discretised
 from .equations import Equations
 from .hopping import Hopping
@@ -27,13 +29,15 @@ class SquaresFleet(FoundFleet):
     Args:
         rank: the number of products of the chains.
         start: a scheme of higher rank, or None; see `Hopping`.
-        stop: True ends the search for a rational scheme.
+        stop: True ends the search for rational schemes.
+        chains: their number; 0 for that of the device.
 
     Raises:
         PlanError: the device has no array library.
     """
 
     STEPS, RELATION = 50, "least squares, entries fixed at simple values"
+    REMARK, COSTLY = "solution", True
 
     def __init__(
         self,
@@ -44,23 +48,35 @@ class SquaresFleet(FoundFleet):
         seed: int,
         device: str,
         stop: Callable[[], bool],
+        chains: int = 0,
     ) -> None:
         super().__init__(target, 1)
         arrays = Arrays(device)
         factors = None
         if start is not None and start.rank >= rank and not start.ring.characteristic:
             factors = [f.dense.reshape(f.rank, -1) / f.denominator for f in start.factors]
-        chains = GPU_CHAINS if arrays.on_gpu else CHAINS
+        chains = chains or (GPU_CHAINS if arrays.on_gpu else CHAINS)
         self._hopping = Hopping(Equations(target, rank, arrays), chains, seed, factors)
-        self._seed, self._stop = seed, stop
+        self._seed, self._stop, self._rounds = seed, stop, 0
 
-    def _advance(self, steps: int) -> Sequence[Sequence[Scheme]]:
-        found = []
-        for number, x in enumerate(self._hopping.advance(steps)):
+    def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
+        """Advance all chains; yield rational schemes near their real solutions, by the numbers of these."""
+        self._rounds += 1
+        solutions, rounds = self._hopping.advance(steps), self._rounds
+
+        def rational(numbered: tuple[int, FloatArray]) -> Scheme | None:
+            number, x = numbered
             if self._stop():
-                break
-            rng = np.random.default_rng((self._seed, self.launches, number))
-            if (scheme := discretised(self.target, x, self._hopping.rank, rng)) is not None:
-                found.append(scheme)
-                break  # the others are of the same rank
-        return [found]
+                return None
+            rng = np.random.default_rng((self._seed, rounds, number))
+            return discretised(self.target, x, self._hopping.rank, rng)
+
+        schemes = (map if executor is None else executor.map)(rational, enumerate(solutions))
+        yield from ((number, scheme) for number, scheme in enumerate(schemes) if scheme is not None)
+
+    def to_arrays(self) -> Snapshot:
+        return {**self._hopping.to_arrays(), "rounds": np.array(self._rounds)}
+
+    def take_arrays(self, arrays: Snapshot) -> None:
+        self._hopping.take_arrays(arrays)
+        self._rounds = int(arrays["rounds"])

@@ -13,27 +13,22 @@ from ..cluster.connection import Cluster
 from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
-from ..format_moves.registry import MOVES, refuse_moves
 from ..groups.product_rank import PREFIX
-from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine
 from .field_types import check_field_types
 from .objectives import HALF_OBJECTIVES, refuse_objective
-from .plan import PoolPlan, Setting
+from .plan import LadderPlan, Setting
 from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_stage
 
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
 
-METHODS = ("walks", "lns", "triples", "least-squares")
-"""The methods of a run: walks to lower ranks, recombination of the products of walks (`lns`), or, for formats with a
-side of 2, annealing of Strassen triples (`triples`), or numerical optimisation (`least-squares`)."""
-
-LNS_WALKS, LNS_STEPS = 6, 160_000
-"""Number of walks of a round of `lns`, and their steps."""
+METHODS = ("walks", "triples", "least-squares")
+"""The methods of a run: walks to lower ranks, annealing of Strassen triples for formats with a side of 2
+(`triples`), or numerical optimisation (`least-squares`)."""
 
 TRIPLE_WALKS, TRIPLE_STEPS = 4, 50_000
 """Number of annealings of a round of `triples`, and their steps."""
@@ -49,9 +44,6 @@ GROUP_WALKS, GROUP_STEPS = 6, 2_000_000
 
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")
 """The walks that go through smaller formats on a GPU, even if they are named."""
-
-TUNED_CUBES = {("flip-c3z2", (6, 6, 6)): "12,34,56"}
-"""Cubes of a start on a GPU: rank 161 in 50 s of one H200, where 16,25,34 led to 162."""
 
 SYMMETRIC_WALK = "flip-c3"
 """The walk for square formats that are too large for the default ones."""
@@ -73,9 +65,8 @@ class RunConfig:
     `ladder` lists the formats before the target, the first that of the start, as `MxKxN:RANK` or `MxKxN`; None
     means the formats from that of the start to the target, or `formats_below` the target if neither a start nor a
     walk is given. `objective` selects finds among the schemes of the rank wanted: all, or each that is better
-    than those before. Without a `pool` plan walks are independent. `method` is one of `METHODS`; `moves` convert
-    schemes from one format to the next. `cubes` are those of a naive symmetric start, such as 12,34,56. With
-    `naive_too` walks start in rotation from `start` and from the naive scheme.
+    than those before. `plan` is that of the ladder, by default the device's. `method` is one of `METHODS`.
+    With `naive_too` walks start in rotation from `start` and from the naive scheme.
 
     With an `address` (local, auto, HOST:PORT) the walks run on `workers` workers of a Ray cluster, each with its
     own `device`; 0 means one a core, or one a GPU.
@@ -99,12 +90,10 @@ class RunConfig:
     command: str = ""
     start: Scheme | None = None
     ladder: tuple[str, ...] | None = None
-    pool: PoolPlan | None = None
+    plan: LadderPlan | None = None
     device: str = "cpu"
     objective: str = "rank"
     method: str = "walks"
-    moves: tuple[str, ...] = MOVES
-    cubes: str = ""
     naive_too: bool = False
     address: str = ""
     workers: int = 0
@@ -121,11 +110,8 @@ class RunConfig:
         most = MAX_WALKS_OF_CPU if self.device == "cpu" else MAX_WALKS
         if self.walks > most or self.steps > MAX_STEPS:
             raise PlanError(f"a round has at most {most} walks of {MAX_STEPS} steps; ask for more rounds")
-        refuse_moves(self.moves)
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
-        if self.method == "lns":
-            self._be_lns()
         if self.method == "triples":
             self._be_triples()
         if self.method == "least-squares":
@@ -155,7 +141,7 @@ class RunConfig:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
         if self.naive_too and (self.start is None or self.ladder or self.method != "walks"):
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
-        has_start = self._walks_from_start
+        has_start = self.method == "walks"
         if has_start:
             self._check_terms()
         rank = self.start_rank
@@ -171,7 +157,7 @@ class RunConfig:
             raise PlanError(f"walk {self.walk!r} does not lead to {self.ring}, but to Z3 and by lifts to Z and Q")
         if self.ring == "Z3" and not isinstance(self.terms, TermsModulo3):
             raise PlanError(f"walk {self.walk!r} does not lead to Z3: only flip-z3 does")
-        refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
+        refuse_bounds(self.target_policy, self.walk, self.terms)
 
     def _fix(self, **values: Any) -> None:
         """Set fields that follow from others."""
@@ -182,33 +168,21 @@ class RunConfig:
     def _elsewhere(self) -> bool:
         return self.device != "cpu" or bool(self.address)
 
-    @property
-    def _pooled(self) -> bool:
-        return self.pool is not None and self.pool.large > 0
-
-    def _be_lns(self) -> None:
-        """Set the fields that a large neighbourhood search determines; raise a PlanError if they are set otherwise."""
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
-            raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on this CPU")
-        if self.policy or self._pooled:
-            raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
-        self._fix(walk="flip-zt", ladder=())
-
     def _be_triples(self) -> None:
         """Set the fields that a search by triples determines; raise a PlanError if they are set otherwise."""
         usual_rank(self.final_target)  # rejects a target that does not fit before the run
         if self.ring not in ("Z", "Z2") or self._elsewhere:
             raise PlanError("a search by triples is over Z or Z2, on this CPU: leave other rings and devices out")
-        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None or self._pooled:
-            raise PlanError("a search by triples has neither walks nor starts: leave walk, start, bounds and pools out")
+        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None:
+            raise PlanError("a search by triples has neither walks nor starts: leave walk, start and bounds out")
         self._fix(walk="flip", ladder=())
 
     def _be_groups(self) -> None:
         """Set the fields that a search for groups determines; raise a PlanError if they are set otherwise."""
         if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
             raise PlanError("a search for groups is over Z, from a ternary start of its target, on this CPU")
-        if self.method != "walks" or self.rank is not None or self._pooled:
-            raise PlanError("a search for groups has walks and a pool of its own: leave method, rank and pools out")
+        if self.method != "walks" or self.rank is not None:
+            raise PlanError("a search for groups has walks of its own: leave method and rank out")
         self._fix(walk="flip-zt", ladder=())
 
     def _be_least_squares(self) -> None:
@@ -219,16 +193,11 @@ class RunConfig:
             )
         if self.ring not in ("Z", "Q") or self.address:
             raise PlanError("least squares are over Z or Q, on this machine: leave other rings and clusters out")
-        if self.policy or self.walk not in ("", "flip") or self.ladder or self._pooled:
-            raise PlanError("least squares have no walks: leave walk, ladder, bounds and pools out")
+        if self.policy or self.walk not in ("", "flip") or self.ladder:
+            raise PlanError("least squares have no walks: leave walk, ladder and bounds out")
         if self.start is not None and self.start.rank <= self.rank:
             raise PlanError(f"the start has rank {self.start.rank} already: ask for less than that")
         self._fix(walk="flip", ladder=())
-
-    @property
-    def _walks_from_start(self) -> bool:
-        """True if the method walks from the terms of a start."""
-        return self.method in ("walks", "lns")
 
     @property
     def _named(self) -> frozenset[str]:
@@ -258,7 +227,6 @@ class RunConfig:
         """Default settings for every format of the run and the walk."""
         chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
         own = {
-            "lns": (LNS_WALKS, LNS_STEPS),
             "triples": (TRIPLE_WALKS, TRIPLE_STEPS),
             "least-squares": (chains, CHAIN_STEPS),
         }
@@ -292,7 +260,7 @@ class RunConfig:
         if not last and full is not None and policy.cost == "full":
             policy = replace(policy, full=full)
         return Setting(
-            walkers=self.walks or own.walkers, steps=self.steps or own.steps, policy=policy, plan=self.pool or own.plan
+            walkers=self.walks or own.walkers, steps=self.steps or own.steps, policy=policy, plan=self.plan or own.plan
         )
 
     def _plain_walk(self) -> str:
@@ -332,27 +300,7 @@ class RunConfig:
 
     @cached_property
     def terms(self) -> WalkTerms:
-        if cubes := self.cubes or self._tuned_cubes():
-            return self._with_cubes(cubes)
         return pack_start(self.walk, self.stages[0].target, self.start)
-
-    def _tuned_cubes(self) -> str:
-        """Return the best known cubes of a naive start on a GPU, "" for those of `OrbitTerms.naive`."""
-        tuned = self.engine.by_format and self.start is None and not self.ladder and self.final_target.is_general
-        return TUNED_CUBES.get((self.walk, self.final_target.shape), "") if tuned else ""
-
-    def _with_cubes(self, cubes: str) -> WalkTerms:
-        """Return the naive symmetric start with the given cubes.
-
-        Raises:
-            PlanError: the walk has no cubes, or another start is given.
-        """
-        if self.walk not in ("flip-c3", "flip-c3z2") or self.start is not None:
-            raise PlanError(
-                "cubes are of the naive start of walk flip-c3 or flip-c3z2: leave them out, or name such a walk"
-            )
-        make = OrbitTerms.naive if self.walk == "flip-c3" else OrbitTerms.naive_reversible
-        return make(self.final_target, parse_cubes(cubes))
 
     @cached_property
     def starts(self) -> tuple[WalkTerms, ...]:
@@ -362,7 +310,7 @@ class RunConfig:
     @property
     def start_rank(self) -> int:
         """Rank that the run starts from: without walks there is no start, and the naive scheme is to be beaten."""
-        return self.terms.rank if self._walks_from_start else len(self.final_target.terms)
+        return self.terms.rank if self.method == "walks" else len(self.final_target.terms)
 
     @property
     def target_policy(self) -> Policy:
@@ -375,7 +323,7 @@ class RunConfig:
         if self.command:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
-        rest = ("policy", "device", "address", "workers", "pool", "cubes", "moves", "naive_too")
+        rest = ("policy", "device", "address", "workers", "plan", "naive_too")
         defaults = {item.name: item.default for item in fields(self)}
         given = [name for name in rest if getattr(self, name) not in (defaults[name], {})]
         settings = [f"{name}={getattr(self, name)!r}" for name in (*names, *given)]
@@ -386,8 +334,8 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
         policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
-        pool = self.pool._asdict() if self.pool else None
-        return {**values, "policy": policy, "pool": pool, "resolved": self._resolved}
+        plan = self.plan._asdict() if self.plan else None
+        return {**values, "policy": policy, "plan": plan, "resolved": self._resolved}
 
     @property
     def _resolved(self) -> list[dict[str, Any]]:
@@ -409,15 +357,14 @@ class RunConfig:
             policy = dict(data["policy"])
             check_field_types(cls, data)
             check_field_types(Policy, policy)
-            check_field_types(PoolPlan, data["pool"] or {})
+            check_field_types(LadderPlan, data["plan"] or {})
             if "selection" in policy:
                 policy["selection"] = Selection(*policy["selection"])
                 check_field_types(Selection, policy["selection"]._asdict())
             parts = {
                 "policy": policy,
-                "pool": PoolPlan(**data["pool"]) if data["pool"] else None,
+                "plan": LadderPlan(**data["plan"]) if data["plan"] else None,
                 "ladder": tuple(data["ladder"]),
-                "moves": tuple(data["moves"]),
             }
             given = {name: value for name, value in data.items() if name != "resolved"}
             return cls(**{**given, **parts}, start=start)

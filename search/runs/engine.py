@@ -76,9 +76,6 @@ class Session(Protocol):
     def rewind(self, walks: Vector) -> None:
         """Reset some walks to their start and their `ranks` to those of the start; their random states continue."""
 
-    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
-        """Set walk `walks[i]` to `starts[entries[i]]`, its new start."""
-
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
         """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks, if it can."""
 
@@ -89,12 +86,19 @@ class Session(Protocol):
         """Restore the state of `to_arrays`, in a session created with the same arguments."""
 
 
+class SteeredSession(Session, Protocol):
+    """A session whose walks can be sent to starts."""
+
+    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
+        """Set walk `walks[i]` to `starts[entries[i]]`, its new start."""
+
+
 class Engine(Protocol):
     """A kind of device that runs walks."""
 
     @property
     def by_format(self) -> bool:
-        """True if each format of a run has its own settings; else all have those of the target."""
+        """True if each format of a run has its own settings; else those of the target, and steered sessions."""
 
     def setting(self, target: Target, walk: str) -> Setting:
         """Return the default settings for a format and a walk.
@@ -156,7 +160,9 @@ class ThreadSession:
         for walk, entry in zip(walks.tolist(), entries.tolist(), strict=True):
             walker = self._walkers[walk]
             if not hasattr(walker, "start_from"):
-                raise PlanError(f"walks of kind {type(walker).__name__} can't be sent from pools: search without them")
+                raise PlanError(
+                    f"walks of kind {type(walker).__name__} can't be sent to other starts: search without a ladder"
+                )
             walker.start_from(starts[entry])
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:

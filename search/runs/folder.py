@@ -3,7 +3,7 @@
 run.json     the settings and versions, written once
 start.json   the scheme that the walks start from, if it is not the naive one
 found.jsonl  one line a find, synced before the round counts as done
-state.npz    the walks and pools after a round, replaced atomically
+state.npz    the walks and what was gathered after a round, replaced atomically
 lock         locked (flock) by the process that writes here
 """
 
@@ -31,7 +31,7 @@ _FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The walks and pools after `round` rounds, with the elapsed time, and the lowest rank at this stage of the run."""
+    """The state after `round` rounds, with the elapsed time, and the lowest rank at this stage of the run."""
 
     stage: int
     round: int
@@ -46,7 +46,7 @@ class Checkpoint:
 class RunFolder(LockedFolder[RunConfig]):
     """An open folder of a search."""
 
-    KIND, FORMAT, COMMAND, LINES = "lcma_run", 4, "lcma search", ("found.jsonl",)
+    KIND, FORMAT, COMMAND, LINES = "lcma_run", 5, "lcma search", ("found.jsonl",)
     OTHERWISE = "go on with that, or take its finds with `lcma merge {path}`"
 
     def _about(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Settings of the walks of a round: their number and steps, and the collection of their schemes in pools.
+"""Settings of the walks of a round: their number and steps, and the schemes that a ladder passes on.
 
 The defaults of formats are in the table `data/settings.csv`. Its rows were selected by measured runs
 (`lcma bench search`): the time to the best known rank.
@@ -17,16 +17,11 @@ from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import walk_policy
 
 
-class PoolPlan(NamedTuple):
-    """Settings of pools of schemes between rounds, and of the length of walks from them.
+class LadderPlan(NamedTuple):
+    """Settings of the walks of a ladder: how long they stay with a start and a format, and what they pass on.
 
     Attributes:
-        large: size of a pool near the goal; 0 for independent walks without pools.
-        small: size of a pool far from the goal.
-        near: ranks above the goal that count as near.
-        restart_rounds: rounds after which a walk without a gain restarts from its pool.
-        stall: rounds without a find after which every other walk starts one rank higher, to enlarge the pool.
-        turn: without pools, steps after which a walk without a find continues from the next start.
+        turn: on a processor, steps after which a walk without a find continues from the next start.
         leave: rounds without a lower rank after which a ladder proceeds to its next format.
         passed: schemes that are passed to the next format; the ladder proceeds at once with as many at the goal.
         linger: on a GPU, maximum rounds that a ladder spends on more schemes after the first at its goal.
@@ -34,11 +29,6 @@ class PoolPlan(NamedTuple):
             format before.
     """
 
-    large: int = 48
-    small: int = 4
-    near: int = 5
-    restart_rounds: int = 8
-    stall: int = 200
     turn: int = 20_000_000
     leave: int = 500
     passed: int = 8
@@ -46,8 +36,8 @@ class PoolPlan(NamedTuple):
     tries: int = 0
 
 
-ALONE = PoolPlan(large=0)
-"""The plan of walks without pools."""
+USUAL = LadderPlan()
+"""The plan of ladders on a processor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +52,7 @@ class Setting:
     walkers: int
     steps: int
     policy: Policy
-    plan: PoolPlan = ALONE
+    plan: LadderPlan = USUAL
 
 
 WALKS, STEPS = 4, 1_000_000

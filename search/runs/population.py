@@ -10,7 +10,7 @@ from ..flipgraph.walkers import WalkTerms
 from ..terms.packed import Vector
 from .distinct import DistinctPool
 from .engine import Session
-from .plan import PoolPlan
+from .plan import LadderPlan
 from .snapshot import Arrays
 from .strategy import SearchStrategy
 
@@ -24,12 +24,14 @@ class PopulationWalks(SearchStrategy):
 
     NUMBERS = ("_lowest", "_still", "_rounds", "_first")
 
-    def __init__(self, starts: Sequence[WalkTerms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
-        super().__init__(starts, goal, plan)
+    def __init__(
+        self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan, *, gather: bool
+    ) -> None:
+        super().__init__(session, starts, goal, plan)
         self._gather, self._count = gather, len(starts)
         self._pool = DistinctPool()
         self._rounds, self._first = 0, -1
-        self._goals = np.full(walkers, goal)
+        self._goals = np.full(session.walkers, goal)
         self._reached = [terms for terms in starts if terms.rank <= goal]
 
     def goals(self) -> Vector:
@@ -39,33 +41,33 @@ class PopulationWalks(SearchStrategy):
         """Return -1 (any start) if there are several: a walk that restarts draws a new one."""
         return np.full(len(walks), 0 if self._count == 1 else -1)
 
-    def after_round(self, session: Session) -> None:
-        ranks = session.ranks
+    def after_round(self) -> None:
+        ranks = self._session.ranks
         self._note(ranks)
         self._rounds += 1
         reached = np.flatnonzero(ranks <= self.goal)
         if len(reached) and self._first < 0:
             self._first = self._rounds
         if self._gather:
-            for terms in session.terms(session.chosen(reached)):
+            for terms in self._session.terms(self._session.chosen(reached)):
                 if len(self._pool) >= self.plan.passed:
                     break
                 self._pool.add(terms.to_scheme())
-        session.rewind(reached)
+        self._session.rewind(reached)
 
-    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
+    def members(self) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes that reached the goal; if there are none, the terms of the lowest walkers."""
         root = 0 if self._count == 1 else -1
         if self._reached:
             yield from ((terms, root) for terms in self._reached)
             return
         if len(self._pool):
-            session.widen(self._pool, self.goal, self.plan.passed, max(1, self.plan.linger // 8))
+            self._session.widen(self._pool, self.goal, self.plan.passed, max(1, self.plan.linger // 8))
         for scheme in self._pool.schemes:
             yield self._kind.from_scheme(scheme), root
         if not len(self._pool):
-            order = np.argsort(session.ranks, kind="stable")[: self.plan.passed]
-            yield from ((terms, root) for terms in session.terms(order))
+            order = np.argsort(self._session.ranks, kind="stable")[: self.plan.passed]
+            yield from ((terms, root) for terms in self._session.terms(order))
 
     def idle(self) -> bool:
         lingered = 0 <= self._first <= self._rounds - self.plan.linger

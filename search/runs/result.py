@@ -40,7 +40,7 @@ class Unlifted:
 class Progress:
     """Progress of a search after a round: `rank` is the lowest that any walk has reached for `target`.
 
-    `target` is the current format, on a ladder a smaller one at first; `pools` is the number of stored
+    `target` is the current format, on a ladder a smaller one at first; `gathered` is the number of stored
     schemes of each rank; `flips_per_second` is the rate of the last seconds; `wanted` is the rank wanted
     for the current format, `left` the seconds left.
     """
@@ -52,7 +52,7 @@ class Progress:
     rank: int
     seconds_since_gain: float
     finds: int
-    pools: dict[int, int] = field(default_factory=dict)
+    gathered: dict[int, int] = field(default_factory=dict)
     flips_per_second: float = 0.0
     wanted: int | None = None
     left: float | None = None
@@ -68,13 +68,13 @@ class Progress:
 
     @property
     def line(self) -> str:
-        pools = " ".join(f"{rank}:{count}" for rank, count in list(self.pools.items())[:6])
+        gathered = " ".join(f"{rank}:{count}" for rank, count in list(self.gathered.items())[:6])
         parts = [
             f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
             f"round {self.round}",
             *([self.rate] if self.flips else []),
             f"last gain {self.seconds_since_gain:.0f} s ago",
-            *([f"pools {pools}"] if pools else []),
+            *([f"gathered {gathered}"] if gathered else []),
             f"{self.finds} found",
             *([f"{max(self.left, 0):.0f} s left"] if self.left is not None else []),
         ]
@@ -88,8 +88,7 @@ class Result:
     `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
     ladder continued from. `ranks` is the number of walks with each lowest rank. The same seed, walks,
     steps and rounds give the same finds. If there are none, `nearest` is the lowest scheme that the walks
-    for the target reached, if it is below their start. `setup` gives the seconds of each task before the
-    walks, which `seconds` excludes. `objective` is what finds improve.
+    for the target reached, if it is below their start. `objective` is what finds improve.
     """
 
     target: Target
@@ -104,7 +103,6 @@ class Result:
     interrupted: bool
     steps: tuple[Find, ...] = ()
     nearest: Find | Unlifted | None = None
-    setup: dict[str, float] = field(default_factory=dict)
     objective: str = "rank"
 
     def __repr__(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,11 @@ from ...arguments import INTEGER, PATH, need
 from ...errors import ArgumentError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z
 from ..flipgraph.policy import Policy
-from ..flipgraph.walkers import pack_start
-from ..format_moves.registry import MOVES
 from ..groups.product_rank import PREFIX
 from .config import RunConfig
-from .engine import Walks, engine_of
 from .field_types import check_field_types
 from .folder import RunFolder
-from .plan import PoolPlan
+from .plan import LadderPlan
 from .result import Progress, Result
 from .search_run import SearchRun
 
@@ -29,16 +25,6 @@ OnEvent = Callable[[Progress], None]
 
 Stop = Callable[[], bool]
 """Function called after every round, and between its parts on a processor; True ends the run."""
-
-
-_RUNS = {
-    "walks": (".walk_run", "WalkRun"),
-    "lns": (".neighbourhoods", "Neighbourhoods"),
-    "triples": ("..triples.run", "TripleRun"),
-    "groups": ("..groups.run", "GroupRun"),
-    "least-squares": ("..leastsquares.run", "LeastSquaresRun"),
-}
-"""The run of each method, imported when it starts."""
 
 
 def never() -> bool:
@@ -62,12 +48,10 @@ def find(
     command: str = "",
     start: Scheme | None = None,
     ladder: Sequence[str] | None = None,
-    pool: PoolPlan | None = None,
+    plan: LadderPlan | None = None,
     device: str = "cpu",
     objective: str = "rank",
     method: str = "walks",
-    moves: Sequence[str] = MOVES,
-    cubes: str = "",
     naive_too: bool = False,
     address: str = "",
     workers: int = 0,
@@ -106,9 +90,8 @@ def find(
     need(Target | str, target=target)
     need(Ring | str, ring=ring)
     need(tuple | list | None, ladder=ladder)
-    need(tuple | list, moves=moves)
     need(Policy | Mapping | None, policy=policy)
-    need(PoolPlan | None, pool=pool)
+    need(LadderPlan | None, plan=plan)
     need(Scheme | None, start=start)
     need(PATH | None, out=out)
     need(Callable | None, on_event=on_event)
@@ -116,8 +99,14 @@ def find(
     need(INTEGER, least=1, jobs=jobs)
     need(INTEGER, least=0, seed=seed)
     numbers = {"seed": seed, "walks": walks, "steps": steps, "rounds": rounds, "count": count, "workers": workers}
-    texts = {"walk": walk, "command": command, "device": device, "objective": objective, "method": method}
-    texts |= {"cubes": cubes, "address": address}
+    texts = {
+        "walk": walk,
+        "command": command,
+        "device": device,
+        "objective": objective,
+        "method": method,
+        "address": address,
+    }
     settings: dict[str, Any] = {"rank": rank, "seconds": seconds, "naive_too": naive_too, **numbers, **texts}
     try:
         check_field_types(RunConfig, settings)
@@ -129,8 +118,7 @@ def find(
         policy=policy,
         start=start,
         ladder=None if ladder is None else tuple(ladder),
-        pool=pool,
-        moves=tuple(moves),
+        plan=plan,
         **settings,
     )
     return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)
@@ -180,30 +168,15 @@ def resume(
         return _go(_run_of(config, folder), jobs, on_event, stop)
 
 
-def footprint(config: RunConfig) -> int:
-    """Return the maximum bytes of the walks of a run over its formats, each started from its naive scheme.
-
-    Raises:
-        PlanError: the walks do not fit a target, or their number is determined by the device.
-    """
-    if not config.walks:
-        raise PlanError(f"as many walks as {config.device} holds: give a number of walks")
-    engine, places = engine_of(config.device)
-    sizes = []
-    for number, stage in enumerate(config.stages):
-        start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
-        policy = config.setting(number).policy
-        session = engine.start(Walks(config.walk, [start], policy, config.seed, first=0, walkers=1), places)
-        sizes.append(sum(array.nbytes for array in session.to_arrays().values()))
-    return config.walks * max(sizes)
-
-
 def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
     """Create the run of the configuration's method."""
-    method = "groups" if config.objective.startswith(PREFIX) else config.method
-    module, name = _RUNS[method]
-    kind: type[SearchRun] = getattr(import_module(module, __package__), name)
-    return kind(config, folder)
+    if config.method == "walks" and not config.objective.startswith(PREFIX):
+        from .walk_run import WalkRun
+
+        return WalkRun(config, folder)
+    from .fleet_run import FleetRun
+
+    return FleetRun(config, folder)
 
 
 def _go(state: SearchRun, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -52,7 +52,6 @@ class SearchRun(ABC):
         self._steps: list[tuple[int, Find]] = []
         self._seen: set[str] = set()
         self._written: set[tuple[int, str]] = set()
-        self._setup: defaultdict[str, float] = defaultdict(float)
         self._began = time.perf_counter()
         checkpoint = folder.checkpoint() if folder else None
         for record in folder.records() if folder else []:
@@ -206,7 +205,6 @@ class SearchRun(ABC):
             interrupted=False,
             steps=tuple(step for _, step in self._steps),
             nearest=self._nearest() if nearest and not self._finds else None,
-            setup=dict(self._setup),
             objective=self.config.objective,
         )
 

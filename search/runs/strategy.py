@@ -11,8 +11,8 @@ import numpy as np
 
 from ..flipgraph.walkers import WalkTerms
 from ..terms.packed import Vector
-from .engine import Session
-from .plan import PoolPlan
+from .engine import Session, SteeredSession
+from .plan import LadderPlan
 from .snapshot import Arrays
 
 
@@ -20,6 +20,7 @@ class SearchStrategy(ABC):
     """Sends walks to starts and collects finds, between rounds, in walk order, with its own draws.
 
     Args:
+        session: the walks.
         starts: terms of one target.
         goal: the rank wanted.
     """
@@ -27,14 +28,11 @@ class SearchStrategy(ABC):
     NUMBERS: ClassVar[tuple[str, ...]]
     """The attributes that are numbers, for checkpoints."""
 
-    def __init__(self, starts: Sequence[WalkTerms], goal: int, plan: PoolPlan) -> None:
-        self.plan, self.goal = plan, goal
+    def __init__(self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan) -> None:
+        self._session, self.plan, self.goal = session, plan, goal
         self._kind: Any = type(starts[0])
         self._target = starts[0].target
         self._lowest, self._still = min(terms.rank for terms in starts), 0
-
-    def begin(self, session: Session) -> None:  # noqa: B027  # not abstract
-        """Send all walks for the first time; those of a session start from all its starts in rotation."""
 
     @abstractmethod
     def goals(self) -> Vector:
@@ -45,11 +43,11 @@ class SearchStrategy(ABC):
         """Return the indices of the starts of some walks; -1 where it may be any of them."""
 
     @abstractmethod
-    def after_round(self, session: Session) -> None:
+    def after_round(self) -> None:
         """Collect the finds of the walks, and send walks to new starts."""
 
     @abstractmethod
-    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
+    def members(self) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes to continue from in a larger format, best first, each with the index of its start."""
 
     @abstractmethod
@@ -83,26 +81,32 @@ class SearchStrategy(ABC):
 class IndependentWalks(SearchStrategy):
     """Strategy of independent walks from a start to the goal; a walk that reaches it continues from the next start.
 
-    With `gather` the schemes at the goal are stored, to continue from in a larger format.
+    With several starts a walk goes on to the next after `turn` rounds, too. With `gather` the schemes at the goal are
+    stored, to continue from in a larger format.
     """
 
     NUMBERS = ("_turns", "_lowest", "_still")
 
     def __init__(
-        self, starts: Sequence[WalkTerms], walkers: int, goal: int, steps: int, plan: PoolPlan, *, gather: bool = False
+        self,
+        session: SteeredSession,
+        starts: Sequence[WalkTerms],
+        goal: int,
+        turn: int,
+        plan: LadderPlan,
+        *,
+        gather: bool = False,
     ) -> None:
-        super().__init__(starts, goal, plan)
-        self._turn = max(1, plan.turn // steps)
-        self._starts, self._gather = list(starts), gather
+        super().__init__(session, starts, goal, plan)
+        self._send, walkers = session.send, session.walkers
+        self._turn, self._starts, self._gather = turn, list(starts), gather
         self._from = np.arange(walkers) % len(starts)
         self._ages = np.zeros(walkers, dtype=np.int64)
         self._turns = walkers
         self._reached = self._lowest <= goal
         self._gathered: list[tuple[Any, int]] = []
-
-    def begin(self, session: Session) -> None:
-        if len(self._starts) > 1:
-            session.send(np.arange(len(self._from)), self._starts, self._from)
+        if len(starts) > 1:
+            self._send(np.arange(walkers), self._starts, self._from)
 
     def goals(self) -> Vector:
         return np.full(len(self._from), self.goal)
@@ -110,29 +114,29 @@ class IndependentWalks(SearchStrategy):
     def roots(self, walks: Vector) -> Vector:
         return self._from[walks]
 
-    def after_round(self, session: Session) -> None:
-        ranks = session.ranks
+    def after_round(self) -> None:
+        ranks = self._session.ranks
         self._note(ranks)
         self._ages += 1
         reached = ranks <= self.goal
         if self._gather:
-            taken = session.chosen(np.flatnonzero(reached))
-            self._gathered += zip(session.terms(taken), self._from[taken].tolist(), strict=True)
+            taken = self._session.chosen(np.flatnonzero(reached))
+            self._gathered += zip(self._session.terms(taken), self._from[taken].tolist(), strict=True)
         if len(self._starts) == 1:
             done = np.flatnonzero(reached)
-            session.rewind(done)
+            self._session.rewind(done)
         else:
             done = np.flatnonzero(reached | (self._ages >= self._turn))
             self._from[done] = (self._turns + np.arange(len(done))) % len(self._starts)
             self._turns += len(done)
-            session.send(done, self._starts, self._from[done])
+            self._send(done, self._starts, self._from[done])
         self._ages[done] = 0
 
-    def members(self, session: Session) -> Iterator[tuple[WalkTerms, int]]:
+    def members(self) -> Iterator[tuple[WalkTerms, int]]:
         """Yield the schemes that reached the goal, then the lowest of the walks by rank, then the starts."""
         yield from self._gathered
-        for walk in np.argsort(session.ranks, kind="stable")[:, None]:
-            yield session.terms(walk)[0], int(self._from[walk[0]])
+        for walk in np.argsort(self._session.ranks, kind="stable")[:, None]:
+            yield self._session.terms(walk)[0], int(self._from[walk[0]])
         yield from ((terms, root) for root, terms in enumerate(self._starts))
 
     def idle(self) -> bool:

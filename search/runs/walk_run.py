@@ -1,4 +1,4 @@
-"""State of a search by walks between its rounds: its walks and its pools."""
+"""State of a search by walks between its rounds: its walks and their strategy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
 from ..flipgraph.walkers import WalkTerms, pack_start
-from ..format_moves.registry import starts_from
+from ..format_moves.corners import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, certified, scheme_of, sparse
 from .config import MAX_WALKS
@@ -22,7 +22,6 @@ from .engine import Session, Walks
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
-from .pools import RankPools
 from .population import PopulationWalks
 from .record import Record
 from .result import Find, Unlifted
@@ -56,7 +55,7 @@ class WalkRun(SearchRun):
     _attempt = 0
 
     def _enter(self, stage: int, walkers: int = 0) -> None:
-        """Set up walks and pools for a format of the run, from the schemes found in the one before.
+        """Set up the walks for a format of the run, from the schemes found in the one before.
 
         `walkers` is their number in a checkpoint, 0 without one: another GPU may fit more or fewer.
         """
@@ -70,25 +69,21 @@ class WalkRun(SearchRun):
             steps = [step for before, step in self._steps if before == stage - 1][-plan.passed :]
             pool: list[Any] = [pack_start(config.walk, config.stages[stage - 1].target, step.origin) for step in steps]
             rng = np.random.default_rng([config.seed, stage, self._attempt])
-            moved = starts_from(pool, aim.target, config.moves, rng if config.engine.by_format else None)
+            moved = starts_from(pool, aim.target, rng if config.engine.by_format else None)
             starts = [one.terms for one in moved]
             self._ancestries = [
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
         engine, places = engine_on(config.device, config.cluster)
-        self._setup["starts"] += time.perf_counter() - begin
-        started = time.perf_counter()
         seed, count = config.seed + NEXT_SEED * self._attempt, walkers or self._setting.walkers
         first = stage * self._setting.walkers
-        self._session = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
-        count, goal = self._session.walkers, aim.rank or 0
-        if plan.large:
-            self._strategy = RankPools(starts, count, goal, config.seed, plan)
-        elif engine.by_format:
-            self._strategy = PopulationWalks(starts, count, goal, plan, gather=not self._last)
+        session: Any = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
+        self._session, count, goal = session, session.walkers, aim.rank or 0
+        if engine.by_format:
+            self._strategy = PopulationWalks(session, starts, goal, plan, gather=not self._last)
         else:
-            self._strategy = IndependentWalks(starts, count, goal, self._setting.steps, plan, gather=not self._last)
-        self._strategy.begin(self._session)
+            turn = max(1, plan.turn // self._setting.steps)
+            self._strategy = IndependentWalks(session, starts, goal, turn, plan, gather=not self._last)
         self._start_ranks = np.array([terms.rank for terms in starts], dtype=np.int64)
         self._lowest = self._started = int(self._start_ranks.min())
         self._looked_at: dict[int, str] = {}
@@ -97,10 +92,7 @@ class WalkRun(SearchRun):
             self._least_score = min(score_of(config.objective, scheme) for scheme in schemes)
         # Both compile, so that the time limit covers the walks and finds only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
-        walking = time.perf_counter()
         sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.target_policy)
-        self._setup["walkers"] += walking - started
-        self._setup["bases"] += time.perf_counter() - walking
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
@@ -125,7 +117,7 @@ class WalkRun(SearchRun):
             return
         self._round += 1
         self._record(self._collected())
-        self._strategy.after_round(self._session)
+        self._strategy.after_round()
         if self._strategy.fruitless() and self._stage and self._attempt < self._setting.plan.tries:
             self._attempt += 1
             self._change_format(self._stage - 1)
@@ -246,7 +238,7 @@ class WalkRun(SearchRun):
     def _climb(self, executor: Executor | None) -> None:
         """Collect the starts of the next format, and proceed to it."""
         passed = self._setting.plan.passed
-        members = islice(self._strategy.members(self._session), LIFTS_PER_STEP * passed)
+        members = islice(self._strategy.members(), LIFTS_PER_STEP * passed)
         records: list[Record] = []
         digests = {step.origin.digest for stage, step in self._steps if stage == self._stage and self._attempt}
         while len(records) < passed and (some := list(islice(members, passed))):

@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 
-from ...errors import unknown_name
 from ...schemes_db import Provenance, Scheme
 from ...schemes_db.costs import full_and_half
 from ...verify import certify
@@ -23,17 +22,16 @@ from ..seeds import splitmix
 from ..terms.ternary import TernaryTerms
 from ..terms.ternary_words import packed, unpacked
 
-GOALS = {"plain": 0, "shared": 1}
-"""Objectives: the additions without sharing, or after sharing."""
-
 WALKS = 4
 """Walks of a round, for any number of jobs."""
 
 ELITE = 12
 """Number of best schemes that walks start from."""
 
-STEPS = {"plain": 200_000, "shared": 20_000}
-HEATS = {"plain": (3.0, 0.4), "shared": (1.5, 0.2)}
+STEPS = 20_000
+HOT, COLD = 1.5, 0.2
+"""First and last temperature, in additions."""
+
 SHEARS = 10
 """Shears per thousand steps."""
 
@@ -51,32 +49,29 @@ def polished(
     seconds: float | None = None,
     seed: int = 0,
     jobs: int = 1,
-    goal: str = "shared",
 ) -> Scheme:
     """Find a scheme with fewer additions by walks from a ternary one, with no higher rank and no more full products.
 
     Limits are `rounds`, which makes the result depend on the seed only, or `seconds`, checked
-    between rounds; the default is 10 rounds. `goal` is one of `GOALS`. The result is certified;
-    it is the given scheme where nothing better was found.
+    between rounds; the default is 10 rounds. The result is certified; it is the given scheme where nothing better was
+    found.
 
     Raises:
-        PlanError: the scheme is not over Z with coefficients -1, 0 and 1, has a factor of more than 32
-            blocks, or the goal is not known.
+        PlanError: the scheme is not over Z with coefficients -1, 0 and 1, or has a factor of more than 32
+            blocks.
     """
-    if goal not in GOALS:
-        raise unknown_name("goal", goal, GOALS)
     start = TernaryTerms.from_scheme(scheme)
     packed(start)  # raises if a factor does not fit
     limit = rounds if rounds is not None or seconds is not None else 10
     pool = ElitePool(ELITE)
-    pool.offer((_careful(start, goal, seed),), start)
+    pool.offer((_careful(start, seed),), start)
     first = pool.lowest
-    _cooled(start, goal, seed, 1)  # compiles, so that the time limit covers the walks only
+    _cooled(start, seed, 1)  # compiles, so that the time limit covers the walks only
     begin, done = time.perf_counter(), 0
     with ThreadPoolExecutor(jobs) as threads:
         while limit is None or done < limit:
             known = list(pool)
-            for cost, terms in threads.map(partial(_walk, known, goal, seed), range(done * WALKS, (done + 1) * WALKS)):
+            for cost, terms in threads.map(partial(_walk, known, seed), range(done * WALKS, (done + 1) * WALKS)):
                 pool.offer((cost,), terms)
             done += 1
             if seconds is not None and time.perf_counter() - begin >= seconds:
@@ -89,7 +84,7 @@ def polished(
             seed=seed,
             parents=(scheme.digest,),
             relation="flips and changes of basis towards fewer additions",
-            remark=f"{goal} additions, {done} rounds",
+            remark=f"shared additions, {done} rounds",
             seconds=round(time.perf_counter() - begin, 3),
         )
     )
@@ -97,24 +92,23 @@ def polished(
     return found
 
 
-def _walk(known: list[TernaryTerms], goal: str, seed: int, index: int) -> tuple[int, TernaryTerms]:
+def _walk(known: list[TernaryTerms], seed: int, index: int) -> tuple[int, TernaryTerms]:
     """Run walk `index` from one of the known schemes, or from a detour from it; return the cost and the terms."""
     rng = np.random.default_rng((seed, index))
     terms = known[int(rng.integers(len(known)))]
     if rng.integers(2):
         terms = detour(terms, seed, index)
-    terms = _cooled(terms, goal, splitmix(seed, index), STEPS[goal])
-    return _careful(terms, goal, index), terms
+    terms = _cooled(terms, splitmix(seed, index), STEPS)
+    return _careful(terms, index), terms
 
 
-def _cooled(terms: TernaryTerms, goal: str, state: int, steps: int) -> TernaryTerms:
+def _cooled(terms: TernaryTerms, state: int, steps: int) -> TernaryTerms:
     from .anneal_kernel import cool
     from .boyar_peralta import make_sums
 
     x = packed(terms)
     best = x.copy()
     inputs = np.array([kinds.size for kinds in terms.target.kind_arrays])
-    hot, cold = HEATS[goal]
     cool(
         x,
         x.copy(),
@@ -123,10 +117,9 @@ def _cooled(terms: TernaryTerms, goal: str, state: int, steps: int) -> TernaryTe
         inputs,
         shear_table(terms.target),
         half_masks(terms.target),
-        GOALS[goal],
         steps,
-        hot,
-        cold,
+        HOT,
+        COLD,
         2,
         SHEARS,
         np.array([state or 1], dtype=np.uint64),
@@ -134,10 +127,8 @@ def _cooled(terms: TernaryTerms, goal: str, state: int, steps: int) -> TernaryTe
     return unpacked(terms.target, best)
 
 
-def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
+def _careful(terms: TernaryTerms, seed: int) -> int:
     """Return the additions of a scheme, by many runs of sharing, up to a constant of target and rank."""
-    if goal == "plain":
-        return int(np.bitwise_count(terms.words).sum())
     from .linear_maps import TernaryMap
 
     total = 0

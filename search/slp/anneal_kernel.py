@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..basis.sparsify_kernel import is_full, ones
+from ..basis.sparsify_kernel import is_full
 from ..terms.bits import accepted, below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import total_of, turned
@@ -21,18 +21,10 @@ _ZERO, _HALF = np.uint64(0), np.uint64(32)
 _UNIT = 1 << 30
 _NOISE = 48
 
-NONZEROS, SUMS = 0, 1
-"""Objectives of a walk: nonzeros (the additions without sharing, up to a constant), or additions of shared sums."""
-
 
 @compiled
-def factor_cost(s: Sums, rows: Words, inputs: int, goal: int, runs: int, rng: Words) -> int:
+def factor_cost(s: Sums, rows: Words, inputs: int, runs: int, rng: Words) -> int:
     """Return the fewest additions of one factor in `runs` runs of sharing, up to a constant of the scheme's rank."""
-    if goal == NONZEROS:
-        total = 0
-        for r in range(len(rows)):
-            total += ones(rows[r])
-        return total
     best = -1
     for run in range(runs):
         count = share_sums(s, rows, inputs, 1 + (run % 3) * _NOISE // 2, rng)
@@ -120,7 +112,6 @@ def cool(
     inputs: IntArray,
     table: Words,
     masks: Words,
-    goal: int,
     steps: int,
     hot: float,
     cold: float,
@@ -139,9 +130,9 @@ def cool(
         copy_factor(x, new, f)
     full = full_products(x, masks)
     costs = (
-        factor_cost(s, x[0], inputs[0], goal, 4 * runs, rng),
-        factor_cost(s, x[1], inputs[1], goal, 4 * runs, rng),
-        factor_cost(s, x[2], inputs[2], goal, 4 * runs, rng),
+        factor_cost(s, x[0], inputs[0], 4 * runs, rng),
+        factor_cost(s, x[1], inputs[1], 4 * runs, rng),
+        factor_cost(s, x[2], inputs[2], 4 * runs, rng),
     )
     lowest = costs[0] + costs[1] + costs[2]
     for step in range(steps):
@@ -152,9 +143,9 @@ def cool(
             continue
         g, h = changed // 3, changed % 3
         trial = (
-            factor_cost(s, new[0], inputs[0], goal, runs, rng) if g == 0 or h == 0 else costs[0],
-            factor_cost(s, new[1], inputs[1], goal, runs, rng) if g == 1 or h == 1 else costs[1],
-            factor_cost(s, new[2], inputs[2], goal, runs, rng) if g == 2 or h == 2 else costs[2],
+            factor_cost(s, new[0], inputs[0], runs, rng) if g == 0 or h == 0 else costs[0],
+            factor_cost(s, new[1], inputs[1], runs, rng) if g == 1 or h == 1 else costs[1],
+            factor_cost(s, new[2], inputs[2], runs, rng) if g == 2 or h == 2 else costs[2],
         )
         growth = trial[0] + trial[1] + trial[2] - costs[0] - costs[1] - costs[2]
         heat = hot * (cold / hot) ** (step / steps)

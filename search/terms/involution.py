@@ -8,12 +8,17 @@ and columns is conjugate to one of these, by the number of its Jordan blocks of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, product
+
+import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Target
 from .packed import Words, with_moved_bits
+
+Term = tuple[int, int, int]
+"""The words of a term's factors."""
 
 Swaps = tuple[int, int, int]
 """Pairs of indices that are exchanged along m, k and n."""
@@ -110,6 +115,30 @@ def mirrored_layout(words: Words, image: Sequence[int], back: bool = False) -> W
 def reversed_word(word: int) -> int:
     """Return a word with its 64 bits in reverse order."""
     return int(f"{word:064b}"[::-1], 2)
+
+
+def reversed_term(term: Term) -> Term:
+    """Return a term with the 64 bits of each factor in reverse order."""
+    a, b, c = map(reversed_word, term)
+    return a, b, c
+
+
+def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refusal: str) -> Words:
+    """Return (3, K): one term of each orbit of the terms (3, R), given the images of a term other than itself.
+
+    Raises:
+        PlanError: an image is missing; the message is `refusal`.
+    """
+    left, found = list(zip(*words.tolist(), strict=True)), []
+    while left:
+        term = left.pop()
+        found.append(term)
+        for image in images(term):
+            if image != term:
+                if image not in left:
+                    raise PlanError(refusal)
+                left.remove(image)
+    return np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy()
 
 
 def _of_entries(rows: Sequence[int], columns: Sequence[int]) -> list[int]:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
-from .involution import Swaps, checked, images, mirrored_layout, reversal, reversed_word
+from .involution import Swaps, checked, images, mirrored_layout, representatives, reversal, reversed_term
 from .packed import PackedTerms, Words
 
 
@@ -42,8 +41,8 @@ class PairTerms:
     @property
     def own(self) -> Words:
         """(K,) bool: the terms that are their own image."""
-        terms = self.words.T.tolist()
-        return np.array([all(reversed_word(word) == word for word in term) for term in terms], dtype=bool)
+        terms = zip(*self.words.tolist(), strict=True)
+        return np.array([reversed_term(term) == term for term in terms], dtype=bool)
 
     @property
     def rank(self) -> int:
@@ -73,23 +72,12 @@ class PairTerms:
         mirrored = np.stack(
             [mirrored_layout(row, image) for row, image in zip(terms.words, images(terms.target, swaps), strict=True)]
         )
-        left = dict.fromkeys(map(tuple, mirrored.T.tolist()))
-        found = []
-        while left:
-            term, _ = left.popitem()
-            image = tuple(map(reversed_word, term))
-            found.append(term)
-            if image != term:
-                if image not in left:
-                    raise PlanError(
-                        f"a scheme of {terms.target} is not invariant under {_named(swaps, terms.target)}: "
-                        "start the walk elsewhere"
-                    )
-                del left[image]
-        return cls(terms.target, np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy(), swaps)
+        name = "reversal" if swaps == reversal(terms.target) else f"the swaps {','.join(map(str, swaps))}"
+        refusal = f"a scheme of {terms.target} is not invariant under {name}: start the walk elsewhere"
+        return cls(terms.target, representatives(mirrored, lambda term: [reversed_term(term)], refusal), swaps)
 
     def packed(self) -> PackedTerms:
-        others = [tuple(map(reversed_word, term)) for term in self.words.T[~self.own].tolist()]
+        others = [reversed_term(tuple(term)) for term in self.words.T[~self.own].tolist()]
         both = np.concatenate([self.words, np.array(others, dtype=np.uint64).reshape(-1, 3).T], axis=1)
         rows = [
             mirrored_layout(row, image, back=True)
@@ -99,7 +87,3 @@ class PairTerms:
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
         return self.packed().to_scheme(provenance)
-
-
-def _named(swaps: Swaps, target: Target) -> str:
-    return "reversal" if swaps == reversal(target) else f"the swaps {','.join(map(str, swaps))}"

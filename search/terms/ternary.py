@@ -81,14 +81,3 @@ def with_signs(like: SchemeTerms, words: Words, signs: Words) -> SchemeTerms:
         words[2] ^= change
         words[5] ^= change
     return type(like)(like.target, words)
-
-
-def open_flips(terms: SchemeTerms) -> int:
-    """Return the number of factors that equal the same factor of another term up to sign: candidates for flips."""
-    forms = canonical(terms)[0]
-    return sum(_shared(forms[f::3]) for f in range(3))
-
-
-def _shared(planes: Words) -> int:
-    counts = np.unique(planes, axis=1, return_counts=True)[1]
-    return int(counts[counts > 1].sum())

@@ -86,27 +86,22 @@ def least_rank(target: Target) -> int:
 class Annealer:
     """Anneals arrangements for a rank, one after the other, each from random inner products.
 
-    Over the integers vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so
-    that a complete arrangement has a scheme over the rationals with odd denominators; inner products are replaced until
-    it is over the integers (`unimodular`).
-
-    Attributes:
-        lowest: the lowest rank of a scheme so far; that of the naive one at first.
+    Vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so that a complete
+    arrangement has a scheme over the rationals with odd denominators; inner products are replaced until it is over the
+    integers (`unimodular`).
 
     Args:
         target: a full product with a side of 2.
         rank: the rank wanted.
-        integral: whether schemes are over Z, else over Z2.
         seed, index: the sequence depends on these only.
 
     Raises:
         PlanError: the target does not fit, or the rank is too low for any arrangement.
     """
 
-    def __init__(self, target: Target, rank: int, integral: bool, seed: int, index: int) -> None:
-        self.target, self._shape, self._integral = target, sides(target), integral
+    def __init__(self, target: Target, rank: int, seed: int, index: int) -> None:
+        self.target, self._shape = target, sides(target)
         self._state = np.array([splitmix(seed, index)], dtype=np.uint64)
-        self.lowest = len(target.terms)
         self.aim(rank)
 
     def aim(self, rank: int) -> None:
@@ -132,7 +127,7 @@ class Annealer:
 
         p, n = self._shape
         length = STEPS_PER_ENTRY * p * n
-        products = InnerProducts(self._rows, self._cols, self._variants, p, n, not self._integral)
+        products = InnerProducts(self._rows, self._cols, self._variants, p, n)
         span, among = work_space(p, n), candidates()
         found = []
         left = steps
@@ -146,7 +141,7 @@ class Annealer:
             left -= max(made, 1)
             if reached == p * n:
                 left -= CONVERSION
-                if not self._integral or self._make_integral(products, span, among):
+                if self._make_integral(products, span, among):
                     found += self._scheme()
             if reached == p * n or self._step >= length:
                 self._step = 0
@@ -170,27 +165,26 @@ class Annealer:
         scheme = scheme_of(arrangement)
         if scheme is None or scheme.rank > arrangement.rank:
             return []
-        self.lowest = min(self.lowest, scheme.rank)
-        return [oriented(with_smaller_coefficients(scheme) if self._integral else scheme, self.target.shape)]
+        return [oriented(with_smaller_coefficients(scheme), self.target.shape)]
 
     @property
     def arrangement(self) -> Arrangement:
         """The inner products now."""
         p, n = self._shape
-        return Arrangement(_entries(self._rows, p), _entries(self._cols, n), self._variants.copy(), not self._integral)
+        return Arrangement(_entries(self._rows, p), _entries(self._cols, n), self._variants.copy())
 
     def to_arrays(self) -> Arrays:
         return {
             "random": self._state.copy(),
             "words": np.stack([self._rows, self._cols, self._variants.astype(np.uint64)]),
-            "numbers": np.array([self._step, self.lowest], dtype=np.int64),
+            "step": np.array(self._step),
         }
 
     def take_arrays(self, arrays: Arrays) -> None:
         self._state = arrays["random"].astype(np.uint64)
         self._rows, self._cols = (np.ascontiguousarray(arrays["words"][i].astype(np.uint64)) for i in (0, 1))
         self._variants = arrays["words"][2].astype(np.int64)
-        self._step, self.lowest = arrays["numbers"].tolist()
+        self._step = int(arrays["step"])
 
 
 def _entries(words: Words, length: int) -> IntArray:

@@ -29,16 +29,14 @@ class Arrangement:
     """Inner products (r A)(B c) for A (p, 2) and B (2, n).
 
     Attributes:
-        rows: (N, p) the vectors r, entries -1, 0 and 1; modulo 2 entries 0 and 1.
+        rows: (N, p) the vectors r, entries -1, 0 and 1.
         cols: (N, n) the vectors c.
         variants: (N,) the variant of the two products that compute each: 0, 1 or 2.
-        modulo_2: whether vectors add modulo 2.
     """
 
     rows: IntArray
     cols: IntArray
     variants: IntArray
-    modulo_2: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -56,13 +54,10 @@ class Arrangement:
             (_up_to_sign(self.rows[i]), _up_to_sign(self.cols[i])): i
             for i in np.flatnonzero(self.variants == 0).tolist()
         }
-        signs = (1,) if self.modulo_2 else (1, -1)
         found = []
         for first, second in product(*(np.flatnonzero(self.variants == variant).tolist() for variant in (2, 1))):
-            for s, u in product(signs, signs):
+            for s, u in product((1, -1), repeat=2):
                 r, c = self.rows[first] + s * self.rows[second], self.cols[first] + u * self.cols[second]
-                if self.modulo_2:
-                    r, c = r % 2, c % 2
                 third = known.get((_up_to_sign(r), _up_to_sign(c)))
                 if third is not None:
                     found.append(Triple(first, second, third, s, u))

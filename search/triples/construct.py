@@ -6,8 +6,6 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z
-from ...schemes_db.ring import Z2
-from ..basis.shears import inverse_modulo_2
 from ..basis.sparsify import sparsified
 from ..lifting.lift import lift
 from ..terms.packed import WORD_BITS, PackedTerms
@@ -21,10 +19,10 @@ _FIRST, _SECOND = 0, 1
 
 
 def scheme_of(arrangement: Arrangement, seed: int = 0) -> Scheme | None:
-    """Return the scheme of p x 2 x n, over Z or, for an arrangement modulo 2, over Z2; unchecked.
+    """Return the scheme of p x 2 x n over Z, unchecked.
 
     Rows and columns are written in a sparse basis. Triples are added in a random order until all forms are spanned,
-    and over Z the inverse of the matrix of these forms must be integral; of CHOICES such orders the scheme with the
+    and the inverse of the matrix of these forms must be integral; of CHOICES such orders the scheme with the
     least sum of coefficients is returned, None if none is integral.
 
     Raises:
@@ -35,8 +33,8 @@ def scheme_of(arrangement: Arrangement, seed: int = 0) -> Scheme | None:
     if spanned < p * n:
         raise PlanError(f"the inner products and their triples span {spanned} of {p * n} entries")
     rng, count = np.random.default_rng(seed), len(arrangement.variants)
-    rows, cols = (_in_sparse_basis(x, rng, arrangement.modulo_2) for x in (arrangement.rows, arrangement.cols))
-    sparse = Arrangement(rows, cols, arrangement.variants, arrangement.modulo_2)
+    rows, cols = (_in_sparse_basis(x, rng) for x in (arrangement.rows, arrangement.cols))
+    sparse = Arrangement(rows, cols, arrangement.variants)
     triples, best = sparse.triples(), None
     for _ in range(CHOICES):
         shuffled = [triples[i] for i in rng.permutation(len(triples)).tolist()]
@@ -61,15 +59,14 @@ def with_smaller_coefficients(scheme: Scheme) -> Scheme:
     return scheme if lifted is None else min(scheme, lifted.replace(provenance=scheme.provenance), key=_weight)
 
 
-def _in_sparse_basis(vectors: IntArray, rng: np.random.Generator, modulo_2: bool) -> IntArray:
+def _in_sparse_basis(vectors: IntArray, rng: np.random.Generator) -> IntArray:
     """Return vectors in the basis of some of them, of BASES random ones, in which their entries have the least sum."""
     best = vectors
     for _ in range(BASES):
         shuffled = vectors[rng.permutation(len(vectors))]
-        inverse = _inverse(shuffled[independent_rows(shuffled)], modulo_2)
+        inverse = _inverse(shuffled[independent_rows(shuffled)])
         if inverse is not None:
-            changed = vectors @ inverse % 2 if modulo_2 else vectors @ inverse
-            best = min(best, changed, key=lambda array: int(np.abs(array).sum()))
+            best = min(best, vectors @ inverse, key=lambda array: int(np.abs(array).sum()))
     return best
 
 
@@ -97,24 +94,20 @@ def _scheme(arrangement: Arrangement, triples: list[Triple]) -> Scheme | None:
         # The third is stored up to a sign of r and of c.
         turned = np.array_equal(rows[first] + s * rows[second], rows[third])
         turned ^= np.array_equal(cols[first] + u * cols[second], cols[third])
-        row[2 * third + _SECOND] = seventh.third * (-1 if turned and not arrangement.modulo_2 else 1)
+        row[2 * third + _SECOND] = seventh.third * (-1 if turned else 1)
     forms = arrangement.forms(triples)
     chosen = independent_rows(forms)
-    inverse = _inverse(forms[chosen], arrangement.modulo_2)
+    inverse = _inverse(forms[chosen])
     if inverse is None:
         return None
     weights = (inverse @ combinations[chosen]).T
     used = weights.any(axis=1)
     left, right, out = (factor[used] for factor in (np.array(lefts), np.array(rights), weights.reshape(-1, p, n)))
-    if arrangement.modulo_2:
-        left, right, out = left % 2, right % 2, out % 2
-    return Scheme.from_arrays(Target.general(p, 2, n), left, right, out, Z2 if arrangement.modulo_2 else Z)
+    return Scheme.from_arrays(Target.general(p, 2, n), left, right, out)
 
 
-def _inverse(square: IntArray, modulo_2: bool) -> IntArray | None:
-    """Return the inverse of a matrix that is invertible modulo 2, integral or modulo 2; None if it is fractional."""
-    if modulo_2:
-        return inverse_modulo_2(square)
+def _inverse(square: IntArray) -> IntArray | None:
+    """Return the inverse of a matrix that is invertible modulo 2; None if it is fractional."""
     inverse = np.rint(np.linalg.inv(square.astype(np.float64))).astype(np.int64)
     return inverse if np.array_equal(inverse @ square, np.eye(len(square), dtype=np.int64)) else None
 

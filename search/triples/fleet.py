@@ -1,36 +1,53 @@
-"""Annealers on the threads of this processor, for turns of `improve`."""
+"""Annealers of one format, side by side: searches by triples, and turns of `improve`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor
+
+import numpy as np
 
 from ...schemes_db import Scheme, Target
+from ..runs.snapshot import Arrays
 from ..turn_fleet import FoundFleet
 from .annealer import Annealer, least_rank
 
 
 class TripleFleet(FoundFleet):
-    """Annealers of one format, one a thread; after a find all aim below it.
+    """Annealers of one format; with `descends` all aim below the lowest find.
 
     Args:
         rank: the rank to aim at.
-        integral: whether schemes are over Z, else over Z2.
 
     Raises:
         PlanError: the target has no side of 2, or the rank is too low.
     """
 
-    STEPS, RELATION = 100_000, "annealing of Strassen triples"
+    STEPS, RELATION, REMARK = 100_000, "annealing of Strassen triples", "annealing"
 
-    def __init__(self, target: Target, rank: int, integral: bool, *, seed: int, jobs: int) -> None:
-        super().__init__(target, jobs)
-        self._annealers = [Annealer(target, rank, integral, seed, index) for index in range(jobs)]
+    def __init__(self, target: Target, rank: int, *, seed: int, walkers: int, descends: bool = True) -> None:
+        super().__init__(target, walkers)
+        self._annealers = [Annealer(target, rank, seed, index) for index in range(walkers)]
+        self._descends, self._least = descends, len(target.terms)
 
-    def _advance(self, steps: int) -> Sequence[Sequence[Scheme]]:
-        with ThreadPoolExecutor(self.walkers) as threads:
-            found = list(threads.map(lambda annealer: annealer.advance(steps), self._annealers))
-        if lowest := min((scheme.rank for schemes in found for scheme in schemes), default=0):
-            for annealer in self._annealers:
-                annealer.aim(max(min(lowest, int(self.score.min())) - 1, least_rank(self.target)))
-        return found
+    def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
+        def one(annealer: Annealer) -> list[Scheme]:
+            return annealer.advance(steps)
+
+        mapped = list((map if executor is None else executor.map)(one, self._annealers))
+        for number, scheme in ((number, scheme) for number, schemes in enumerate(mapped) for scheme in schemes):
+            if not self._descends or scheme.rank < self._least:
+                yield number, scheme
+                if self._descends:
+                    self._least = scheme.rank
+                    for annealer in self._annealers:
+                        annealer.aim(max(scheme.rank - 1, least_rank(self.target)))
+
+    def to_arrays(self) -> Arrays:
+        every = {f"{name} {i}": a for i, one in enumerate(self._annealers) for name, a in one.to_arrays().items()}
+        return {**every, "least": np.array(self._least)}
+
+    def take_arrays(self, arrays: Arrays) -> None:
+        for i, one in enumerate(self._annealers):
+            one.take_arrays({name: arrays[f"{name} {i}"] for name in one.to_arrays()})
+        self._least = int(arrays["least"])

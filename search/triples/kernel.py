@@ -54,20 +54,20 @@ def draw_candidates(rng: Words, of: InnerProducts, i: int, span: Span, into: Can
             a, b = below(rng, count), below(rng, count)
             if a == i or b == i or of.variants[a] == of.variants[b]:
                 continue
-            row = total(of.rows[a], of.rows[b], below(rng, 2) == 1, of.modulo_2)
-            col = total(of.cols[a], of.cols[b], below(rng, 2) == 1, of.modulo_2)
+            row = total(of.rows[a], of.rows[b], below(rng, 2) == 1)
+            col = total(of.cols[a], of.cols[b], below(rng, 2) == 1)
             variant = 3 - of.variants[a] - of.variants[b]
         elif kind == 7:
             variant = below(rng, 3)
         elif kind == 8:
             a = below(rng, count)
             if below(rng, 2):
-                row = total(row, of.rows[a], below(rng, 2) == 1, of.modulo_2)
+                row = total(row, of.rows[a], below(rng, 2) == 1)
             else:
-                col = total(col, of.cols[a], below(rng, 2) == 1, of.modulo_2)
+                col = total(col, of.cols[a], below(rng, 2) == 1)
         else:
-            row = random_vector(rng, of.p, of.modulo_2)
-            col = random_vector(rng, of.n, of.modulo_2)
+            row = random_vector(rng, of.p)
+            col = random_vector(rng, of.n)
             variant = below(rng, 3)
         if row == ZERO or col == ZERO or find(span, of, row, col, variant) >= 0:
             continue

@@ -1,8 +1,7 @@
 """The dimension that inner products and their triples span, compiled; `arrangement` has the plain twin.
 
-A vector is a word of `terms.ternary_words`, with its lowest nonzero entry positive; modulo 2 the half for entries -1 is
-empty. A bilinear form modulo 2 has bit i n + j for r_i c_j, in as many words as it takes. Imports a compiler: imported
-only to anneal.
+A vector is a word of `terms.ternary_words`, with its lowest nonzero entry positive. A bilinear form modulo 2 has bit
+i n + j for r_i c_j, in as many words as it takes. Imports a compiler: imported only to anneal.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ class InnerProducts(NamedTuple):
         rows, cols: (N,) the vectors r and c.
         variants: (N,) 0, 1 or 2.
         p, n: lengths of r and c, 16 at most.
-        modulo_2: whether vectors add modulo 2.
     """
 
     rows: Words
@@ -44,7 +42,6 @@ class InnerProducts(NamedTuple):
     variants: Numbers
     p: int
     n: int
-    modulo_2: bool
 
 
 class Span(NamedTuple):
@@ -87,10 +84,8 @@ def work_space(p: int, n: int) -> Span:
 
 
 @compiled
-def total(x: np.uint64, y: np.uint64, negate: bool, modulo_2: bool) -> np.uint64:
+def total(x: np.uint64, y: np.uint64, negate: bool) -> np.uint64:
     """Return x + y, or x - y with `negate`, up to sign; 0 where it is zero or has an entry beyond -1, 0, 1."""
-    if modulo_2:
-        return x ^ y
     if negate:
         y = turned(y, _HALF)
     if x & y:
@@ -100,14 +95,14 @@ def total(x: np.uint64, y: np.uint64, negate: bool, modulo_2: bool) -> np.uint64
 
 
 @compiled
-def random_vector(rng: Words, length: int, modulo_2: bool) -> np.uint64:
+def random_vector(rng: Words, length: int) -> np.uint64:
     """Return a random nonzero vector: half of the entries are zero on average."""
     while True:
         word = ZERO
         for i in range(length):
             rng[0] = next_draw(rng[0])
             entry = rng[0] >> np.uint64(62)
-            if entry == _PLUS or (modulo_2 and entry == _MINUS):
+            if entry == _PLUS:
                 word |= _ONE << np.uint64(i)
             elif entry == _MINUS:
                 word |= _ONE << (np.uint64(i) + _HALF)
@@ -188,11 +183,9 @@ def find_third(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, a:
     while span.places[place] != _EMPTY:
         i = span.places[place]
         if span.keys[place] == key and of.variants[i] == variant:
-            if of.modulo_2:
-                return i
             r, c = of.rows[i], of.cols[i]
-            by_row = total(row, of.rows[a], False, False) == r or total(row, of.rows[a], True, False) == r
-            if by_row and (total(col, of.cols[a], False, False) == c or total(col, of.cols[a], True, False) == c):
+            by_row = total(row, of.rows[a], False) == r or total(row, of.rows[a], True) == r
+            if by_row and (total(col, of.cols[a], False) == c or total(col, of.cols[a], True) == c):
                 return i
         place = (place + _ONE) & _PLACE
     return -1
@@ -260,6 +253,6 @@ def gain(span: Span, of: InnerProducts, left_out: int, row: np.uint64, col: np.u
 def randomize(rng: Words, of: InnerProducts) -> None:
     """Set random inner products."""
     for i in range(len(of.rows)):
-        of.rows[i] = random_vector(rng, of.p, of.modulo_2)
-        of.cols[i] = random_vector(rng, of.n, of.modulo_2)
+        of.rows[i] = random_vector(rng, of.p)
+        of.cols[i] = random_vector(rng, of.n)
         of.variants[i] = below(rng, 3)

@@ -112,8 +112,6 @@ class GpuReferenceWalk:
     def cost_of(self, slot: int) -> int:
         """Return the cost of a term beside the rank."""
         supports = [self.values[f][slot][0] | self.values[f][slot][1] for f in range(3)]
-        if self.policy.cost == "nonzeros":
-            return sum(support.bit_count() for support in supports)
         if self.policy.cost == "full":
             masks = self.layout.halves.tolist()
             return int(not any(support & ~masks[2 * f + s] == 0 for f, support in enumerate(supports) for s in (0, 1)))

@@ -177,7 +177,7 @@ def test_what_clusters_do_not_do_is_refused():
     for settings, reason in (
         ({"workers": 2}, "give its address"),
         ({"address": "local", "device": "cuda:0,1"}, "a GPU for itself"),
-        ({"address": "local", "method": "lns", "ring": "Z"}, "on this CPU"),
+        ({"address": "local", "objective": "groups:1x2x2", "ring": "Z"}, "on this CPU"),
     ):
         with pytest.raises(PlanError, match=reason):
             find("3x3x3", **{**COURSE, **settings})

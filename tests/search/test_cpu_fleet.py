@@ -8,7 +8,6 @@ from lcma.schemes_db import Target, Z
 from lcma.search import Policy, pack_start
 from lcma.search.improve import cpu_fleet
 from lcma.search.improve.cpu_fleet import CpuFleet
-from lcma.search.improve.islands import Islands
 
 POLICY = Policy(plus_after=3000, margin=2)
 
@@ -74,15 +73,3 @@ def test_a_scheme_replaces_one_of_the_highest_rank_when_all_places_are_taken(mon
     worst = int(walks.score[1:].max())
     assert walks._place(worst + 1) == -1
     assert walks.score[walks._place(worst)] == worst
-
-
-def test_an_island_takes_the_lowest_schemes_of_a_turn():
-    walks, islands = fleet(), Islands()
-    while walks.score.min() > 24:
-        walks.launch(20_000)
-    lowest = islands.settle("3x3x3", "naive", walks, 27)
-    island = islands.island("3x3x3", "naive")
-    assert island.rank == lowest == walks.score.min()
-    assert island.idle == 0
-    assert islands.settle("3x3x3", "naive", walks, lowest) == lowest
-    assert island.idle == walks.seconds

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lcma.search import ALONE, PoolPlan, find
+from lcma.search import LadderPlan, find
 
 RECORD = Path(__file__).with_name("golden_finds.json")
 
@@ -26,14 +26,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "half bias": {"target": "3x3x3:tri-out", "rank": 17, "ring": "Z2", "seed": 1, "policy": {"full": 9}},
     "sparse": {"target": "3x3x3", "ring": "Z2", "rounds": 3, "steps": 50_000, "policy": {"nonzeros": 4}, "seed": 3},
     "objective": {"target": "3x3x3", "rank": 23, "ring": "Z2", "objective": "nonzeros", "rounds": 20, "steps": 50_000},
-    "pools": {
-        "target": "3x3x3",
-        "rank": 23,
-        "ring": "Z2",
-        "seed": 2,
-        "pool": PoolPlan(large=4, small=2),
-        "steps": 20_000,
-    },
     "ladder": {
         "target": "3x3x3",
         "rank": 23,
@@ -41,9 +33,8 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "seed": 1,
         "ladder": ("2x3x3:15",),
         "steps": 50_000,
-        "pool": ALONE._replace(passed=3),
+        "plan": LadderPlan(passed=3),
     },
-    "neighbourhoods": {"target": "2x2x2", "rank": 7, "method": "lns", "seed": 1, "rounds": 20},
 }
 
 
@@ -66,8 +57,6 @@ LONGER = "modulo 3", "cyclic", "reversible"
 
 @pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow) if x in LONGER else x for x in SEARCHES])
 def test_finds_are_those_on_record(name):
-    if name == "neighbourhoods":
-        pytest.importorskip("ortools")
     assert outcome(name) == json.loads(RECORD.read_text())[name]
 
 

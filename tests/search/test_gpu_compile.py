@@ -31,7 +31,7 @@ FORMS = [
     ("5x5x5", 48, "symmetric", "-"),
     ("4x4x5", 48, "reversible", "-"),
     ("4x4x4:tri-left", 48, "", "full"),
-    ("8x8x8", 512, "", "nonzeros"),
+    ("8x8x8", 512, "", "-"),
 ]
 
 

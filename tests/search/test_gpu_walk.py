@@ -30,12 +30,6 @@ SLOW = {
     "three parts": ("2x6x6", "flip", Policy(plus_after=200), 700),
     "far parts": ("6x6x6", "flip", Policy(plus_after=100), 1000),
     "wide ternary": ("3x5x5", "flip-zt", Policy(plus_after=200), 700),
-    "fewer coefficients": (
-        "3x5x6",
-        "flip",
-        Policy(plus_after=200, cost="nonzeros", chance=0.15, rank_weight=9, cost_weight=1),
-        1000,
-    ),
     "reversible": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7), 1200),
     "whole orbits": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7, orbits="whole"), 1200),
     "reversible, an odd side": ("5x5x5", "flip-c3z2", Policy(plus_after=100, margin=7), 1200),

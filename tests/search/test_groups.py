@@ -58,7 +58,7 @@ def test_a_run_finds_a_scheme_with_more_groups():
 
 def test_a_fleet_finds_products_with_an_inner_format():
     starts = [shipped("2x3x4-r20").scheme]
-    fleet = GroupFleet(lcma.Target.general(4, 6, 16), starts, (2, 2, 4), seed=1, jobs=2)
+    fleet = GroupFleet(lcma.Target.general(4, 6, 16), starts, (2, 2, 4), seed=1, walkers=2)
     for _ in range(4):
         fleet.launch(fleet.STEPS)
     best = int(fleet.score.argmin())

@@ -68,7 +68,7 @@ def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
     for influence, rank in ((gap.one, gap.rank - 1), (gap.all, gap.known)):
         after = composed_ranks({**kept, (3, 5, 7): rank}, 16)
         fallen = {shape: int(before[shape] - after[shape]) for shape in known}
-        assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 40
+        assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 30
         assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
     assert gap.priority == gap.all.points > gap.one.points
     assert gaps(kept, Z, [Target.general(2, 2, 17)]) == []
@@ -349,20 +349,6 @@ def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
     with CatalogueUpdater(Z, 1) as updater:
         (start,) = updater.pool((3, 3, 12))
         assert (start.rank, start.ring) == (updater.rank("Z", (3, 3, 12)), Z)
-
-
-def test_a_format_that_no_walk_holds_is_improved_by_triples(home):
-    kept_events, said = [], []
-    with CatalogueUpdater(Z, 1, kept_events.append) as updater:
-        for ranks in updater.ranks.values():
-            ranks.pop((2, 8, 9), None)
-        gap = Gap(Target.general(2, 8, 9), updater.rank("Z", (2, 8, 9)), 111)
-        assert gap.rank == 112  # a sum
-        walks = Descents(updater, settings("Z", 1, "cpu", "a command"))
-        record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
-    assert said == ["2x8x9: by triples"]
-    assert record.reached == 111
-    assert [event.scheme.rank for event in kept_events] == [111]
 
 
 def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):

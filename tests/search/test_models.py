@@ -9,7 +9,7 @@ import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.search import find, recombine, solve, status
+from lcma.search import recombine, solve
 from lcma.search.cpsat.recombine import distinct_products
 from lcma.verify import certify
 
@@ -104,14 +104,6 @@ def test_pools_must_fit(strassen):
     with pytest.raises(PlanError, match="lift it first"):
         recombine([strassen.over_z2()])
     assert len(distinct_products([strassen, strassen])) == 7
-
-
-def test_a_large_neighbourhood_search_improves(tmp_path):
-    course = {"rank": 7, "method": "lns", "seed": 1, "walks": 2, "steps": 800, "rounds": 6, "count": 100}
-    whole = find("2x2x2", **course, out=tmp_path / "whole")
-    assert whole.best.rank == status(tmp_path / "whole").lowest == 7
-    assert whole.finds[0].certificate == certify(whole.best)
-    assert whole.best.provenance.relation == "large neighbourhood search"
 
 
 def test_an_interruption_ends_the_solver_and_is_not_reported_as_its_limit():

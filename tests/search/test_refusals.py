@@ -31,6 +31,7 @@ TABLES = [
             ({"walk": "flip", "ring": "Z3"}, "does not lead to Z3: only flip-z3 does"),
             ({"ring": "ZT", "walk": "flip"}, "does not stay in"),
             ({"objective": "beauty"}, "choose one of rank"),
+            ({"method": "luck"}, "choose one of walks, triples"),
         ],
     ),
     (
@@ -40,21 +41,7 @@ TABLES = [
             ({"policy": {"chance": 0.5}}, "no half blocks"),
             ({"policy": {"chance": -1}, "target": "3x3x3:tri-out"}, "0 to 1"),
             ({"policy": {"nonzeros": 3}, "walk": "flip-c3"}, "knows no bounds"),
-            ({"policy": {"keep": 2}}, "a lift to Z may change"),
-            ({"policy": {"keep": 2}, "ring": "ZT", "ladder": ("2x2x3:11",)}, "format to format"),
-            ({"policy": {"keep": 27}, "ring": "ZT"}, "none would be left"),
             ({"policy": {"patience": 2}}, "a policy has no patience"),
-        ],
-    ),
-    (
-        {"target": "2x2x2", "rank": 7, "method": "lns"},
-        [
-            ({"ring": "Z2"}, "is over Z"),
-            ({"ladder": ("2x2x1:4",)}, "is over Z"),
-            ({"policy": {"nonzeros": 3}}, "walks of its own"),
-            ({"start": "strassen modulo 2", "rank": 6}, "ternary walk can't start"),
-            ({"method": "luck"}, "choose one of walks, lns, triples"),
-            ({"rank": None}, "nothing limits"),
         ],
     ),
     (
@@ -89,7 +76,7 @@ TABLES = [
             ({"objective": "groups:"}, "needs the format"),
             ({"objective": "groups:1x1x1"}, "saves anything"),
             ({"objective": "groups:1x2x17"}, "sides up to 16"),
-            ({"rank": 7}, "pools out"),
+            ({"rank": 7}, "method and rank out"),
             ({"ring": "Z2"}, "over Z"),
             ({"objective": "group"}, "groups:MxKxN"),
             ({"target": "2x2x17", "rounds": 1, "seconds": None}, "32"),

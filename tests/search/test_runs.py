@@ -14,7 +14,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import shipped
-from lcma.search import ALONE, Policy, PoolPlan, RunFolderError, find, merge, resume, status
+from lcma.search import LadderPlan, Policy, RunFolderError, find, merge, resume, status
 from lcma.search.runs.folder import RunFolder
 from lcma.search.runs.record import Record
 from lcma.search.runs.snapshot import restore, snapshot
@@ -74,15 +74,14 @@ def test_a_folder_holds_every_find(unbroken):
         pytest.param(1, {}, marks=pytest.mark.slow),
         (2, {}),
         pytest.param(3, {}, marks=pytest.mark.slow),
-        pytest.param(2, {"pool": PoolPlan(small=2, large=4)}, marks=pytest.mark.slow),
-        (2, {"ladder": ("2x3x3:15",), "pool": ALONE._replace(passed=3)}),
+        (2, {"ladder": ("2x3x3:15",), "plan": LadderPlan(passed=3)}),
     ],
 )
 def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, changes):
     folder = tmp_path / "run"
     code = (
         "import sys, lcma.search.runs.search_run as r\n"
-        "from lcma.search import PoolPlan\n"
+        "from lcma.search import LadderPlan\n"
         "r.CHECKPOINT_SECONDS, r.CHECKPOINT_SHARE = 0.02, 1\n"
         f"r_find = __import__('lcma.search', fromlist=['find']).find\n"
         f"r_find(**{ {**COURSE, **changes}!r}, rounds=100000, jobs={jobs}, out=sys.argv[1])\n"
@@ -120,12 +119,6 @@ def test_a_run_resumed_before_its_first_checkpoint_starts_over(unbroken, tmp_pat
     assert len(lines(folder)) == len(lines(unbroken[0]))
 
 
-def test_runs_can_be_lengthened(unbroken, tmp_path):
-    search(tmp_path / "run", 13)
-    assert digests(resume(tmp_path / "run", rounds=60, jobs=2)) == digests(unbroken[1])
-    assert same_walks(tmp_path / "run", unbroken[0])
-
-
 def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_path):
     first = find("3x3x3", rank=23, seed=3, count=40, policy=Policy(), out=tmp_path / "run")
     again = resume(tmp_path / "run")
@@ -143,19 +136,17 @@ RESUMED = {
     "no rank": (3, 8, {"target": "3x3x3", "ring": "Z2", "steps": 20_000, "seed": 2}),
     "ternary": (5, 12, {**COURSE, "walk": "flip-zt", "target": "2x2x3", "ring": "ZT", "rank": 11}),
     "cyclic": (5, 12, {**COURSE, "walk": "flip-c3"}),
-    "pools on a GPU": (9, 24, {**TWIN, "pool": PoolPlan(large=6, small=3, near=2, restart_rounds=3, stall=20)}),
     "ladder on a GPU": (
         9,
         24,
-        {**TWIN, "ladder": ("2x3x3:15",), "pool": PoolPlan(large=0, passed=4, linger=3, leave=6, tries=2)},
+        {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
     ),
-    "lns": (2, 6, {"target": "2x2x2", "rank": 7, "method": "lns", "seed": 1, "walks": 2, "steps": 800, "count": 100}),
-    "triples": (3, 6, {"target": "2x3x3", "rank": 15, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
+    "triples": (2, 3, {"target": "2x2x3", "rank": 11, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
     "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
     "groups": (
         2,
         4,
-        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "steps": 100_000},
+        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "walks": 2, "steps": 100_000},
     ),
 }
 
@@ -235,26 +226,6 @@ def test_a_folder_of_other_code_is_refused_but_can_be_merged(tmp_path):
     (folder / "run.json").write_text(json.dumps({**about, "lcma_run": 99}))
     with pytest.raises(RunFolderError, match="format 99"):
         status(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("run.json", "{"),
-        ("run.json", '{"lcma_run": 4, "version": "0", "code": "0", "config": {"target": "3x3x3"}}'),
-        ("found.jsonl", "{}\n"),
-        ("found.jsonl", '{"round": 1, "walk": 0, "stage": 0, "scheme": {"lcma_scheme": 1}}\n'),
-        ("state.npz", "no archive"),
-    ],
-)
-def test_damage_is_named(tmp_path, name, content):
-    folder = tmp_path / "run"
-    search(folder, 1)
-    (folder / name).write_text(content)
-    with pytest.raises(RunFolderError) as caught:
-        status(folder)
-    assert str(folder) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_scheme_that_was_tampered_with_is_rejected(tmp_path):
@@ -358,8 +329,8 @@ def test_snapshots_have_a_schema():
 
 def test_a_run_of_stages_reports_its_stage(tmp_path):
     folder = tmp_path / "run"
-    plan = ALONE._replace(passed=3)
-    search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, pool=plan)
+    plan = LadderPlan(passed=3)
+    search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, plan=plan)
     run_status = status(folder)
     assert (run_status.target.name, run_status.best, run_status.steps) == ("2x3x3", None, ())
     result = resume(folder, rounds=400)

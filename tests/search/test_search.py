@@ -8,10 +8,9 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
 from lcma.search import (
-    ALONE,
+    LadderPlan,
     PackedTerms,
     Policy,
-    PoolPlan,
     RunConfig,
     find,
     make_walker,
@@ -90,8 +89,6 @@ def test_seconds_end_a_run_after_a_round():
 
 def test_walks_are_named_plug_ins():
     assert "flip" in walk_names()
-    with pytest.raises(PlanError, match="registered already"):
-        register_walk("flip", make_walker)
     walker = make_walker("flip", PackedTerms.naive(parse_target("2x2x2")), 1, 0, Policy())
     walker.advance(7, 300_000)
     assert walker.rank == walker.lowest == walker.terms().rank == 7
@@ -106,8 +103,8 @@ def test_the_import_brings_no_compiler():
 
 @pytest.mark.parametrize("ring", ["Z2", "Z", "ZT"])
 def test_stages_lead_to_the_target_with_its_lineage(ring):
-    plan = ALONE._replace(passed=3)
-    result = find("3x3x3", rank=23, ring=ring, seed=1, ladder=("2x3x3:15",), steps=50_000, pool=plan, seconds=60)
+    plan = LadderPlan(passed=3)
+    result = find("3x3x3", rank=23, ring=ring, seed=1, ladder=("2x3x3:15",), steps=50_000, plan=plan, seconds=60)
     best = result.finds[0]
     assert best.scheme.rank == 23
     assert best.scheme.ring.name == ring.replace("ZT", "Z")
@@ -150,16 +147,12 @@ def test_an_objective_keeps_what_is_better_only():
     assert len(counts) > 1
     assert counts == sorted(set(counts), reverse=True)
     assert result.rounds == 40
-    with pytest.raises(PlanError, match="registered already"):
-        register_objective(objective_names()[0], lambda scheme: scheme.rank)
 
 
-def test_pools_and_devices_are_settings_of_a_run():
-    plan = PoolPlan(large=4, small=2)
-    results = [find("3x3x3", rank=23, ring="Z2", seed=2, pool=plan, steps=20_000, jobs=jobs) for jobs in (1, 3)]
-    assert digests(results[0]) == digests(results[1])
-    assert results[0].best.rank == 23
-    with pytest.raises(PlanError, match="search without pools"):
-        find("3x3x3", rank=23, walk="flip-c3", pool=plan)
+@pytest.mark.parametrize(
+    ("register", "name"),
+    [(register_walk, "flip"), (register_objective, objective_names()[0]), (register_engine, "cpu")],
+)
+def test_a_name_is_registered_once(register, name):
     with pytest.raises(PlanError, match="registered already"):
-        register_engine("cpu", None)
+        register(name, None)

@@ -56,52 +56,44 @@ def test_a_triple_is_a_scheme_of_rank_seven(s, u):
     certify(scheme)
 
 
-def test_a_triple_modulo_2_is_a_scheme_over_z2():
-    plain = strassen_arrangement(1, 1)
-    scheme = scheme_of(Arrangement(plain.rows, plain.cols, plain.variants, modulo_2=True))
-    assert (scheme.rank, scheme.ring) == (7, Z2)
-    certify(scheme)
-
-
 def test_inner_products_without_enough_triples_are_no_scheme():
     plain = strassen_arrangement()
     with pytest.raises(PlanError, match="span 3 of 4"):
         scheme_of(Arrangement(plain.rows, plain.cols, np.array([2, 2, 0])))
 
 
-def arrangements(p, n, count, modulo_2):
+def arrangements(p, n, count):
     """Yield random arrangements with some triples, as `InnerProducts` and as the plain twin."""
     from lcma.search.triples.span import InnerProducts, randomize, total
 
     rng = np.array([12345], dtype=np.uint64)
     rows, cols, variants = (np.zeros(count, dtype=dtype) for dtype in (np.uint64, np.uint64, np.int64))
-    vertices = InnerProducts(rows, cols, variants, p, n, modulo_2)
+    vertices = InnerProducts(rows, cols, variants, p, n)
     for number in range(40):
         randomize(rng, vertices)
         for third, (i, j) in enumerate(((0, 1), (1, 2), (3, 4))):  # random vectors hardly ever are triples
-            row, col = total(rows[i], rows[j], True, modulo_2), total(cols[i], cols[j], False, modulo_2)
+            row, col = total(rows[i], rows[j], True), total(cols[i], cols[j], False)
             if row and col and number >> third & 1:
                 rows[6 + third], cols[6 + third] = row, col
                 variants[[i, j, 6 + third]] = np.roll((2, 1, 0), third)
-        yield vertices, Arrangement(_entries(rows, p), _entries(cols, n), variants.copy(), modulo_2)
+        yield vertices, Arrangement(_entries(rows, p), _entries(cols, n), variants.copy())
 
 
 def dimension_of(plain):
     return len(independent_rows(plain.forms(plain.triples())))
 
 
-@pytest.mark.parametrize("modulo_2", [True, False])
 @pytest.mark.parametrize(("p", "n"), [(3, 4), (7, 11), (16, 16)])
-def test_the_kernel_counts_as_the_plain_twin(p, n, modulo_2):
+def test_the_kernel_counts_as_the_plain_twin(p, n):
     from lcma.search.triples.span import gain, span_without, work_space
 
     span, found, gains = work_space(p, n), set(), set()
-    for number, (vertices, plain) in enumerate(arrangements(p, n, 9, modulo_2)):
+    for number, (vertices, plain) in enumerate(arrangements(p, n, 9)):
         found.add(len(plain.triples()))
         assert span_without(span, vertices, -1) == dimension_of(plain)
         i = number % 9
         others = [j for j in range(9) if j != i]
-        less = dimension_of(Arrangement(plain.rows[others], plain.cols[others], plain.variants[others], modulo_2))
+        less = dimension_of(Arrangement(plain.rows[others], plain.cols[others], plain.variants[others]))
         assert span_without(span, vertices, i) == less
         for _ in range(2):  # the space stays as it is
             rise = gain(span, vertices, i, vertices.rows[i], vertices.cols[i], vertices.variants[i])
@@ -116,7 +108,7 @@ def test_candidates_are_distinct_and_new():
     from lcma.search.triples.span import span_without, work_space
 
     span, among, rng = work_space(3, 4), candidates(), np.array([7], dtype=np.uint64)
-    for vertices, _ in arrangements(3, 4, 9, False):
+    for vertices, _ in arrangements(3, 4, 9):
         span_without(span, vertices, 4)
         drawn = draw_candidates(rng, vertices, 4, span, among)
         there = {(vertices.rows[i], vertices.cols[i], vertices.variants[i]) for i in range(9) if i != 4}
@@ -147,7 +139,7 @@ def test_determinant_and_inverse_of_the_forms():
     shuffled = unimodular[np.random.default_rng(1).permutation(12)]
     assert np.isclose(log_inverse(shuffled.copy()), np.log(np.abs(np.linalg.inv(shuffled)).sum()))
     assert log_inverse(square.copy()) == log_inverse(np.ones((3, 3))) == np.inf
-    for vertices, plain in arrangements(2, 2, 9, False):
+    for vertices, plain in arrangements(2, 2, 9):
         forms = plain.forms(plain.triples())
         chosen = independent_rows(forms)
         expected = np.linalg.slogdet(forms[chosen])[1] if len(chosen) == 4 else np.inf
@@ -161,7 +153,7 @@ def test_inner_products_are_replaced_until_the_scheme_is_integral():
 
     p, n, count = 7, 8, 32
     words = np.zeros((2, count), dtype=np.uint64)
-    vertices = InnerProducts(words[0], words[1], np.zeros(count, dtype=np.int64), p, n, False)
+    vertices = InnerProducts(words[0], words[1], np.zeros(count, dtype=np.int64), p, n)
     span, among, matrix, rng = work_space(p, n), candidates(), np.zeros((p * n, p * n)), np.array([1], dtype=np.uint64)
     before = []
     for _ in range(8):
@@ -186,9 +178,9 @@ def test_inner_products_are_replaced_until_the_scheme_is_integral():
 
 def test_an_annealer_continues_from_its_state():
     target = Target.general(2, 3, 3)
-    one = Annealer(target, 15, True, seed=4, index=1)
+    one = Annealer(target, 15, seed=4, index=1)
     one.advance(1000)
-    other = Annealer(target, 15, True, seed=0, index=0)
+    other = Annealer(target, 15, seed=0, index=0)
     other.take_arrays(one.to_arrays())
     first, second = ([scheme.digest for scheme in annealer.advance(60_000)] for annealer in (one, other))
     assert first == second
@@ -197,11 +189,7 @@ def test_an_annealer_continues_from_its_state():
 
 @pytest.mark.parametrize(
     ("name", "rank"),
-    [
-        ("3x2x4", 20),
-        ("4x4x2", 26),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("2x3x3", 15), ("2x4x7", 45))),
-    ],
+    [("3x2x4", 20), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("4x4x2", 26), ("2x4x7", 45)))],
 )
 def test_a_search_finds_the_best_known_rank(name, rank):
     result = find(name, rank=rank, method="triples", seed=1, seconds=60)
@@ -212,14 +200,14 @@ def test_a_search_finds_the_best_known_rank(name, rank):
 
 
 def test_a_search_without_a_rank_descends():
-    result = find("2x3x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
-    assert result.best.rank == 15
+    result = find("2x2x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
+    assert result.best.rank == 11
     assert result.best.ring == Z2
 
 
 def test_an_annealer_refuses_the_rank_of_the_naive_scheme():
     with pytest.raises(PlanError, match="rank 18 already"):
-        Annealer(Target.general(2, 3, 3), 18, True, seed=0, index=0)
+        Annealer(Target.general(2, 3, 3), 18, seed=0, index=0)
 
 
 def test_sides_and_usual_ranks():
@@ -228,20 +216,14 @@ def test_sides_and_usual_ranks():
     assert ranks == [7, 11, 15, 26, 100]
 
 
-def test_formats_that_no_walk_holds_are_searched_and_no_flips_are_printed(home, capsys):
+def test_the_command_prints_no_flips(home, capsys):
     from lcma.workbench.cli import main
 
-    limits = ["--rank", "113", "--seed", "1", "--rounds", "9", "--walks", "1"]
-    assert main(["search", "8x2x9", "--by", "triples", *limits]) == 0
-    shown = capsys.readouterr()
-    assert "found <8x2x9:113 over Z>" in shown.out
-    assert "flips" not in shown.out + shown.err
-
-
-def test_a_dry_run_says_what_a_round_is(home, capsys):
-    from lcma.workbench.cli import main
-
-    assert main(["search", "2x3x3", "--by", "triples", "--rank", "14", "--dry-run"]) == 0
+    command = ["search", "2x2x3", "--by", "triples", "--rank", "11", "--seed", "1"]
+    assert main([*command, "--dry-run"]) == 0
     shown = capsys.readouterr()
     assert "4 annealings of 50000 steps a round" in shown.out
-    assert not shown.err
+    assert main([*command, "--rounds", "9", "--walks", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "found <2x2x3:11 over Z>" in shown.out
+    assert "flips" not in shown.out + shown.err

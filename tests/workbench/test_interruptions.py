@@ -21,7 +21,6 @@ FAST = {
     "search": ["search", "4x4x4", "--rank", "46", "--ring", "Z2", "--time", "10m", "--steps", "1000000000"],
 }
 SLOW = {
-    "search by lns": ["search", "3x3x3", "--rank", "22", "--by", "lns", "--time", "10m"],
     "search by triples": ["search", "2x4x5", "--rank", "32", "--by", "triples", "--time", "10m"],
     "search of threads": ["search", "5x5x5", "--rank", "90", "--jobs", "2", "--time", "10m"],
     "search of half blocks": ["search", "4x4x4:tri-out", "--time", "10m"],

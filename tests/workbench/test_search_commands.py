@@ -58,11 +58,10 @@ def test_refusals_are_one_line_and_exit_3(run, tmp_path):
         run.refused(3, "", *arguments)
 
 
-def test_a_dry_run_says_the_way_and_the_memory(run):
-    code, out, err = run("search", "4x5x5", "--ring", "Z2", "--dry-run")
+def test_a_dry_run_says_the_way(run):
+    code, out, _ = run("search", "4x5x5", "--ring", "Z2", "--dry-run")
     assert code == 0
     assert "4x4x4:47 -> 4x4x5:60 -> 4x5x5:73 over Z2: from rank 64 of 4x4x4 to 73, 4 walks (flip)" in out
-    assert re.search(r"the walks take \d+\.\d MiB", err)
     assert "5x5x5:93 over Z: from rank 129 of 5x5x5" in run("search", "5x5x5", "--dry-run")[1]
     assert "4x5x5:76 -> 5x5x5:93" in run("search", "5x5x5", "--start", "best", "--dry-run")[1]
     assert run("list", "--where", "origin=user", "--json")[1].strip() == "[]"
@@ -81,8 +80,8 @@ def test_starts_and_ladders_by_name(run):
     assert run("search", "2x2x2", "--rank", 7, "--ladder", "2x2")[0] == 3
 
 
-def test_policy_pools_and_objectives_are_options(run):
-    text = run.ok("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--pool", 4, "--steps", 20_000)
+def test_policy_and_objectives_are_options(run):
+    text = run.ok("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--steps", 20_000)
     assert "found <3x3x3:23 over Z2>" in text
     limits = ("--rounds", 6, "--steps", 20_000)
     text = run.ok("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)
@@ -115,13 +114,13 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
     assert planned[0]["one"] == planned[0]["all"]
     assert planned[0]["one"]["cells"] > planned[1]["one"]["cells"] > 0
     text = run.ok("improve", "--for", "closure", "--ring", "Z2", "--time", "1s", "--out", str(tmp_path / "run"))
-    assert "found <2x2x2:7 over Z2>" in text
+    assert "found <2x2x2:7 over Z" in text  # also by triples, over Z
     config = ImproveFolder.read(tmp_path / "run").config
     assert (config.closure, config.targets) == (True, ())
     code, out, err = run("improve", "2x2x3", "--ring", "Z2", "--time", "1s")
     assert code == 0
     assert "2x2x3: by " in err
-    assert "found <2x2x3:11 over Z2>" in out
+    assert "found <2x2x3:11 over Z" in out
     assert "rank 12 before" in out
     assert re.search(r"1 gained in \d+ turns", out)
     assert run("improve")[0] == 2
@@ -253,13 +252,9 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
     out = run.ok("search", "3x3x3:tri-out", *bounds, *limits, "--out", tmp_path / "a")
     assert "found <3x3x3:tri-out:17 over Z2>" in out
     policy = run.json("status", tmp_path / "a")[0]["config"]["resolved"][-1]["policy"]
-    assert (policy["full"], policy["chance"], policy["nonzeros"], policy["keep"]) == (9, 0.2, 6, 0)
-    assert "found <2x2x4:15 over Z>" in run.ok("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
+    assert (policy["full"], policy["chance"], policy["nonzeros"]) == (9, 0.2, 6)
     for arguments, code in (
         (("2x2x2", "--full", 3), 3),
-        (("2x2x2", "--keep", "m1"), 3),
-        (("2x2x2", "--keep", "m9", "--ring", "Z2"), 3),
-        (("2x2x2", "--keep", "strassen", "--ring", "Z2"), 2),
         (("3x3x3:tri-out", "--rank", 16, "--chance", 1.5), 2),
     ):
         given, _, err = run("search", *arguments)

@@ -15,13 +15,13 @@ from ...errors import CatalogError
 from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
-from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search import Find, Result, RunConfig, carry_out
 from ...search.flipgraph.policy import ORBITS
 from ...search.groups.product_rank import PREFIX
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
-from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
+from ...search.starts import is_mask, mask_start, start_scheme
 from ..finds import best_finds, composition_line, print_result
 from ..help import lcma_command
 from ..interrupts import Interrupts
@@ -61,9 +61,6 @@ def command(
         "and n), ... "
         "Default: by the target.",
     ),
-    cubes: str = option(
-        default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
-    ),
     orbits: str | None = option(
         type=Choice(ORBITS),
         help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
@@ -83,10 +80,6 @@ def command(
         type=click.FloatRange(0, 1), help="The probability of a flip that leaves one more product full."
     ),
     nonzeros: int | None = option(type=POSITIVE, help="The largest number of nonzeros in a factor of a product."),
-    keep: str | None = option(
-        metavar="NAMES|SCHEME",
-        help="Products of the start that stay: m1,m4 as `lcma show` names them, or those that SCHEME has too.",
-    ),
     objective: str | None = option(
         help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros, coefficients, or "
         "groups:MxKxN, the rank of the product with that format if products that share a factor are one. "
@@ -106,19 +99,11 @@ def command(
         default="auto",
         help="Smaller formats to search first, such as 4x4x4:47,4x4x5; auto selects some for sides beyond 4.",
     ),
-    moves: str = option(
-        default="merge,extend,project", help="Moves between formats, product too; the first one that applies is used."
-    ),
-    pool: int | None = option(
-        type=click.IntRange(0),
-        help="Schemes of a rank to gather before walks start from it. Default: none, every walk descends by itself.",
-    ),
     method: str = option(
         "--by",
         default="walks",
-        help="walks; lns: put products of walks around the best scheme together by CP-SAT, again and again; or "
-        "triples: anneal inner products that share Strassen's products (formats with a side of 2); or least-squares: "
-        "solve the equations of --rank numerically and make the solutions rational.",
+        help="walks; triples: anneal inner products that share Strassen's products (formats with a side of 2); or "
+        "least-squares: solve the equations of --rank numerically and make the solutions rational.",
     ),
     out: Path | None = option(metavar="DIR", help="Store the run in a new folder, so that it can be resumed."),
     dry_run: bool = option(help="Print what would be done."),
@@ -141,20 +126,18 @@ def command(
 
     if grouped and start is None:
         start = "compose"
-    first = start_scheme(start or "naive", wanted, over, named) if start or keep else None
+    first = start_scheme(start, wanted, over, named) if start else None
     masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
     if masked:
         first = mask_start(wanted, over)
-    naive_too, kept = masked and first is not None, None
-    if first is not None and keep:
-        first, kept = with_kept_first(keep, first, named)
+    naive_too = masked and first is not None
     policy: dict[str, Any] = {
         "orbits": orbits,
         "plus_after": plus_after,
         "margin": margin,
         "restart_after": restart_after,
     }
-    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full, "keep": kept}
+    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full}
     config = RunConfig(
         wanted.name,
         rank=rank,
@@ -170,13 +153,10 @@ def command(
         command=command_line(),
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
-        pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
         **cluster_settings(address, workers),
         objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
-        moves=tuple(moves.split(",")),
-        cubes=cubes,
         naive_too=naive_too,
     )
     if dry_run:
@@ -201,8 +181,6 @@ def _say(config: RunConfig) -> None:
         f"{config.walks or 'as many'} {each} of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}",
     )
-    if not wants_json() and config.walks and config.method not in ("triples", "least-squares"):
-        click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
@@ -237,7 +215,7 @@ def report(result: Result, out: Path | None, start: Scheme | None = None) -> int
     if wants_json():
         near = result.nearest.scheme.digest if isinstance(result.nearest, Find) else None
         found = [found.scheme.digest for found in result.finds]
-        print_json({**result.to_json(), "setup": result.setup, "schemes": found, "nearest": near})
+        print_json({**result.to_json(), "schemes": found, "nearest": near})
     else:
         print_result(result, kept, start)
         if line := composition_line(result):

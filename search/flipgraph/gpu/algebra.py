@@ -93,10 +93,10 @@ def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
 
 
 def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
-    """Create the cost of a term beside the rank: 1 if it is full ("full"), its nonzeros ("nonzeros"), or 0."""
-    jit, popcount, kind = prims.jit, prims.popcount, cost
+    """Create the cost of a term beside the rank: 1 if it is full ("full"), or 0."""
+    jit = prims.jit
 
-    if kind == "full":
+    if cost == "full":
 
         @jit
         def lies_in_half(halves, f, support):
@@ -110,18 +110,6 @@ def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
             half = half or lies_in_half(halves, g, support_of(b))
             half = half or lies_in_half(halves, e, support_of(c))
             return I32(0) if half else I32(1)
-
-    elif kind == "nonzeros":
-
-        @jit
-        def count(support):
-            return U32(popcount(U32(support & U64(0xFFFFFFFF))) + popcount(U32(support >> U64(32))))
-
-        @jit
-        def cost(halves, f, a, g, b, e, c):
-            """Return the number of nonzero coefficients of a term."""
-            total = U32(count(support_of(a)) + count(support_of(b)))
-            return I32(U32(total + count(support_of(c))))
 
     else:
 

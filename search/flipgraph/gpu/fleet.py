@@ -192,24 +192,6 @@ class Fleet(TurnFleet):
         """Restart these walkers at the next launch from entries of the pool: the starts, then the elite."""
         self._sent[walkers] = entries
 
-    def send_to(
-        self, walkers: npt.NDArray[np.int64], states: npt.NDArray[np.uint32], entries: npt.NDArray[np.int64]
-    ) -> None:
-        """Restart walker `walkers[i]` at the next launch from `states[entries[i]]`, a packed scheme."""
-        others = np.setdiff1d(np.flatnonzero(self._sent >= len(self._starts)), walkers)
-        kept, places = np.unique(self._sent[others] - len(self._starts), return_inverse=True)
-        self._fill_pool(np.concatenate([self._elite[kept], states]))
-        self.send(others, len(self._starts) + places)
-        self.send(walkers, len(self._starts) + len(kept) + entries)
-        self.roots[walkers] = walkers
-
-    def waiting(self, walker: int) -> npt.NDArray[np.uint32] | None:
-        """Return the packed scheme that a walker restarts from at the next launch, or None if it continues."""
-        entry = int(self._sent[walker])
-        if entry < 0:
-            return None
-        return self._starts[entry] if entry < len(self._starts) else self._elite[entry - len(self._starts)]
-
     def enter(self, schemes: Sequence[Scheme]) -> npt.NDArray[np.int64]:
         """Replace the elite of the pool by these schemes and return their entries; earlier entries become invalid.
 
@@ -266,6 +248,10 @@ class Fleet(TurnFleet):
     def steps(self) -> npt.NDArray[np.int64]:
         """(walkers,): total steps of each."""
         return self._gather("counters")[:, STEPS]
+
+    def first_start(self, walker: int) -> Scheme:
+        """Return the scheme that `rewind` sends a walker to."""
+        return unpack(self.layout, self._starts[walker % len(self._starts)])
 
     def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the ranks of the first starts of some walkers."""

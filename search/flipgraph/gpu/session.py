@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ....schemes_db import Target
+from ....schemes_db import Scheme, Target
 from ...runs.distinct import DistinctPool
-from ...runs.plan import PoolPlan, Setting
+from ...runs.plan import LadderPlan, Setting
 from ...runs.snapshot import Arrays
 from ...terms.involution import Swaps
 from ...terms.packed import PackedTerms, Vector
@@ -20,7 +20,6 @@ from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
 from ..walkers import WalkTerms, walk_kind
 from .fleet import Fleet
-from .packing import pack, unpack
 from .settings import setting_for
 from .widen import from_many_roots, widened
 
@@ -37,7 +36,7 @@ WALKS: dict[str, dict[str, Any]] = {
 TAKEN = 256
 """Maximum number of walkers whose terms are collected after a round: copying and certifying them takes milliseconds."""
 
-LADDER = PoolPlan(large=0, passed=64, linger=60, leave=200, tries=24)
+LADDER = LadderPlan(passed=64, linger=60, leave=200, tries=24)
 """Plan for full products: distinct schemes are collected for the next format, for some seconds."""
 
 TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
@@ -91,8 +90,8 @@ class CudaSession:
         self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
         kind, swaps = gpu_kind(walk)
-        if policy.nonzeros < ANY_NONZEROS or policy.keep:
-            raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
+        if policy.nonzeros < ANY_NONZEROS:
+            raise PlanError("a GPU walk bounds no nonzeros: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
             raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
         options = WALKS[kind]
@@ -112,8 +111,7 @@ class CudaSession:
             device=device,
         )
         self.walkers = self._fleet.walkers
-        self._sent = np.zeros(self.walkers, dtype=bool)
-        self._packed: dict[bytes, Any] = {}
+        self._rewound = np.zeros(self.walkers, dtype=bool)
         self._ranks = self._ranks_by_score()
         self._lowest = self._ranks.copy()
 
@@ -141,7 +139,7 @@ class CudaSession:
         Raises:
             DeviceLostError: a GPU stopped responding; the run can be resumed from its last checkpoint.
         """
-        self._sent[:] = False
+        self._rewound[:] = False
         self._fleet.launch(steps, (self._weight * goals + self._rest).astype(np.int32))
         self._ranks = self._ranks_by_score()
         self._lowest = np.minimum(self._lowest, self._ranks)
@@ -154,9 +152,8 @@ class CudaSession:
         kind: Any = TernaryTerms if self._ternary else PackedTerms
         return [kind.from_scheme(self._scheme(walk)) for walk in walks.tolist()]
 
-    def _scheme(self, walk: int) -> Any:
-        state = self._fleet.waiting(walk) if self._sent[walk] else None
-        return self._fleet.scheme(walk) if state is None else unpack(self._fleet.layout, state)
+    def _scheme(self, walk: int) -> Scheme:
+        return self._fleet.first_start(walk) if self._rewound[walk] else self._fleet.scheme(walk)
 
     def steps(self, walks: Vector) -> Vector:
         return self._fleet.steps[walks]
@@ -165,24 +162,7 @@ class CudaSession:
         if len(walks):
             self._fleet.rewind(walks)
             self._ranks[walks] = self._fleet.start_ranks(walks)
-            self._sent[walks] = True
-
-    def send(self, walks: Vector, starts: Sequence[WalkTerms], entries: Vector) -> None:
-        if not len(walks):
-            return
-        used, places = np.unique(entries, return_inverse=True)
-        states = np.stack([self._state_of(starts[entry]) for entry in used.tolist()])
-        self._fleet.send_to(walks, states, places)
-        self._ranks[walks] = np.array([starts[entry].rank for entry in used.tolist()], dtype=np.int64)[places]
-        self._sent[walks] = True
-
-    def _state_of(self, terms: Any) -> Any:
-        """Return the packed terms, cached, as a pool sends walks to the same terms repeatedly."""
-        key = terms.words.tobytes()
-        if key not in self._packed:
-            self._packed = dict(list(self._packed.items())[-4 * TAKEN :])
-            self._packed[key] = pack(self._fleet.layout, terms.to_scheme())
-        return self._packed[key]
+            self._rewound[walks] = True
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
         """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks."""
@@ -190,9 +170,9 @@ class CudaSession:
             widened(self._fleet, pool, goal, count, launches=launches)
 
     def to_arrays(self) -> Arrays:
-        return {**self._fleet.to_arrays(), "ranks": self._ranks, "lowest": self._lowest, "waiting": self._sent}
+        return {**self._fleet.to_arrays(), "ranks": self._ranks, "lowest": self._lowest, "rewound": self._rewound}
 
     def take_arrays(self, arrays: Arrays) -> None:
         self._fleet.take_arrays(arrays)
         self._ranks, self._lowest = arrays["ranks"].astype(np.int64), arrays["lowest"].astype(np.int64)
-        self._sent = arrays["waiting"].astype(bool)
+        self._rewound = arrays["rewound"].astype(bool)

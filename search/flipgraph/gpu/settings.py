@@ -61,9 +61,6 @@ def setting_for(
         if size > 4:
             return _setting(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1, 8), **biased)
         return _setting(plus_after=20_000, margin=3, **biased)
-    if cost == "nonzeros":
-        # The weights never trade a higher rank for fewer coefficients.
-        return _setting(plus_after=50_000, cost="nonzeros", rank_weight=10_000, cost_weight=1, chance=0.6)
     ring = "ZT" if ternary else "Z2"
     shape = "x".join(str(side) for side in sorted(target.shape))
     return _TABLE.get((ring, shape), _RANK) if target.is_general else _RANK
