@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .lifting.lift import Lift as Lift
     from .lifting.lift import lift as lift
     from .lifting.ternary import ternary_lift as ternary_lift
+    from .runs.bounds import common_products as common_products
+    from .runs.bounds import kept_first as kept_first
     from .runs.config import RunConfig as RunConfig
     from .runs.engine import Engine as Engine
     from .runs.engine import Session as Session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..errors import TargetError
@@ -11,6 +12,7 @@ from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import MAX_SIDE, best_composition, build, oriented
 from ..verify import certify
 from .format_moves.corners import restricted
+from .runs.bounds import common_products, kept_first
 from .runs.objectives import score_of
 from .runs.stages import formats_below
 
@@ -78,3 +80,22 @@ def mask_start(target: Target, ring: Ring) -> Scheme | None:
         found = flat if flat is not None else found
     certify(found)
     return found if score_of("cost", found) < score_of("cost", naive(target)) else None
+
+
+def with_kept_first(text: str, start: Scheme, named: Named) -> tuple[Scheme, int]:
+    """The start with the products that a text names in front, and how many they are.
+
+    Products are named as `lcma show` does (m1,m4), or by a scheme whose products stay, as far as the
+    start has them.
+
+    Raises:
+        LcmaError: the start has no such products, or no others.
+    """
+    if re.fullmatch(r"m\d+(,m\d+)*", text.replace(" ", "")):
+        places = [int(name) - 1 for name in re.findall(r"\d+", text)]
+    else:
+        other = named(text)
+        places = common_products(start, other)
+        if not places:
+            raise TargetError(f"the start has no product of {other!r} to keep: `lcma show` names its own")
+    return kept_first(start, places), len(set(places))

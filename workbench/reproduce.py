@@ -29,6 +29,7 @@ ALLOWED = {
     "--ladder": r"auto|none|\d[\dx:,]*",
     "--device": "cpu",
     "--start": r"naive|compose|best|[0-9a-f]{12,64}",
+    "--keep": r"m\d+(,m\d+)*|[0-9a-f]{12,64}",
 }
 """The options that a repeated search may have, and their values: none that names a file, a folder or a machine.
 

@@ -67,6 +67,7 @@ class Policy:
         full: each full product beyond this counts as one rank more on a processor, and schemes with more are
             never finds; below 0, full products only decide between schemes of the same rank.
         nonzeros: maximum number of nonzero coefficients of a factor.
+        keep: number of terms at the beginning of the start that remain unchanged.
         cost: one of `COSTS`, for walks on a GPU.
         rank_weight, cost_weight: weights of rank and cost in the score that walks on a GPU minimise.
         selection: see `Selection`; on a GPU.
@@ -82,6 +83,7 @@ class Policy:
     chance: float = 1.0
     full: int = -1
     nonzeros: int = ANY_NONZEROS
+    keep: int = 0
     cost: str = ""
     rank_weight: int = 1
     cost_weight: int = 0

@@ -1,4 +1,4 @@
-"""Constraints on finds besides their rank: full products, nonzeros of a factor.
+"""Constraints on finds besides their rank: full products, nonzeros of a factor, fixed products.
 
 A walk satisfies the bounds itself (`flipgraph.constraints`); this module rejects bounds that do not apply,
 and checks finds again, as a lift may add coefficients.
@@ -6,10 +6,12 @@ and checks finds again, as a lift may add coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Scheme, Target
+from ...schemes_db import Ring, Scheme, Target
 from ...schemes_db.costs import full_and_half
 from ..basis.shears import half_masks
 from ..flipgraph.policy import ANY_NONZEROS, Policy
@@ -17,7 +19,7 @@ from ..flipgraph.walkers import PAIRS, WalkTerms, walk_kind
 from ..terms.orbits import WHOLE_REFUSED, OrbitTerms
 from ..terms.pairs import PairTerms
 
-BOUNDS = frozenset({"chance", "full", "nonzeros"})
+BOUNDS = frozenset({"chance", "full", "nonzeros", "keep"})
 """The fields of a policy that bound the flips."""
 
 HALF_BOUNDS = frozenset({"chance", "full"})
@@ -29,18 +31,22 @@ def has_halves(target: Target) -> bool:
     return len(half_masks(target)) > 0
 
 
-def refuse_bounds(policy: Policy, walk: str, start: WalkTerms) -> None:
+def refuse_bounds(policy: Policy, walk: str, start: WalkTerms, over: Ring, ladder: Sequence[str]) -> None:
     """Raise a PlanError if the bounds of a policy do not apply to the run, or cannot be satisfied."""
-    if not 0 <= policy.chance <= 1 or policy.nonzeros < 1:
-        raise PlanError("a chance is 0 to 1, and nonzeros are at least 1")
+    if not 0 <= policy.chance <= 1 or policy.nonzeros < 1 or policy.keep < 0:
+        raise PlanError("a chance is 0 to 1, nonzeros are at least 1, and kept products at least 0")
     if policy.orbits == "whole" and walk_kind(walk)[0] not in ("flip-c3z2", PAIRS):
         raise PlanError(WHOLE_REFUSED)
-    if not policy.guarded:
+    if not (policy.guarded or policy.keep):
         return
     if isinstance(start, OrbitTerms | PairTerms):
-        raise PlanError(f"walk {walk!r} knows no bounds: leave full, chance and nonzeros out, or take walk flip")
+        raise PlanError(f"walk {walk!r} knows no bounds: leave full, chance, nonzeros and keep out, or take walk flip")
     if (policy.full >= 0 or policy.chance < 1) and not has_halves(start.target):
         raise PlanError(f"{start.target} has no half blocks, so all products are full: leave full and chance out")
+    if policy.keep and ladder:
+        raise PlanError("products can't be kept from format to format: leave the ladder out, or keep")
+    if policy.keep and start.to_scheme().ring.characteristic != over.characteristic:
+        raise PlanError(f"a lift to {over} may change products that are to be kept: search over Z2 or ZT")
 
 
 def broken(found: Scheme | WalkTerms, policy: Policy) -> str:
@@ -52,3 +58,47 @@ def broken(found: Scheme | WalkTerms, policy: Policy) -> str:
         return f"{full} products are full, more than {policy.full}"
     most = max(int(np.diff(factor.indptr).max()) for factor in scheme.factors)
     return f"a factor has {most} nonzeros, more than {policy.nonzeros}" if most > policy.nonzeros else ""
+
+
+def kept_first(start: Scheme, places: Sequence[int]) -> Scheme:
+    """Return the start with the products at these indices (from 0) first, as `Policy.keep` requires.
+
+    Raises:
+        PlanError: a product does not exist, none is given, or none would be left to change.
+    """
+    chosen = list(dict.fromkeys(places))
+    if not chosen or any(not 0 <= place < start.rank for place in chosen):
+        raise PlanError(f"{start!r} has the products m1 to m{start.rank}: keep some of these")
+    if len(chosen) == start.rank:
+        raise PlanError(f"all {start.rank} products can't be kept: none would be left to walk on")
+    order = [*chosen, *(place for place in range(start.rank) if place not in chosen)]
+    u, v, w = (factor.dense[order] for factor in start.factors)
+    return Scheme.from_arrays(
+        start.target, u, v, w, start.ring, denominators=start.denominators, name=start.name, provenance=start.provenance
+    )
+
+
+def common_products(start: Scheme, other: Scheme) -> list[int]:
+    """Return the indices of the products of a start that another scheme contains too, up to sign.
+
+    Raises:
+        PlanError: the schemes compute different targets.
+    """
+    if start.target != other.target:
+        raise PlanError(f"{other!r} has no products of {start.target} to keep")
+    known = set(_products(other))
+    return [place for place, product in enumerate(_products(start)) if product in known]
+
+
+def _products(scheme: Scheme) -> list[bytes]:
+    """Return every product's three factors as bytes, the first two with a positive first nonzero."""
+    found = []
+    for factors in zip(*(factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors), strict=True):
+        sign, parts = 1, []
+        for row in factors[:2]:
+            filled = np.flatnonzero(row)
+            turn = -1 if len(filled) and row[filled[0]] < 0 else 1
+            sign *= turn
+            parts.append((row * turn).tobytes())
+        found.append(b"".join([*parts, (factors[2] * sign).tobytes()]))
+    return found

@@ -45,7 +45,7 @@ class Ancestry:
 
 def sparse(terms: WalkTerms, policy: Policy) -> WalkTerms:
     """Return a walk's terms, over GF(2) in a sparse basis if that violates no bound of the policy."""
-    if isinstance(terms, PackedTerms):
+    if isinstance(terms, PackedTerms) and not policy.keep:
         sparser = sparsified(terms)
         if not broken(sparser, policy):
             return sparser

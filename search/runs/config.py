@@ -157,7 +157,7 @@ class RunConfig:
             raise PlanError(f"walk {self.walk!r} does not lead to {self.ring}, but to Z3 and by lifts to Z and Q")
         if self.ring == "Z3" and not isinstance(self.terms, TermsModulo3):
             raise PlanError(f"walk {self.walk!r} does not lead to Z3: only flip-z3 does")
-        refuse_bounds(self.target_policy, self.walk, self.terms)
+        refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
 
     def _fix(self, **values: Any) -> None:
         """Set fields that follow from others."""

@@ -5,7 +5,9 @@ from dataclasses import replace
 from importlib import resources
 
 import numpy as np
+import pytest
 
+from lcma.errors import PlanError
 from lcma.schemes_db import Target, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.resolve import resolve
@@ -13,7 +15,11 @@ from lcma.search import (
     PackedTerms,
     Policy,
     RunConfig,
+    TernaryTerms,
+    common_products,
     find,
+    kept_first,
+    resume,
     walk_names,
     walk_policy,
 )
@@ -45,6 +51,43 @@ def test_nonzeros_are_bounded_in_the_lift_too():
     dense = scheme("winograd")
     assert broken(dense, Policy(nonzeros=3)) == "a factor has 4 nonzeros, more than 3"
     assert not broken(dense, Policy(nonzeros=4))
+
+
+@pytest.mark.parametrize("ring", ["Z2", "ZT"])
+def test_fixed_products_are_in_every_find_and_after_a_resume(ring, tmp_path):
+    start = TernaryTerms.naive(parse_target("2x2x4")).to_scheme()
+    ordered = kept_first(start, [4, 2])
+    limits = {"rank": 15, "ring": ring, "start": ordered, "policy": {"keep": 2}, "steps": 100_000}
+    result = find("2x2x4", **limits, rounds=1, out=tmp_path / "run")
+    again = resume(tmp_path / "run", rounds=3, count=1000)
+    kept = ordered.over_z2() if ring == "Z2" else ordered
+    assert len(again.finds) > len(result.finds) > 0
+    for found in again.schemes:
+        assert len(common_products(kept, found)) >= 2
+        assert {0, 1} <= set(common_products(kept, found))
+    whole = find("2x2x4", **limits, rounds=3, count=1000)
+    assert [one.digest for one in whole.schemes] == [one.digest for one in again.schemes]
+
+
+def test_products_are_the_same_up_to_sign():
+    strassen = scheme("strassen")
+    u, v, w = (factor.dense.copy() for factor in strassen.factors)
+    u[2], w[2] = -u[2], -w[2]
+    turned = type(strassen).from_arrays(strassen.target, u[::-1], v[::-1], w[::-1])
+    assert common_products(strassen, turned) == list(range(7))
+    w[0] = -w[0]
+    assert common_products(strassen, type(strassen).from_arrays(strassen.target, u, v, w)) == list(range(1, 7))
+    assert kept_first(strassen, [3, 1]).digest == strassen.digest
+    assert np.array_equal(kept_first(strassen, [3, 1]).u.dense[:2], strassen.u.dense[[3, 1]])
+
+
+def test_products_that_are_not_there_can_not_be_kept():
+    with pytest.raises(PlanError, match="m1 to m7"):
+        kept_first(scheme("strassen"), [7])
+    with pytest.raises(PlanError, match="none would be left"):
+        kept_first(scheme("strassen"), range(7))
+    with pytest.raises(PlanError, match="has no products of 2x2x2"):
+        common_products(scheme("strassen"), scheme("laderman"))
 
 
 def test_settings_by_target_and_walk():

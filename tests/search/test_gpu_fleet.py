@@ -293,6 +293,8 @@ def test_scores_of_a_biased_walk_are_ranks():
     for reached, terms in zip(bounded.ranks.tolist(), bounded.terms(np.arange(6)), strict=True):
         full = full_and_half(terms.to_scheme())[0]
         assert (reached <= 17) == (23 * terms.rank + 31 * full <= 23 * 17 + 31 * 9)
+    with pytest.raises(PlanError, match="keeps no products"):
+        session_of(policy=Policy(keep=2))
 
 
 @pytest.mark.slow

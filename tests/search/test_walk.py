@@ -205,6 +205,22 @@ def test_no_factor_has_more_nonzeros_than_allowed():
         make_walker("flip", walker.terms(), 1, 0, replace(policy, nonzeros=2))
 
 
+@pytest.mark.parametrize("walk", WALKS[:3])
+def test_kept_terms_stay(walk):
+    start = naive(walk, "2x2x4")
+    walker = make_walker("flip", start, 2, 0, Policy(plus_after=20_000, keep=2))
+    walker.advance(15, 2_000_000)
+    terms = walker.terms()
+    assert terms.rank == walker.rank == 15
+    assert np.array_equal(terms.words[:, :2], start.words[:, :2])
+    assert holds(terms)
+    walker.start_from(terms)
+    with pytest.raises(PlanError, match="keeps terms"):
+        walker.start_from(type(start)(start.target, start.words[:, ::-1].copy()))
+    with pytest.raises(PlanError, match="none would be left"):
+        make_walker("flip", start, 2, 0, Policy(keep=16))
+
+
 def test_the_course_depends_on_seed_and_index_only():
     start = naive("flip", "3x3x3")
 

@@ -21,7 +21,7 @@ from ...search.groups.product_rank import PREFIX
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
-from ...search.starts import is_mask, mask_start, start_scheme
+from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
 from ..finds import best_finds, composition_line, print_result
 from ..help import lcma_command
 from ..interrupts import Interrupts
@@ -80,6 +80,10 @@ def command(
         type=click.FloatRange(0, 1), help="The probability of a flip that leaves one more product full."
     ),
     nonzeros: int | None = option(type=POSITIVE, help="The largest number of nonzeros in a factor of a product."),
+    keep: str | None = option(
+        metavar="NAMES|SCHEME",
+        help="Products of the start that stay: m1,m4 as `lcma show` names them, or those that SCHEME has too.",
+    ),
     objective: str | None = option(
         help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros, coefficients, or "
         "groups:MxKxN, the rank of the product with that format if products that share a factor are one. "
@@ -126,18 +130,20 @@ def command(
 
     if grouped and start is None:
         start = "compose"
-    first = start_scheme(start, wanted, over, named) if start else None
+    first = start_scheme(start or "naive", wanted, over, named) if start or keep else None
     masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
     if masked:
         first = mask_start(wanted, over)
-    naive_too = masked and first is not None
+    naive_too, kept = masked and first is not None, None
+    if first is not None and keep:
+        first, kept = with_kept_first(keep, first, named)
     policy: dict[str, Any] = {
         "orbits": orbits,
         "plus_after": plus_after,
         "margin": margin,
         "restart_after": restart_after,
     }
-    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full}
+    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full, "keep": kept}
     config = RunConfig(
         wanted.name,
         rank=rank,

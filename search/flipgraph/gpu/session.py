@@ -90,8 +90,8 @@ class CudaSession:
         self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
         kind, swaps = gpu_kind(walk)
-        if policy.nonzeros < ANY_NONZEROS:
-            raise PlanError("a GPU walk bounds no nonzeros: take --device cpu")
+        if policy.nonzeros < ANY_NONZEROS or policy.keep:
+            raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
             raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
         options = WALKS[kind]
