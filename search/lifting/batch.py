@@ -47,12 +47,14 @@ def lift_pool(
     jobs: int = 1,
     sparse: bool = False,
     walks: int = 0,
+    signs: float = 0.0,
 ) -> PoolLift:
     """Lift every scheme of a pool; the lifts depend on the seed only, not on `jobs`.
 
     With `sparse` each is transformed to a sparse basis first, where ternary lifts are likelier, and
     `origins` are those schemes; the finds of a search are sparse already. For schemes over Z2 whose lift
-    is not ternary, up to `walks` neighbours are tried: see `ternary_lift`.
+    is not ternary, up to `walks` neighbours, and `signs` seconds of CP-SAT for each, are tried: see
+    `ternary_lift`.
 
     Raises:
         PlanError: there are no schemes, one is not over Z2 or Z3, or `jobs` is below 1.
@@ -67,8 +69,8 @@ def lift_pool(
             scheme = scheme if moved.digest == scheme.digest else moved
         found = lift(scheme, ring=over, seed=seed)
         short = found.scheme is None or not found.scheme.ternary
-        if short and scheme.ring is Z2 and walks > 0:
-            nearer = ternary_lift(scheme, walks=walks, seed=seed)
+        if short and scheme.ring is Z2 and (walks > 0 or signs > 0):
+            nearer = ternary_lift(scheme, walks=walks, signs=signs, seed=seed)
             found = nearer if nearer.scheme is not None and nearer.scheme.ternary else found
         return scheme, found
 

@@ -207,10 +207,7 @@ def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntAr
 
 
 def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring, seed: int) -> Lift:
-    """Return the scheme of these coefficients as a lift, if it passes the exact check.
-
-    Its command, seed, date and time are those of the origin, whose steps are continued by the lift's.
-    """
+    """Return the scheme of these coefficients as a lift, if it passes the exact check."""
     factors, start = [], 0
     for factor, blocks, denominator in zip(scheme.factors, _present(scheme), denominators.tolist(), strict=True):
         dense = np.zeros((scheme.rank, factor.blocks), dtype=np.int64)
@@ -219,16 +216,24 @@ def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, rin
         factors.append(Factor.from_dense(dense.reshape(scheme.rank, factor.rows, factor.cols), denominator))
     u, v, w = factors
     lifted = Scheme(scheme.target, u, v, w, Z if denominators.max() == 1 else ring)
-    before, steps = scheme.provenance.steps, tuple[Step, ...]()
-    if before:
+    return certified_lift(scheme, lifted, "Hensel lift", seed)
+
+
+def certified_lift(origin: Scheme, lifted: Scheme, relation: str, seed: int | None = None) -> Lift:
+    """Certify the lift of a scheme by the exact check; its command, seed, date and time are those of the origin.
+
+    With the `seed` of a Hensel lift, which makes it reproducible, the origin's steps are continued.
+    """
+    before, steps = origin.provenance.steps, tuple[Step, ...]()
+    if before and seed is not None:
         values = (("ring", lifted.ring.name), *((("seed", str(seed)),) if seed else ()))
         steps = (
             *before[:-1],
-            dataclasses.replace(before[-1], makes=scheme.digest),
-            Step("lift", (scheme.digest,), values),
+            dataclasses.replace(before[-1], makes=origin.digest),
+            Step("lift", (origin.digest,), values),
         )
     provenance = dataclasses.replace(
-        scheme.provenance, kind="search", parents=(scheme.digest,), relation="Hensel lift", steps=steps
+        origin.provenance, kind="search", parents=(origin.digest,), relation=relation, steps=steps
     )
     lifted = lifted.replace(provenance=provenance)
     try:

@@ -1,4 +1,4 @@
-"""Ternary lifts of a scheme over Z2 or of its neighbours: another basis, a few flips.
+"""Ternary lifts of a scheme over Z2 or of its neighbours: other signs, another basis, a few flips.
 
 The existence of a ternary lift depends on the basis of a scheme and changes with flips, its rank does not.
 """
@@ -13,25 +13,30 @@ from ...schemes_db import Scheme
 from ...schemes_db.costs import full_and_half
 from ..basis.shears import symmetries
 from ..basis.sparsify import sparsified
+from ..cpsat.signs import MAX_TRIPLES, signed_scheme, ternary_signs, triples_of
 from ..flipgraph.graph import random_flip
 from ..terms.packed import PackedTerms
-from .lift import Lift, lift
+from .lift import Lift, certified_lift, lift
 
 SHEARS, FLIPS = 2, 12
 """Maximum number of changes of basis and flips between a scheme and its neighbour."""
 
 
-def ternary_lift(scheme: Scheme, *, walks: int = 16, seed: int = 0) -> Lift:
+def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: int = 0) -> Lift:
     """Return the first ternary lift among a scheme over Z2 and up to `walks` neighbours of its rank, certified.
 
-    The neighbours form a walk of shears and flips, each in a sparse basis; none has more full products. If none has
-    a ternary lift, the result is the scheme's own lift or failure.
+    With `signs`, CP-SAT searches signs for schemes whose Hensel lift is not ternary, for that many
+    seconds of deterministic time each. The neighbours form a walk of shears and flips, each in a sparse
+    basis; none has more full products. If none has a ternary lift, the result is the scheme's own lift
+    or failure.
     """
     rng = np.random.default_rng(seed)
     first = lift(scheme, seed=seed)
     here, full = scheme, full_and_half(scheme)[0]
     for walk in range(walks + 1):
         found = first if walk == 0 else lift(here, seed=seed)
+        if found.scheme is None or not found.scheme.ternary:
+            found = _by_signs(here, signs, seed) if signs > 0 else found
         if found.scheme is not None and found.scheme.ternary:
             return found if walk == 0 else replace(found, scheme=_as_of(scheme, found.scheme))
         near = _neighbour(PackedTerms.from_scheme(here), rng).to_scheme(scheme.provenance)
@@ -45,6 +50,15 @@ def _as_of(scheme: Scheme, lifted: Scheme) -> Scheme:
     relation = f"flips and changes of basis, {lifted.provenance.relation}"
     origin = replace(lifted.provenance, parents=(scheme.digest,), relation=relation, steps=())
     return lifted.replace(provenance=origin)
+
+
+def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:
+    if triples_of(scheme) > MAX_TRIPLES:
+        return Lift(None, None, "too many products of coefficients for a model of signs")
+    factors, word = ternary_signs(scheme, seconds=seconds, seed=seed)
+    if factors is None:
+        return Lift(None, None, "no signs make it ternary" if word == "infeasible" else "no signs found in time")
+    return certified_lift(scheme, signed_scheme(scheme, factors), "signs by CP-SAT")
 
 
 def _neighbour(terms: PackedTerms, rng: np.random.Generator) -> PackedTerms:

@@ -13,6 +13,7 @@ from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.ring import Z3
 from lcma.search import PackedTerms, find, lift, lift_pool, sparsified
 from lcma.search.basis.shears import half_masks, symmetries
+from lcma.search.cpsat.signs import signed_scheme, ternary_signs
 from lcma.search.flipgraph.arena import make_arena, terms_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.walk import advance
@@ -132,14 +133,30 @@ def test_other_bases_modulo_3_lift_to_fractions():
 def test_walking_on_brings_schemes_to_ternary(laderman):
     origins = [terms.to_scheme() for terms in laderman[:12]]
     plain = lift_pool(origins)
-    walked = lift_pool(origins, walks=24, jobs=2)
+    walked = lift_pool(origins, walks=24, signs=0.5, jobs=2)
     assert walked.shares["ternary"] > plain.shares["ternary"]
     assert walked.shares["ternary"] >= 11
     for one in walked.lifts:
         if one.scheme is not None:
             assert one.certificate == certify(one.scheme)
             assert one.scheme.rank == 23
-    assert [one.scheme for one in walked.lifts] == [one.scheme for one in lift_pool(origins, walks=24).lifts]
+    assert [one.scheme for one in walked.lifts] == [one.scheme for one in lift_pool(origins, walks=24, signs=0.5).lifts]
+
+
+def test_signs_are_found_or_proven_impossible():
+    origin = lcma.resolve("laderman")[0].over_z2()
+    factors, word = ternary_signs(origin)
+    assert word == "found"
+    certify(signed_scheme(origin, factors))
+    # 2x2x2 by Strassen in a basis whose only lift has a 2: no signs will do.
+    shears = [np.array([[1, 1], [0, 1]]), np.array([[1, 0], [1, 1]])]
+    words = {
+        ternary_signs(change_of_basis(lcma.resolve("strassen")[0], p, q, r).over_z2())[1]
+        for p in shears
+        for q in shears
+        for r in shears
+    }
+    assert words <= {"found", "infeasible"}
 
 
 def test_a_lift_to_q_takes_fractions_where_integers_are_not_found():

@@ -40,9 +40,9 @@ def test_improve_hands_retry_to_the_run(run, monkeypatch):
     assert seen == [False, True]
 
 
-def test_lift_looks_for_ternary_coefficients_near_by(run, tmp_path):
+def test_lift_looks_for_ternary_coefficients_by_all_means(run, tmp_path):
     assert run("search", "2x2x2", "--rank", 7, "--ring", "Z2", "--out", tmp_path / "run")[0] == 0
-    assert "ternary (100%)" in run.ok("lift", tmp_path / "run", "--sparse", "--walk", "2")
+    assert "ternary (100%)" in run.ok("lift", tmp_path / "run", "--sparse", "--walk", "2", "--signs", "1s")
 
 
 def test_search_refuses_what_its_walks_lack(run):

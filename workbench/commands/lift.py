@@ -7,7 +7,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
 from ..help import lcma_command
-from ..options import POSITIVE, SEED, argument, option
+from ..options import DURATION, POSITIVE, SEED, argument, option
 from ..output import answer
 from ..schemes import pool_argument
 
@@ -20,15 +20,17 @@ def command(
     seed: int = SEED,
     sparse: bool = option(help="Go to a sparse basis first: more ternary lifts of dense schemes."),
     walks: int = option("--walk", type=click.IntRange(0), default=0, help="Neighbours to try for -1, 0, 1."),
+    signs: float = option(type=DURATION, default="0s", help="CP-SAT seconds on each for -1, 0, 1."),
     jobs: int = option(type=POSITIVE, default=1, help="Threads. The lifts do not depend on it."),
 ) -> int:
     """Lift schemes from Z2 or Z3 to the integers or the rationals.
 
-    Lifted schemes are certified and stored; the shares are reported. With --walk, what does not lift to
-    coefficients -1, 0 and 1 is tried again near by. A run folder means its finds over Z2. Exit code 1: nothing lifted.
+    Lifted schemes are certified and stored; the shares are reported. With --walk and --signs, what does not
+    lift to coefficients -1, 0 and 1 is tried again: near by, and with signs chosen by CP-SAT. A run
+    folder means its finds over Z2. Exit code 1: nothing lifted.
     """
     result = lift_pool(
-        pool_argument(schemes, origins=True), ring=ring, seed=seed, jobs=jobs, sparse=sparse, walks=walks
+        pool_argument(schemes, origins=True), ring=ring, seed=seed, jobs=jobs, sparse=sparse, walks=walks, signs=signs
     )
     digests = []
     with Catalog.open() as catalog:
