@@ -87,15 +87,13 @@ def _cuda() -> tuple[Strategy, ...]:
     from ..dense.scaled_half import CudaScaledHalf
     from ..dense.split import CudaSplit
     from ..exact.cuda import CudaExact
-    from ..structured.block_schemes import CudaBlockSchemes
     from ..structured.cuda import CudaStructured
 
     names = ("vendor", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     products = ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")
     structured: tuple[Strategy, ...] = tuple(CudaStructured(name) for name in products)
-    structured = *structured, CudaStructured("decode", version=3), CudaBlockSchemes()
-    structured = CudaStructured("strided", baseline=True), *structured
+    structured = CudaStructured("strided", baseline=True), *structured, CudaStructured("decode", version=3)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     eight_bits = CudaFp8(), CudaInt8()
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()

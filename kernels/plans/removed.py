@@ -21,6 +21,7 @@ REMOVED = {
     ("cpu", "causal", "halving"): "strips",
     ("cuda", "structured", "partial"): "tiled",
     ("cuda", "structured", "compiled"): "strided",
+    ("cuda", "structured", "scheme"): "strided",
     **{(device, "structured", name): "strided" for device in ("cpu", "cuda") for name in ("permuted", "quantized")},
     **{("cuda", "structured", name): "strided" for name in ("bmm", "einsum", "bsr", "csr")},
     **{("cpu", "structured", name): "slabs" for name in ("bmm", "einsum", "bsr", "csr")},

@@ -6,7 +6,7 @@ A tile fits the limit of a grid; tensor cores multiply its padding too.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -147,26 +147,20 @@ def multiply_batch(weights: Tensor, x: Tensor, out: Tensor) -> None:
 
 
 def multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
-    """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one batch, or by min(a, d) batches."""
-    for batch in block_batches(weights, x, out):
-        multiply_batch(*batch)
-
-
-def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield views (count, b, c), (count, c, n), (count, b, n): one of all blocks if strides permit, else min(a, d).
+    """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one batch if strides permit, else min(a, d).
 
     With a = d every batch has the blocks of one i, whose rows are neighbours in memory.
     """
     a, d = weights.shape[:2]
     every = weights, x, out
     if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in every):
-        yield weights.flatten(0, 1), x.flatten(0, 1), out.flatten(0, 1)
+        multiply_batch(*(one.flatten(0, 1) for one in every))
     elif d < a:
         for j in range(d):
-            yield weights[:, j], x[:, j], out[:, j]
+            multiply_batch(*(one[:, j] for one in every))
     else:
         for i in range(a):
-            yield weights[i], x[i], out[i]
+            multiply_batch(*(one[i] for one in every))
 
 
 def kernel_of(tile: FactorTile) -> Any:
