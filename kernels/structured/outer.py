@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cuda.launch import starter
 from ..request import Layout, layout_of
 from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
-from .tiles import LEAST_SIDE, is_readable, multiply_blocks, power_above, triton_reason
+from .tiles import is_readable, multiply_blocks
 from .transposition import batch_first, batch_last, gathered_blocks
 
 SLAB = 1024
@@ -27,8 +26,8 @@ VIEWS = 1.6
 0.9 to 1.2 of `_gathered_seconds`; both are differences of times with and without the other steps.
 """
 
-PROGRAMS, LEAST_PART = 4 * PROCESSORS, 512
-"""Programs of our kernel that a gradient is divided into, and the minimum columns of a part of the batch."""
+LEAST_PART = 512
+"""Minimum columns of a part of the batch."""
 
 
 def outer_blocks(grad: Matrix, x: Matrix, a: int, d: int) -> Matrix:
@@ -50,12 +49,10 @@ def _readable(matrix: Matrix, d: int) -> Matrix:
     return matrix if found is Layout.ROWS or (found is Layout.COLUMNS and d == 1) else np.ascontiguousarray(matrix)
 
 
-def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
+def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
     """Compute `outer_blocks` of GPU tensors by batched GEMMs on views; operands that these cannot read are copied.
 
-    With `tiled` our kernel reads such operands in place. On an H200 it is faster than copies in half precision with
-    d >= 16 and for some small blocks, otherwise up to 1.9 times as slow. Sums over the batch have a fixed order; those
-    of half precision are computed in float32.
+    Sums over the batch have a fixed order; those of half precision are computed in float32.
     """
     import torch
 
@@ -70,8 +67,6 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
             multiply_blocks(as_blocks(grad, *pattern.sizes[:2], d), as_blocks(x, a, c, d).mT, total)
             return total
         total = _outer_parts(grad, x, pattern, parts, wide)
-    elif tiled and d > 1 and triton_reason() is None and not grad.is_complex():
-        total = outer_tiled(grad, x, pattern)
     elif is_batch_first(grad) and is_batch_first(x) and is_gathered(pattern, x.shape[1], x.itemsize):
         left, right = gathered_blocks(grad, pattern.b, d), gathered_blocks(x, c, d)
         return torch.bmm(left, right.mT).view(pattern.parameter_shape)
@@ -139,37 +134,6 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
         blocks = left[i].permute(1, 2, 0, 3).flatten(0, 1), right[i].permute(1, 2, 3, 0).flatten(0, 1)
         torch.bmm(*blocks, out=sums[i].flatten(0, 1))
     return torch.sum(sums, 2, dtype=wide)
-
-
-def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = None) -> Tensor:
-    """Compute the sums by the Triton kernel, for d > 1 and any strides: parts of the batch in parallel, added in order.
-
-    `side` is the maximum side of a tile, by default the one that fits the registers of sm_90.
-    """
-    import torch
-
-    from .outer_kernel import sum_outer
-
-    a, b, c, d = pattern.sizes
-    n, wide = x.shape[1], torch.float64 if grad.dtype == torch.float64 else torch.float32
-    side = side or (32 if wide is torch.float64 else 64)
-    tile_p, tile_q = (min(side, max(LEAST_SIDE, power_above(size))) for size in (b, c))
-    diagonals = 2 if d == 2 else 4
-    step = 16 if grad.itemsize > 2 else 32
-    programs = -(-b // tile_p) * -(-c // tile_q) * -(-d // diagonals) * a
-    parts = max(1, min(-(-PROGRAMS // programs), n // LEAST_PART))
-    part = -(-n // (parts * step)) * step
-    parts = -(-n // part) if n else 1
-    sums = grad.new_empty((parts, *pattern.parameter_shape), dtype=wide)
-    rounded = grad.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
-    starter(sum_outer, (programs * parts,), grad)(
-        *(grad, x, sums, n, part, a, b, c, *grad.stride(), *x.stride()),
-        **{"D": d, "PRECISION": "tf32" if rounded else "ieee", "DOUBLE": wide is torch.float64},
-        **{"N": step, "P": tile_p, "Q": tile_q, "J": diagonals},
-        num_warps=8,
-        num_stages=2,
-    )
-    return sums[0] if parts == 1 else sums.sum(0)
 
 
 def naive_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

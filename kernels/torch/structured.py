@@ -24,7 +24,7 @@ from ..structured.chain import FactorChain, KroneckerSparse
 from ..structured.outer import outer_blocks, outer_tensors, transposed_gradients
 from ..structured.pattern import Pattern
 from ..structured.rewrites import DENSE
-from ..structured.strategy import TILED, TRANSPOSED
+from ..structured.strategy import TRANSPOSED
 from ..structured.transposition import batch_last
 from .bilinear import LIBRARY, define_bilinear, define_multilinear, define_opaque, is_eager, is_plain, register_autocast
 from .flops import flop_formula
@@ -204,18 +204,18 @@ def _kronecker(
     structure: KroneckerSparse, x: Tensor, weights: Tensor, options: Options, grad: Tensor, needs: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
-    _, strategy, precision = options
+    precision = options[2]
     other, (adjoint,), _ = structure.transpose([weights.conj()])
-    multiply, sum_outer, tiled = _multiply, _outer, strategy == TILED
+    multiply, sum_outer = _multiply, _outer
     if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
         multiply, sum_outer = run, _run_outer
-        if all(needs) and not tiled and _is_transposed(grad, other, options):
+        if all(needs) and _is_transposed(grad, other, options):
             if tensor_layout(x) is Layout.COLUMNS:
                 with vendor_precision(arithmetic_on_gpu(grad, precision).name):
                     return transposed_gradients(grad, x, weights)
             grad = batch_last(grad)
     grad_x = multiply(grad, [adjoint], other, options) if needs[0] else None
-    grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], tiled, precision) if needs[1] else None
+    grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], precision) if needs[1] else None
     return grad_x, grad_w
 
 
@@ -227,11 +227,11 @@ def _is_transposed(grad: Tensor, structure: FactorChain, options: Options) -> bo
     return plan_and_executor(request, AUTO, None, options[1])[0].candidate.strategy == TRANSPOSED
 
 
-def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
+def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, precision: str | None = None) -> Tensor:
     def one(left: Tensor, right: Tensor) -> Tensor:
         if left.is_cuda:
             with vendor_precision(arithmetic_on_gpu(left, precision).name):
-                return outer_tensors(left, right, a, d, tiled)
+                return outer_tensors(left, right, a, d)
         found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
         return found.to(grad.dtype)
 
@@ -244,7 +244,7 @@ def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, pre
     return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
 
 
-def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
+def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, precision: str | None = None) -> Tensor:
     leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
     return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
 
@@ -286,7 +286,7 @@ def structure_of_factor(weights: Any) -> KroneckerSparse:
 
 
 _outer = define_bilinear(
-    "structured_outer(Tensor grad, Tensor x, int a, int d, bool tiled=False, str? precision=None) -> Tensor",
+    "structured_outer(Tensor grad, Tensor x, int a, int d, str? precision=None) -> Tensor",
     _run_outer,
     _fake_outer,
     _outer_gradients,

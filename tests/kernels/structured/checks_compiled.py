@@ -13,7 +13,6 @@ from lcma.kernels.structured.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGIS
 from lcma.kernels.structured.decode_kernel import multiply_few_columns
 from lcma.kernels.structured.handover import HANDOVER_TILE
 from lcma.kernels.structured.handover_kernel import mix_blocks, multiply_and_place
-from lcma.kernels.structured.outer_kernel import sum_outer
 from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
@@ -68,16 +67,6 @@ def test_a_tile_fits_the_registers_and_the_shared_memory(fitted, dtype, d, choic
 ORDERS = [(dtype, True) for dtype in ("float16", "float32", "float64", "complex64", "complex128")]
 ORDERS += [("float16", False), ("complex128", False)]
 """Every size of a number batch-first; the smallest and the largest batch-last, too."""
-
-
-@pytest.mark.parametrize("d", [2, 6])
-@pytest.mark.parametrize("dtype", ["float32", "tf32", "float16", "float64"])
-def test_the_kernel_of_gradients_fits(fitted, dtype, d):
-    diagonals, double = 2 if d == 2 else 4, dtype == "float64"
-    constants = {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": double, "D": d, "J": diagonals}
-    constants |= {"N": 32 if dtype == "float16" else 16, **dict.fromkeys("PQ", 32 if double else 64)}
-    types = {"grad": POINTERS[dtype], "x": POINTERS[dtype], "sums": "*fp64" if double else "*fp32"}
-    fitted(sum_outer, types, constants | sides(True, "grad", "x"), 8, 2, spills=FEW_SPILLS, aligned="all")
 
 
 @pytest.mark.parametrize(("dtype", "first"), ORDERS)

@@ -22,7 +22,6 @@ from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.handover import mix, place, relaid
-from lcma.kernels.structured.outer import outer_blocks, outer_tiled
 from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
@@ -79,21 +78,6 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
     x = torch.randn(pattern.cols, 21, dtype=torch.float64).to(kind)
     multiply = partial(multiply_tiled, weights, pattern, arithmetic=dtype, tile=tile.fitted(pattern))
     check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-@pytest.mark.parametrize("pattern", [Pattern(1, 17, 19, 2), Pattern(2, 20, 3, 3)], ids=str)
-def test_gradients_are_summed_from_any_strides(dtype, pattern):
-    kind, n = getattr(torch, dtype), 1100
-    a, _, _, d = pattern.sizes
-    grad, x = (torch.randn(size, n, dtype=torch.float64).to(kind) for size in (pattern.rows, pattern.cols))
-    truth = torch.from_numpy(outer_blocks(grad.double().numpy(), x.double().numpy(), a, d))
-    for first, last in ((True, True), (True, False)):
-        left = grad.T.contiguous().T if first else grad
-        right = x.T.contiguous().T if last else x
-        found = outer_tiled(left, right, pattern, side=16)
-        assert found.dtype == (torch.float64 if dtype == "float64" else torch.float32)
-        assert (found.double() - truth).norm() <= 2 * LIMITS["float32" if dtype == "float16" else dtype] * truth.norm()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])

@@ -127,7 +127,7 @@ def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_
 @pytest.mark.parametrize("precision", [None, "tf32"])
 def test_the_operator_of_sums_over_the_batch_is_sound(precision):
     operands = torch.randn(12, 5), torch.randn(24, 5)
-    opcheck(torch.ops.lcma.structured_outer.default, (*operands, 2, 3, False, precision))
+    opcheck(torch.ops.lcma.structured_outer.default, (*operands, 2, 3, precision))
 
 
 @every
