@@ -16,7 +16,7 @@ from .chain import FactorChain
 from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
-from .handover import handover_reason, multiply_handed_over, relaid
+from .mixing import handover_reason, multiply_handed_over, relaid
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason

@@ -11,8 +11,8 @@ from lcma.kernels.cuda.float16_pairs_kernel import pairs_gemm
 from lcma.kernels.structured.block_low_rank import BlockLowRank
 from lcma.kernels.structured.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGISTERS, launch_of
 from lcma.kernels.structured.decode_kernel import multiply_few_columns
-from lcma.kernels.structured.handover import HANDOVER_TILE
-from lcma.kernels.structured.handover_kernel import mix_blocks, multiply_and_place
+from lcma.kernels.structured.mixing import HANDOVER_TILE
+from lcma.kernels.structured.mixing_kernel import mix_blocks, multiply_and_place
 from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair

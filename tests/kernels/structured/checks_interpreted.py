@@ -21,7 +21,7 @@ from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
-from lcma.kernels.structured.handover import mix, place, relaid
+from lcma.kernels.structured.mixing import mix, place, relaid
 from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled

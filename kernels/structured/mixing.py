@@ -44,7 +44,7 @@ def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = 
     """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    from .handover_kernel import multiply_and_place
+    from .mixing_kernel import multiply_and_place
 
     n, (b1, rows, p) = x.shape[1], v.shape
     columns, c, inner = tile
@@ -61,7 +61,7 @@ def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = 
 
 def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tuple[int, int] = (256, 4)) -> None:
     """Compute mixed (rank b2, n), BLAST's middle products, from inner (rank b1, n); rows may be padded."""
-    from .handover_kernel import mix_blocks
+    from .mixing_kernel import mix_blocks
 
     n, (columns, ranks) = inner.shape[1], tile
     k, m = (max(16, power_above(side)) for side in (structure.b1, structure.b2))
