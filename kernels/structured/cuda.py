@@ -11,12 +11,12 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
-from .block_low_rank import Blast, BlockLowRank, Monarch, block_low_rank_of
+from .block_low_rank import Blast, BlockLowRank, block_low_rank_of
 from .chain import FactorChain
 from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
-from .mixing import handover_reason, multiply_handed_over, relaid
+from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason
@@ -44,8 +44,8 @@ class CudaStructured(StructuredStrategy):
 
     - strided: a batched GEMM a factor on views, batch-last between factors; features of a batch-first end whose blocks
       have rows apart are permuted. The baseline.
-    - tiled: our Triton kernels, for any strides; designed for batch-first operands with d > 1. They compute Monarch's
-      first products, stored as the second ones read them, and BLAST's middle ones.
+    - tiled: our Triton kernels, for any strides; designed for batch-first operands with d > 1. Of BLAST
+      matrices the middle products, between GEMMs on views.
     - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
     - fused: neighbours of a chain with small blocks by one kernel per pair, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
@@ -65,7 +65,7 @@ class CudaStructured(StructuredStrategy):
             return [(("slab", slab),) for slab in ((WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED))]
         if self.name == DECODE:
             return [tile.parameters for tile in DECODE_TILES]
-        if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Monarch | Blast):
+        if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Blast):
             return ((),)
         found: dict[Any, Parameters] = {}
         for choice in range(tile_choices(request.arithmetic, Layout.COLUMNS not in request.layouts[1:])):
@@ -84,8 +84,8 @@ class CudaStructured(StructuredStrategy):
             return transposed_reason(_transposed(candidate, request))
         if self.name == DECODE:
             return _decode_reason(structure, n, dtype)
-        if self.name == TILED and isinstance(structure, Monarch | Blast):
-            return handover_reason(structure, dtype, request.layouts[1] is Layout.COLUMNS or n == 1)
+        if self.name == TILED and isinstance(structure, Blast):
+            return mixing_reason(structure, dtype)
         if structure.is_blocked and self.name not in (STRIDED, DENSE):
             return NATURAL_ONLY
         if self.name == TILED:
@@ -128,8 +128,6 @@ class CudaStructured(StructuredStrategy):
         rewrite: Rewrite | None = None
         if self.name in REWRITES:
             rewrite = partial(rewritten, structure=structure, rewrite=self.name)
-        if self.name == TILED and isinstance(structure, Monarch):
-            rewrite = partial(relaid, structure=structure)
         return StructuredExecutor(request, structure, self._product(candidate, structure, request), held, rewrite)
 
     def _product(self, candidate: Candidate, structure: FactorChain, request: Request) -> Product:
@@ -140,8 +138,8 @@ class CudaStructured(StructuredStrategy):
         if self.name == DECODE and (known := _decoded(structure)) is not None:
             sizes: Any = dict(candidate.parameters)
             return partial(multiply_few, known, tile=DecodeTile(**sizes))
-        if self.name == TILED and isinstance(structure, Monarch | Blast):
-            return partial(multiply_handed_over, structure)
+        if self.name == TILED and isinstance(structure, Blast):
+            return partial(multiply_mixed, structure)
         patterns = structure.patterns
         if self.name == FUSED:
             return FusedChain(patterns, dtype).run

@@ -22,7 +22,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
 from ..request import Layout, Request
-from .block_low_rank import Blast, BlockLowRank, Monarch
+from .block_low_rank import Blast, BlockLowRank
 from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
@@ -145,13 +145,6 @@ MANY = 512
 """Columns from which on tiled BLAST products have a price: measured from 1024 on, in each of 28 layers faster than
 strided ones, by 1% to 150%."""
 
-HANDOVER_COLUMNS = 2
-"""Up to so many columns Monarch's tiled products have a price: measured at one column, which takes as long as two."""
-
-HANDOVER_K_TILE, HANDOVER_SECOND = 0.68e-6, 1e-6
-"""Monarch's tiled products of few columns: seconds of a step over p in the first kernel, of which few programs wait for
-each, and of the second product beside the reads of its weights."""
-
 
 def strict(dtype: str) -> str:
     """Return the arithmetic of products without tensor cores, and of the vendor's, where ACCURATE is permitted."""
@@ -220,13 +213,6 @@ def gemm_seconds(
     computing = _computing_seconds(factor, n, dtype, costs)
     moving = moving_seconds(factor.moved_elements(n) * item, in_cache, costs)
     return START + max(computing, moving) + EXPOSED * min(computing, moving)
-
-
-def handover_seconds(factor: Pattern, first: bool, item: int, costs: CudaCostModel) -> float:
-    """Return the seconds of the first or the second product of a Monarch matrix by the tiled strategy, few columns."""
-    reading = factor.nonzeros * item / (READ_SHARE * (costs.profile.bandwidth or math.inf))
-    waiting = HANDOVER_K_TILE * math.ceil(factor.c / K_TILE)
-    return REPLAY / 2 + START + (max(reading, waiting) if first else HANDOVER_SECOND + reading)
 
 
 def _few_seconds(factor: Pattern, item: int, costs: CudaCostModel) -> float:
@@ -375,41 +361,26 @@ def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widene
 def block_stages(strategy: str, structure: BlockLowRank, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of a low-rank, Monarch or BLAST product by GEMMs, or with one of our kernels.
 
-    Without seconds where the strategy was not measured: tiled has a price for BLAST products of many columns and for
-    Monarch ones of one or two.
+    Without seconds where the strategy was not measured: tiled has a price for BLAST products of many columns.
     """
-    n, item, costs = request.n, request.itemsize, costs_of(machine)
-    dense = (Pattern(1, structure.rows, structure.cols, 1),)
-    factors = dense if strategy == DENSE else structure.patterns[::-1]
-    priced = strategy in (STRIDED, DENSE)
-    if strategy == TILED:
-        priced = n >= MANY if isinstance(structure, Blast) else n <= HANDOVER_COLUMNS and isinstance(structure, Monarch)
+    n = request.n
+    factors = (Pattern(1, structure.rows, structure.cols, 1),) if strategy == DENSE else structure.patterns[::-1]
+    priced = strategy in (STRIDED, DENSE) or (strategy == TILED and isinstance(structure, Blast) and n >= MANY)
     stages = []
     for one in factors:
-        seconds = _block_seconds(strategy, one, factors, structure, request, costs) if priced else math.nan
+        seconds = _block_seconds(strategy, one, factors, request, costs_of(machine)) if priced else math.nan
         stages.append(factor_stage((one,), n, request, seconds, (one.b, one.c, n)))
-    size = factors[0].nonzeros * item
-    if strategy == TILED and isinstance(structure, Monarch) and size > request.max_extra_bytes:
-        relaying = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.arithmetic, costs) else None
-        stages.insert(0, Stage("V re-laid out", 0, 2 * size, relaying))
     return stages
 
 
 def _block_seconds(
-    strategy: str,
-    one: Pattern,
-    factors: Sequence[Pattern],
-    structure: BlockLowRank,
-    request: Request,
-    costs: CudaCostModel,
+    strategy: str, one: Pattern, factors: Sequence[Pattern], request: Request, costs: CudaCostModel
 ) -> float:
     """Return the seconds of one factor; NaN if unknown. Uncalibrated dtypes are priced by measured rates and copies.
 
     BLAST's middle products by our kernel take what the copy of their operands takes.
     """
     n, item, calibrated = request.n, request.itemsize, is_calibrated(request.arithmetic, costs)
-    if strategy == TILED and isinstance(structure, Monarch):
-        return handover_seconds(one, one is factors[0], item, costs) if calibrated else math.nan
     moving = float(costs.combine(one.moved_elements(n) * item))
     whole = item * sum(one.moved_elements(n) for one in factors)
     hot = n > FEW_COLUMNS and whole <= max(costs.profile.caches, default=0)  # all that is read and written is cached

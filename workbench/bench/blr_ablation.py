@@ -24,7 +24,6 @@ CHAINS = {
         (RELAID, "and V re-laid out: one permutation less between the products"),
         (HANDED_OVER, "and no permutation between the products"),
         ("strided", "and no final permutation"),
-        ("tiled", "the same with our kernel for the first products"),
     ),
     "blast": (
         ("permuted", "the papers' form"),

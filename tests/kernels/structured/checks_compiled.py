@@ -11,8 +11,7 @@ from lcma.kernels.cuda.float16_pairs_kernel import pairs_gemm
 from lcma.kernels.structured.block_low_rank import BlockLowRank
 from lcma.kernels.structured.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGISTERS, launch_of
 from lcma.kernels.structured.decode_kernel import multiply_few_columns
-from lcma.kernels.structured.mixing import HANDOVER_TILE
-from lcma.kernels.structured.mixing_kernel import mix_blocks, multiply_and_place
+from lcma.kernels.structured.mixing_kernel import mix_blocks
 from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
@@ -137,17 +136,7 @@ def test_the_transposition_spills_nothing_and_moves_whole_vectors(fitted, size, 
         assert re.search(rf"{access}\.global\.v[248]", made.asm["ptx"]), access
 
 
-N, C, P = HANDOVER_TILE
 KERNELS = {
-    f"handover-r{rank}": (
-        multiply_and_place,
-        {"x": f"tensordesc<bf16[{N}, 1, {P}]>", "v": f"tensordesc<bf16[1, {C}, {P}]>", "z": "*bf16"},
-        {"B1": 16, "RANK": rank, "N": N, "C": C, "P": P},
-        (8, 3),
-    )
-    for rank in (64, 96)
-}
-KERNELS |= {
     f"mixing-b{side}": (
         mix_blocks,
         dict.fromkeys(("inner", "scales", "mixed"), "*bf16"),
@@ -183,8 +172,6 @@ def test_a_kernel_fits_the_registers_and_the_shared_memory(fitted, name):
         resident = MOST_DOT_PROGRAMS if name.endswith("n16") else DECODE_TILE.programs
         most = REGISTERS // (32 * warps * resident)
     made = fitted(kernel, types, constants, warps, stages, spills=FEW_SPILLS, registers=most, aligned="all")
-    if name.startswith("handover"):
-        assert "wgmma" in made.asm["ptx"]
     if name.startswith("mixing"):
         assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]
     if name.startswith("decode"):
