@@ -31,7 +31,7 @@ from .tiles import (
     tiled_reason,
     triton_reason,
 )
-from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
+from .transposition import multiply_transposed, transposed_reason
 from .views import buffer_rows, padded, view_chain
 
 REASONS = {FUSED: fused_reason, GATHER: gather_reason, BY_HALVES: split_reason}
@@ -48,7 +48,7 @@ class CudaStructured(StructuredStrategy):
       matrices the middle products, between GEMMs on views.
     - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
     - fused: neighbours of a chain with small blocks by one kernel per pair, the others gathered or on views.
-    - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
+    - transposed: strided between transpositions of batch-first ends by a Triton kernel.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, no transposition.
     - split: float32 by halves of float16, for the precision fp32-accurate: X is split in gathered blocks.
     - decode: products of low-rank, Monarch and BLAST chains with few columns by one launch that reads weights once.
@@ -59,10 +59,8 @@ class CudaStructured(StructuredStrategy):
     """
 
     def settings(self, request: Request) -> Iterable[Parameters]:
-        """See `StructuredStrategy`: slabs of transposed, tiles of decode and, if distinct, of tiled."""
+        """See `StructuredStrategy`: tiles of decode and, if distinct, of tiled."""
         structure = chain_in(request)
-        if self.name == TRANSPOSED:
-            return [(("slab", slab),) for slab in ((WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED))]
         if self.name == DECODE:
             return [tile.parameters for tile in DECODE_TILES]
         if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Blast):
@@ -81,7 +79,7 @@ class CudaStructured(StructuredStrategy):
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         structure, n, dtype = chain_in(request), request.n, request.arithmetic
         if self.name == TRANSPOSED:
-            return transposed_reason(_transposed(candidate, request))
+            return transposed_reason(structure, *batch_first(request))
         if self.name == DECODE:
             return _decode_reason(structure, n, dtype)
         if self.name == TILED and isinstance(structure, Blast):
@@ -100,11 +98,9 @@ class CudaStructured(StructuredStrategy):
             return _decode_stages(candidate, structure, request, machine)
         if isinstance(structure, BlockLowRank):
             return block_stages(self.name, structure, request, machine)
-        if (product := _transposed(candidate, request)) is not None:
-            return transposed_stages(product, request, machine)
         if self.name in (TILED, GATHER, FUSED):
             return kernel_stages(self.name, structure, _choice(candidate), request, machine)
-        stages = split_stages if self.name == BY_HALVES else view_stages
+        stages = {BY_HALVES: split_stages, TRANSPOSED: transposed_stages}.get(self.name, view_stages)
         return stages(self.name, structure, request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -113,15 +109,13 @@ class CudaStructured(StructuredStrategy):
             return 0
         structure, item, n = chain_in(request), request.itemsize, request.n
         patterns = structure.patterns
-        if (product := _transposed(candidate, request)) is not None:
-            return product.workspace(n, item)
         held = rewritten_bytes(self.name, structure, item) if self.name in REWRITES else 0
         if self.name == BY_HALVES:  # X in halves, the product, and results between factors
             elements = max(one.rows + one.cols for one in patterns) + sum(one.rows for one in patterns[1:])
             return held + 4 * (elements * n + 8 * elements)
         chain = rewritten_chain(structure, self.name) if self.name in (WIDENED, DENSE) else structure
-        first, last = (layout is Layout.COLUMNS and self.name in (STRIDED, WIDENED) for layout in request.layouts[1:])
-        return held + sum(buffer_rows(chain, first, last)) * padded(n) * item
+        ends = batch_first(request) if self.name in (STRIDED, WIDENED, TRANSPOSED) else (False, False)
+        return held + sum(buffer_rows(chain, *ends)) * padded(n) * item
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         structure, held = chain_in(request), self.workspace(candidate, request, machine)
@@ -133,8 +127,8 @@ class CudaStructured(StructuredStrategy):
     def _product(self, candidate: Candidate, structure: FactorChain, request: Request) -> Product:
         """Return the product by the factors, or by the rewritten ones."""
         dtype = request.arithmetic
-        if (transposed := _transposed(candidate, request)) is not None:
-            return transposed.run
+        if self.name == TRANSPOSED:
+            return partial(multiply_transposed, view_chain(structure, *batch_first(request)))
         if self.name == DECODE and (known := _decoded(structure)) is not None:
             sizes: Any = dict(candidate.parameters)
             return partial(multiply_few, known, tile=DecodeTile(**sizes))
@@ -148,7 +142,13 @@ class CudaStructured(StructuredStrategy):
         if self.name in by_name:
             return partial(factor_by_factor, by_name[self.name], patterns)
         chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
-        return view_chain(chain, *(layout is Layout.COLUMNS and request.n > 1 for layout in request.layouts[1:])).run
+        return view_chain(chain, *(first and request.n > 1 for first in batch_first(request))).run
+
+
+def batch_first(request: Request) -> tuple[bool, bool]:
+    """Return whether X and the result are batch-first."""
+    given, wanted = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+    return given, wanted
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:
@@ -182,12 +182,3 @@ def _tiled(dtype: str, tile: int, weights: Any, pattern: Any, x: Any, out: Any) 
 
 def _choice(candidate: Candidate) -> int:
     return int(dict(candidate.parameters).get("tile", 0))
-
-
-def _transposed(candidate: Candidate, request: Request) -> TransposedProduct | None:
-    """Return the product between transpositions that a candidate names; None if it names none or no valid slab."""
-    if candidate.strategy != TRANSPOSED:
-        return None
-    first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
-    slab, item = int(dict(candidate.parameters)["slab"]), request.itemsize
-    return transposed_product(chain_in(request), request.n, first, last, slab, item, request.max_workspace)

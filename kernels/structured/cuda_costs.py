@@ -23,6 +23,7 @@ from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank
+from .blocks import alternating_rows
 from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
@@ -31,7 +32,6 @@ from .split import TILES as SPLIT_TILES
 from .split import split_seconds
 from .strategy import FUSED, GATHER, STRIDED, TILED
 from .tiles import tile_of
-from .transposition import TransposedProduct
 from .views import FactorStep, copied_ends, steps_of
 
 COPY_SHARES: Mapping[int, tuple[tuple[int, float], ...]] = {
@@ -302,26 +302,20 @@ def factor_stage(
     return Stage(" * ".join(one.label for one in patterns), flops, moved, seconds_or_none(seconds), product)
 
 
-def transposed_stages(product: TransposedProduct, request: Request, machine: Machine) -> list[Stage]:
-    """Return the stages of the transpositions and the factors between them, without traffic within the cache."""
+def transposed_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
+    """Return the stages of the factors and the transpositions around them, without traffic within the cache."""
     item, n, costs = request.itemsize, request.n, costs_of(machine)
-    slabs, width = -(-n // product.slab), min(product.slab, n)
-    stages = []
-    for step in product.steps:
-        one = _gemm_stage(step, request, costs, False, width)
-        seconds = None if one.seconds is None else slabs * one.seconds
-        stages.append(Stage(one.name, slabs * one.flops, slabs * one.bytes, seconds, one.product))
-    cache = machine.profile.caches[-1] if machine.profile.caches else 0
-    passes = 1 if product.workspace(n, item) <= cache else 2
-    patterns = product.structure.patterns
-    moved = passes * (patterns[-1].cols * product.first + patterns[0].rows * product.last) * n * item
-    kernels = slabs * (product.first + product.last)
+    first, last = copied_ends(structure, *(layout is Layout.COLUMNS for layout in request.layouts[1:]))
+    steps, patterns = steps_of(structure, first, last), structure.patterns
+    stages = [_gemm_stage(step, request, costs, False) for step in steps]
+    held = sum(alternating_rows(patterns, first, last)) * n * item
+    passes = 1 if held <= max(machine.profile.caches, default=0) else 2
+    moved, kernels = passes * (patterns[-1].cols * first + patterns[0].rows * last) * n * item, first + last
     seconds = None
     if item in TRANSPOSITION_SHARES and kernels:
         seconds = seconds_or_none(kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item])
     stages.append(Stage("transpositions", 0, moved, seconds))
-    launches = kernels + slabs * sum(step.calls for step in product.steps)
-    return with_launches(stages, STRIDED, slabs * len(patterns), launches)
+    return with_launches(stages, STRIDED, len(patterns), kernels + sum(step.calls for step in steps))
 
 
 def split_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
@@ -348,9 +342,9 @@ def with_launches(stages: list[Stage], strategy: str, factors: int, launches: in
     return [*stages, Stage("launches", 0, 0, shown)]
 
 
-def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widened: bool, n: int | None = None) -> Stage:
-    """Return the stage of the batched GEMMs of one factor for n columns."""
-    one, n, calls = step.pattern, request.n if n is None else n, step.calls
+def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widened: bool) -> Stage:
+    """Return the stage of the batched GEMMs of one factor."""
+    one, n, calls = step.pattern, request.n, step.calls
     seconds = calls * block_seconds(request.arithmetic, one.b, one.c, n, one.blocks // calls, costs)
     if widened:
         moving = float(costs.combine(one.moved_elements(n) * request.itemsize))

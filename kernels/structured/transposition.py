@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-
 from ..cuda.launch import starter
-from .blocks import Tensor, alternating_rows, empty_result
+from .blocks import Factors, Tensor, empty_result
 from .chain import FactorChain
 from .tiles import triton_reason
-from .views import Ends, FactorStep, ViewChain, copied_ends, steps_of, tensors_like, view_chain
+from .views import Ends, ViewChain, copied_ends, tensors_like
 
 TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
 """Rows and columns of a tile, and warps of its program, by bytes of an element."""
-
-ALIGNED = 128
-"""Slabs of the batch are multiples of this number of columns, if the bound on the workspace permits it."""
 
 
 def naive_gather(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
@@ -100,65 +93,13 @@ TRANSPOSED_ENDS = Ends(
 one batched GEMM of contiguous blocks."""
 
 
-@dataclass(frozen=True)
-class TransposedProduct:
-    """W X between transpositions of the ends that no GEMM reads (`first`, `last`), by slabs of the batch."""
-
-    structure: FactorChain
-    first: bool
-    last: bool
-    slab: int
-
-    @property
-    def steps(self) -> tuple[FactorStep, ...]:
-        """The steps between the transpositions."""
-        return steps_of(self.structure, self.first, self.last)
-
-    @cached_property
-    def _chain(self) -> ViewChain:
-        return view_chain(self.structure, self.first, self.last)
-
-    @property
-    def buffer_rows(self) -> tuple[int, int]:
-        """Rows of the two buffers that a slab alternates between."""
-        return alternating_rows(self.structure.patterns, self.first, self.last)
-
-    def workspace(self, n: int, item: int) -> int:
-        """Return the bytes of the buffers."""
-        return sum(self.buffer_rows) * min(self.slab, n) * item
-
-    def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """Compute out (rows, n) = W x (cols, n)."""
-        for start in range(0, x.shape[1], self.slab):
-            some = slice(start, start + self.slab)
-            self._chain.run(factors, x[:, some], out[:, some], TRANSPOSED_ENDS, tensors_like(x, int))
+def multiply_transposed(chain: ViewChain, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """Compute out (rows, n) = W x (cols, n) between transpositions of the ends that the chain's GEMMs do not read."""
+    chain.run(factors, x, out, TRANSPOSED_ENDS, tensors_like(x, int))
 
 
-WHOLE, BOUNDED = 0, 1
-"""Choices of a slab: the whole batch; the largest within the bound on the workspace. Slabs that fit the L2 cache of an
-H200 took 1.9 to 8 times as long as the whole batch, for 50 of 51 patterns: their GEMMs are too small.
-"""
-
-
-def transposed_product(
-    structure: FactorChain, n: int, first: bool, last: bool, choice: int, item: int, most: int | None
-) -> TransposedProduct | None:
-    """Return the product by one of the choices for a slab; None if BOUNDED has no slab, or one of the whole batch.
-
-    `first`, `last`: X and the result are batch-first. `most` is in bytes.
-    """
-    whole = TransposedProduct(structure, *copied_ends(structure, first, last), max(n, 1))
-    if choice == WHOLE:
-        return whole
-    width = 0 if choice != BOUNDED or most is None else most // (max(1, sum(whole.buffer_rows)) * item)
-    width = width // ALIGNED * ALIGNED or width
-    return replace(whole, slab=width) if 0 < width < n else None
-
-
-def transposed_reason(product: TransposedProduct | None) -> str | None:
-    """Return the reason why a product cannot run between transpositions, or None."""
-    if product is None:
-        return "its slab is the whole batch, or too narrow"
-    if not (product.first or product.last):
+def transposed_reason(structure: FactorChain, first: bool, last: bool) -> str | None:
+    """Return the reason why a product cannot run between transpositions of batch-first ends, or None."""
+    if not any(copied_ends(structure, first, last)):
         return "X and the result can be read as they are: nothing is to be transposed"
     return triton_reason()
