@@ -56,7 +56,7 @@ def decision_for(
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
     if automatic and levels is not None:
         raise PlanError('levels is for a scheme that is named; name one, or leave levels out with scheme="auto"')
-    check_not_removed(strategy, request)
+    check_not_removed(strategy if automatic else strategy or "scheme", request)
     check_device_of(strategy, request.device)
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)

@@ -3,7 +3,7 @@
 Chainable lists are factorised by truncated SVDs of blocks, split off one by one from the left. Each split is optimal
 for its two factors: the blocks that the pair can represent are disjoint, and a truncated SVD of each is optimal. The
 left factor has orthonormal columns within every block, so that errors of later splits are not amplified. Any list that
-composes is approximated by alternating least squares or gradient descent.
+composes is approximated by alternating least squares.
 
 Source: Le, Zheng, Riccietti, Gribonval, "Butterfly Factorization with Error Guarantees" (arXiv 2411.04506): two
 chainable factors are optimal, and a list factorised from left to right is within sqrt(L - 1) of the least error.
@@ -59,7 +59,7 @@ def hierarchical(
     patterns = tuple(patterns)
     check_composes(patterns)
     if reason := chain_reason(patterns):
-        raise PlanError(f'{reason}; factorize such a list by="alternating" or by="gradient"')
+        raise PlanError(f'{reason}; factorize such a list by="alternating"')
     check_size(dense, patterns)
     whole = chain_pattern(patterns)
     within = rest = factor_parameters(workable(dense), whole)
@@ -109,13 +109,10 @@ def workable(dense: Matrix) -> Matrix:
 
 Say = Callable[[str], None]
 
-ALGORITHMS = ("hierarchical", "alternating", "gradient")
+ALGORITHMS = ("hierarchical", "alternating")
 
 SWEEPS, SOLVES = 10, 8
 """Rounds over all factors, and steps of conjugate gradients for each factor of a round."""
-
-STEPS, RATE, MOMENTS = 300, 0.05, (0.9, 0.99)
-"""Number of gradient steps, their initial size relative to the scale of the factors, and the decay of Adam's means."""
 
 SILENT = 1e-14
 """A relative residual below this is rounding."""
@@ -132,8 +129,8 @@ def factorize(
     """Compute factors K1 ... KL with these patterns whose product approximates a dense matrix (rows, cols).
 
     "hierarchical" is for chainable lists: optimal for two factors, within sqrt(L - 1) of the optimum for L.
-    "alternating" (least squares for one factor after the other) and "gradient" (Adam) accept any list that composes,
-    without guarantees; `seed` is for their random start.
+    "alternating" (least squares for one factor after the other) accepts any list that composes, without guarantees;
+    `seed` is for its random start.
 
     Raises:
         PlanError: the matrix is no floating-point matrix of the list's size, the list does not compose, or it is not
@@ -151,7 +148,9 @@ def factorize(
     if by == "alternating":
         return alternating(matrix, patterns, seed=seed, on_event=on_event)
     if by == "gradient":
-        return gradient(matrix, patterns, seed=seed, on_event=on_event)
+        raise PlanError(
+            "gradient was removed: another is faster (docs/benchmarks/removed.md); use alternating"
+        )
     raise PlanError(f"by must be one of {', '.join(ALGORITHMS)}, not {by!r}")
 
 
@@ -172,38 +171,6 @@ def alternating(
         error = residual / norm
         on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
     return Factorization(FactoredMatrix.of(patterns, factors), error)
-
-
-def gradient(
-    dense: Matrix, patterns: Sequence[Pattern], *, steps: int = STEPS, seed: int = 0, on_event: Say = lambda _: None
-) -> Factorization:
-    """Approximate a dense matrix by gradient descent on all factors at once (Adam, step size decaying to zero)."""
-    dense, patterns, factors = _start(dense, patterns, seed)
-    norm = float(np.linalg.norm(dense)) or 1.0
-    first = [np.zeros_like(weights) for weights in factors]
-    second = [np.zeros(weights.shape, dense.real.dtype) for weights in factors]
-    best, found = np.inf, factors
-    for step in range(steps + 1):
-        residual = _product(factors, patterns) - dense
-        error = float(np.linalg.norm(residual)) / norm
-        if error < best:
-            best, found = error, [weights.copy() for weights in factors]
-        if step % max(1, steps // 10) == 0:
-            on_event(f"step {step} of {steps}: relative error {best:.3e}")
-        if step == steps:
-            break
-        rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
-        lefts = [apply_transposed(factors[:place], patterns[:place], residual) for place in range(len(factors))]
-        rights = [_product(factors, patterns, place + 1).conj() for place in range(len(factors))]
-        for place, one in enumerate(patterns):
-            slope = outer_blocks(lefts[place], rights[place], one.a, one.d)
-            scale = float(np.sqrt(np.mean(np.abs(factors[place]) ** 2))) or 1.0
-            first[place] += (1 - MOMENTS[0]) * (slope - first[place])
-            second[place] += (1 - MOMENTS[1]) * (np.abs(slope) ** 2 - second[place])
-            mean = first[place] / (1 - MOMENTS[0] ** (step + 1))
-            spread = np.sqrt(second[place] / (1 - MOMENTS[1] ** (step + 1)))
-            factors[place] = factors[place] - rate * scale * mean / (spread + 1e-30)
-    return Factorization(FactoredMatrix.of(patterns, found), best)
 
 
 def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matrix, tuple[Pattern, ...], list[Matrix]]:

@@ -17,12 +17,12 @@ from ..dtypes import dtype_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
-from ..request import Layout, Request
+from ..request import Request
 from .blocks import NARROW, Matrix
 from .chain import FactorChain
 from .executor import StructuredExecutor
 from .rewrites import REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
-from .strategy import NATURAL_ONLY, StructuredStrategy, chain_in
+from .strategy import NATURAL_ONLY, StructuredStrategy, batch_first, chain_in
 from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, view_chain
 
 GATHERED, GATHERED_WIDE, PERMUTATIONS = "gathered slabs", "gathered slabs, d > 8", "permutations"
@@ -168,12 +168,11 @@ class CpuStructured(StructuredStrategy):
 
     def core(self, candidate: Candidate, request: Request) -> ViewProduct:
         """Return the core of a candidate that can run a request which is not empty."""
-        first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
         structure = chain_in(request)
         if self.name in REWRITES:
             structure = rewritten_chain(structure, self.name)
         slab = None if self.baseline else max(1, min(int(dict(candidate.parameters)["slab"]), request.n))
-        return ViewProduct(structure, request.n, request.dtype, first, last, slab)
+        return ViewProduct(structure, request.n, request.dtype, *batch_first(request), slab)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         structure = chain_in(request)

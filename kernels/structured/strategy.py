@@ -99,3 +99,9 @@ def chain_in(request: Request) -> FactorChain:
     if not isinstance(structure, FactorChain):
         raise PlanError("no operand is a factored matrix")
     return structure
+
+
+def batch_first(request: Request) -> tuple[bool, bool]:
+    """Return whether X and the result are batch-first."""
+    given, wanted = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+    return given, wanted

@@ -32,10 +32,10 @@ def command(
     top: int = option(type=click.IntRange(1, 1000), default=20, help="Lists to print."),
     patterns: str | None = option(metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'."),
     by: str | None = option(
-        type=Choice(["hierarchical", "alternating", "gradient", "all"]),
+        type=Choice(["hierarchical", "alternating", "all"]),
         help="How the factors of --patterns are found. [default: all]",
     ),
-    seed: int = option(default=0, help="Of alternating and gradient."),
+    seed: int = option(default=0, help="Of alternating."),
     out: Path | None = option(metavar="K.npz", help="Store the nearest matrix of --patterns."),
     picture: Path | None = option(metavar="FILE.svg", help="Draw error against speed."),
 ) -> None:
@@ -45,7 +45,7 @@ def command(
     comes first. Half precision is read as float32. The lists of patterns are those of `suggest --density`; factors are
     found by truncated SVDs of blocks, optimal for one and for two factors.
 
-    With --patterns a single list, by all three algorithms: their errors and seconds, and the predicted speed.
+    With --patterns a single list, by both algorithms: their errors and seconds, and the predicted speed.
     """
     for path in filter(None, (out, picture)):
         claim(path, [file_of(weight)])
