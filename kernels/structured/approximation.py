@@ -148,9 +148,7 @@ def factorize(
     if by == "alternating":
         return alternating(matrix, patterns, seed=seed, on_event=on_event)
     if by == "gradient":
-        raise PlanError(
-            "gradient was removed: another is faster (docs/benchmarks/removed.md); use alternating"
-        )
+        raise PlanError("gradient was removed: another is faster (docs/benchmarks/removed.md); use alternating")
     raise PlanError(f"by must be one of {', '.join(ALGORITHMS)}, not {by!r}")
 
 
