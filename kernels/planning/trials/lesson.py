@@ -41,6 +41,10 @@ CONTENDERS = {"cpu": (1, 3, 8), "cuda": (3, 8)}
 on a processor only where the first came near. Beside calls on all processors their compilation costs as much as it
 takes: on two cores a class of which the first took twice the vendor's time lost 1.5 s to the others."""
 
+AGAIN_WITHIN = 40.0
+"""Seconds of calls after which no more contenders are asked for: a class is to be decided within two minutes, and the
+comparison of five takes 250 calls where they are close."""
+
 NEAR = 1.1
 """Ratio of a scheme's time to the vendor's up to which others, by prediction as good, may be faster than the vendor."""
 
@@ -147,6 +151,8 @@ class Lesson:
     def _is_promising(self) -> bool:
         """Return whether more contenders are worth their compilation: a scheme leads, or nearly does at first."""
         trial, last = self.trial, self.rounds + 1 == len(CONTENDERS[self.request.device])
+        if trial.spent > AGAIN_WITHIN:
+            return False
         near = not last and any(one.loser >= trial.vendors and one.ratio < NEAR for one in trial.losses)
         return near or trial.leader >= trial.vendors
 

@@ -105,12 +105,13 @@ def test_an_interrupted_clock_leaves_later_calls_timed():
         ("cpu", [4.2e-3, 4.1e-3], 0),  # near, but no scheme leads after the second round
         ("cpu", [4.2e-3, 3e-3, 2e-3], 3),
         ("cpu", [3e-3, 3.5e-3, 2e-3], 3),
+        ("cpu", [3.0], 1),  # calls of seconds: more contenders would take minutes
         ("cuda", [4.2e-3], 0),
         ("cuda", [3e-3, 2e-3], 2),
     ],
 )
 def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, leader):
-    seconds = [4e-3, *schemes]
+    seconds = [4.0 if schemes == [3.0] else 4e-3, *schemes]
     ticks = clock.HostClock()
     ticks.seconds = lambda reading: reading
     asked = []
