@@ -158,7 +158,7 @@ def best_plans(task: CompileTask) -> list[Plan]:
     from .planning.tune import candidates
     from .plans.families import strategies
 
-    plans = candidates(task.request, _machine(task), strategies(task.request.device), LISTED)
+    plans = candidates(task.request, _machine(task), strategies(task.request.device, task.request.family), LISTED)
     others = [plan for plan in plans if not plan.strategy.baseline]
     best = min((plan.seconds for plan in others if plan.seconds), default=0.0)
     numbers = CONTENDERS[task.request.device]

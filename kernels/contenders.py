@@ -29,7 +29,7 @@ REGISTERED = 3
 
 def known_plans(request: Request) -> tuple[list[Plan], Trial]:
     """Return the vendor's plans of a request with what wisdom adds, and their trial, which wisdom may decide."""
-    machine, known = machine_for(request, measure=False), strategies(request.device)
+    machine, known = machine_for(request, measure=False), strategies(request.device, request.family)
     plans = vendor_plans(request, machine, known)
     if machine.wisdom is not None and (record := machine.wisdom.record(request)) is not None:
         return _remembered(plans, record, request, machine, known)
@@ -43,7 +43,7 @@ def supply(lesson: Lesson, process: CompileProcess) -> None:
     """
     request = lesson.request
     with beside_calls:
-        machine, known = machine_for(request, measure=False), strategies(request.device)
+        machine, known = machine_for(request, measure=False), strategies(request.device, request.family)
         machine = _calibrated(machine, lesson)
     try:
         for key in process.candidates(request, machine, lesson.rounds):

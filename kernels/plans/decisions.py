@@ -59,7 +59,7 @@ def decision_for(
     check_not_removed(strategy if automatic else strategy or "scheme", request)
     check_device_of(strategy, request.device)
     machine = machine_for(request, measure=automatic) if machine is None else machine
-    known = strategies(request.device)
+    known = strategies(request.device, request.family)
     if automatic:
         if effort == "measure" and strategy is None and not (machine.wisdom and machine.wisdom.record(request)):
             from .tuning import tune

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from ...errors import PlanError
@@ -13,15 +14,19 @@ from ..request import Request
 DEVICES = ("cpu", "cuda")
 
 
-def strategies(device: str) -> Strategies:
-    """Return the strategies of a device by family and name; a registered one replaces its namesake."""
-    own, more = _own(device), registered(device)
+def strategies(device: str, family: str | None = None) -> Strategies:
+    """Return the strategies of a device by family and name; a registered one replaces its namesake.
+
+    Of one `family` alone its modules are imported alone: the first call of a process pays for them.
+    """
+    own, more = _own(device, family), registered(device)
     return {**own, **more} if more else own
 
 
-@lru_cache(maxsize=2)
-def _own(device: str) -> dict[tuple[str, str], Strategy]:
-    every = _cpu() if device == "cpu" else _cuda() if device == "cuda" else ()
+@lru_cache(maxsize=16)
+def _own(device: str, family: str | None) -> dict[tuple[str, str], Strategy]:
+    makers = _MAKERS.get(device, {})
+    every = (one for name, make in makers.items() if family in (None, name) for one in make())
     return {(strategy.family, strategy.name): strategy for strategy in every}
 
 
@@ -64,37 +69,76 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
     return cuda_machine()
 
 
-def _cpu() -> tuple[Strategy, ...]:
-    from ..causal.cpu import CpuTriangular
-    from ..causal.masks import CpuMaskedRuns
+def _cpu_dense() -> tuple[Strategy, ...]:
     from ..dense.cpu import CpuScheme, CpuVendor
-    from ..exact.cpu import CpuExact
+
+    return CpuVendor(), CpuScheme()
+
+
+def _cpu_causal() -> tuple[Strategy, ...]:
+    from ..causal.cpu import CpuTriangular
+
+    return CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
+
+
+def _cpu_masked() -> tuple[Strategy, ...]:
+    from ..causal.masks import CpuMaskedRuns
+
+    return (CpuMaskedRuns(),)
+
+
+def _cpu_structured() -> tuple[Strategy, ...]:
     from ..structured.cpu import CpuStructured
 
-    triangular = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
-    structured = tuple(CpuStructured(name) for name in ("slabs", "widened", "dense"))
-    structured = (CpuStructured("strided", baseline=True), *structured)
-    exact = (CpuExact("leaf", baseline=True), CpuExact("scheme"))
-    return CpuVendor(), CpuScheme(), *triangular, CpuMaskedRuns(), *structured, *exact
+    others = (CpuStructured(name) for name in ("slabs", "widened", "dense"))
+    return CpuStructured("strided", baseline=True), *others
 
 
-def _cuda() -> tuple[Strategy, ...]:
-    from ..causal.cuda import CudaTriangular
+def _cpu_exact() -> tuple[Strategy, ...]:
+    from ..exact.cpu import CpuExact
+
+    return CpuExact("leaf", baseline=True), CpuExact("scheme")
+
+
+def _cuda_dense() -> tuple[Strategy, ...]:
     from ..dense.cuda import CudaScheme, CudaVendor
     from ..dense.fp8 import CudaFp8
     from ..dense.int8 import CudaInt8
     from ..dense.padded import CudaPadded
     from ..dense.scaled_half import CudaScaledHalf
     from ..dense.split import CudaSplit
-    from ..exact.cuda import CudaExact
+
+    return CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), CudaFp8(), CudaInt8(), CudaScheme()
+
+
+def _cuda_causal() -> tuple[Strategy, ...]:
+    from ..causal.cuda import CudaTriangular
+
+    return CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in ("vendor", "kernel", "scheme"))
+
+
+def _cuda_structured() -> tuple[Strategy, ...]:
     from ..structured.cuda import CudaStructured
 
-    names = ("vendor", "kernel", "scheme")
-    triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
-    products = ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")
-    structured: tuple[Strategy, ...] = tuple(CudaStructured(name) for name in products)
-    structured = CudaStructured("strided", baseline=True), *structured, CudaStructured("decode", version=3)
-    exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
-    eight_bits = CudaFp8(), CudaInt8()
-    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), *eight_bits, CudaScheme()
-    return *dense, *triangular, *structured, *exact
+    names = ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")
+    others = (CudaStructured(name) for name in names)
+    return CudaStructured("strided", baseline=True), *others, CudaStructured("decode", version=3)
+
+
+def _cuda_exact() -> tuple[Strategy, ...]:
+    from ..exact.cuda import CudaExact
+
+    return CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme"))
+
+
+_MAKERS: dict[str, dict[str, Callable[[], tuple[Strategy, ...]]]] = {
+    "cpu": {
+        "dense": _cpu_dense,
+        "causal": _cpu_causal,
+        "masked": _cpu_masked,
+        "structured": _cpu_structured,
+        "exact": _cpu_exact,
+    },
+    "cuda": {"dense": _cuda_dense, "causal": _cuda_causal, "structured": _cuda_structured, "exact": _cuda_exact},
+}
+"""By device and family, as `Request.family` names it."""

@@ -34,7 +34,7 @@ def tune(
     """
     bench = bench_for(request)
     machine = machine_for(request) if machine is None else machine
-    known = strategies(request.device)
+    known = strategies(request.device, request.family)
     return tune_on(request, machine, known, bench, top=top, rounds=rounds, seed=seed, keep=keep, on_event=on_event)
 
 
@@ -52,7 +52,7 @@ def precompile(
     plans = []
     for request in requests:
         with contextlib.suppress(PlanError):
-            plans += candidates(request, machine_for(request), strategies(request.device), top)
+            plans += candidates(request, machine_for(request), strategies(request.device, request.family), top)
     if plans:
         bench_for(requests[0]).precompile(plans, on_event)
 
