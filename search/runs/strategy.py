@@ -81,8 +81,8 @@ class SearchStrategy(ABC):
 class IndependentWalks(SearchStrategy):
     """Strategy of independent walks from a start to the goal; a walk that reaches it continues from the next start.
 
-    With several starts a walk goes on to the next after `turn` rounds, too. With `gather` the schemes at the goal are
-    stored, to continue from in a larger format.
+    With several starts a walk also changes to the next start after `turn` rounds. With `gather` the schemes at the goal
+    are stored as starts of a larger format.
     """
 
     NUMBERS = ("_turns", "_lowest", "_still")

@@ -223,24 +223,26 @@ def test_every_suite_names_its_rows(run):
         run.ok("bench", name, "--dry-run")
 
 
+class Counting:
+    """A strategy that lists the requests it prices."""
+
+    def __init__(self, strategy, priced):
+        self._strategy, self._priced = strategy, priced
+
+    def __getattr__(self, name):
+        return getattr(self._strategy, name)
+
+    def predict(self, *arguments):
+        self._priced.append(arguments)
+        return self._strategy.predict(*arguments)
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_cold_plan_prices_few_of_the_candidates(device):
     """For the shipped machines, at the sizes of row "planning"."""
     for size in cpu.NEW_SIZES[::20]:
         request, priced = Request(size, size, size, device=device), []
-
-        class Counting:
-            def __init__(self, strategy):
-                self._strategy = strategy
-
-            def __getattr__(self, name):
-                return getattr(self._strategy, name)
-
-            def predict(self, *arguments):
-                priced.append(arguments)  # noqa: B023
-                return self._strategy.predict(*arguments)
-
-        counting = {key: Counting(strategy) for key, strategy in strategies(device).items()}
+        counting = {key: Counting(strategy, priced) for key, strategy in strategies(device).items()}
         decision = decide(request, machine_for(request), counting)
         assert decision.plan.candidate == decision_for(request).plan.candidate
         assert 0 < len(priced) <= 64 + 1

@@ -37,13 +37,16 @@ ASKED = 4
 predictions are scaled to the calls before."""
 
 CONTENDERS = {"cpu": (1, 3, 8), "cuda": (3, 8)}
-"""Contenders all in all after each time that they are asked for: the last time only where a scheme leads, the second
-on a processor only where the first came near. Beside calls on all processors their compilation costs as much as it
-takes: on two cores a class of which the first took twice the vendor's time lost 1.5 s to the others."""
+"""Total number of contenders after the first, second and third request for them.
+
+The last request is made only if a scheme leads; on a processor the second one only if the first scheme came NEAR the
+vendor's time. Calls that use all cores lose the time that compilation takes: on two cores three contenders, none of
+which won, cost a loop of 30 s about 1.5 s.
+"""
 
 AGAIN_WITHIN = 40.0
-"""Seconds of calls after which no more contenders are asked for: a class is to be decided within two minutes, and the
-comparison of five takes 250 calls where they are close."""
+"""Seconds of calls of a class after which no more contenders are requested, so that it is decided within two minutes:
+five contenders that are close to the leader take 250 calls."""
 
 NEAR = 1.1
 """Ratio of a scheme's time to the vendor's up to which others, by prediction as good, may be faster than the vendor."""
