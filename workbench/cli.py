@@ -171,5 +171,4 @@ def prepare() -> None:
     What the user has set stays.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # OpenBLAS's threads spin for 2^26 cycles by default, some 26 ms: longer than most of our stages take.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ..planning.machine import Machine
 from ..planning.profile import Profile
 from ..planning.wisdom import stored_wisdom
+from .blas_threads import spin_seconds
 from .cost_model import CpuCostModel
 from .estimate import profile_for
 from .memory import free_bytes
-from .threads import blas_is_limited, spin_seconds, thread_count
+from .threads import blas_is_limited, thread_count
 from .workspace import shared_pool
 
 

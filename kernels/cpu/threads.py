@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import PlanError
+from .blas_threads import blas_libraries, sleep_soon
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -81,43 +82,20 @@ def _affinity() -> int:
 @lru_cache(maxsize=1)
 def _limits_of_blas() -> tuple[Callable[[], int], ...]:
     """Return functions that return the current numbers of threads of the BLAS libraries."""
-    return tuple(library.get_num_threads for library in _blas_libraries())
-
-
-@lru_cache(maxsize=1)
-def _blas_libraries() -> tuple[Any, ...]:
-    """Return the BLAS libraries of this process whose number of threads can be set."""
-    import threadpoolctl
-
-    found = threadpoolctl.ThreadpoolController().lib_controllers
-    return tuple(library for library in found if library.user_api == "blas")
+    return tuple(library.get_num_threads for library in blas_libraries())
 
 
 def blas_is_limited() -> bool:
     """Return whether `single_threaded_blas` has an effect: whether a supported BLAS is loaded."""
-    return bool(_blas_libraries())
+    return bool(blas_libraries())
 
 
 def limit_blas(threads: int) -> int:
     """Set the number of threads of numpy's BLAS; return the previous number (1 if no BLAS is known)."""
-    before = [library.num_threads for library in _blas_libraries()]
-    for library in _blas_libraries():
+    before = [library.num_threads for library in blas_libraries()]
+    for library in blas_libraries():
         library.set_num_threads(threads)
     return min(before, default=1)
-
-
-def spin_seconds() -> float:
-    """Return the seconds that tasks lose to OpenBLAS's idle threads, which spin for a while after a threaded product.
-
-    OPENBLAS_THREAD_TIMEOUT, an exponent of 2 in clock cycles (default 26), must be set before numpy
-    is loaded. Measured at the default, float32 2048 on two cores of two machines: tasks take 59 ms
-    instead of 44, and 98 to 135 instead of 82; at 2^20 nothing is lost.
-    """
-    if not any(library.internal_api == "openblas" for library in _blas_libraries()):
-        return 0.0
-    chosen = os.environ.get("OPENBLAS_THREAD_TIMEOUT", "")
-    exponent = min(max(int(chosen), 4), 30) if chosen.isdecimal() else 26
-    return 2.0**exponent / 3e9
 
 
 class _Single:
@@ -138,7 +116,7 @@ def single_threaded_blas() -> Iterator[None]:
     """
     with _lock:
         if not _single.inside:
-            libraries = _blas_libraries()
+            libraries = blas_libraries()
             _single.limits = tuple(library.num_threads for library in libraries)
             for library in libraries:
                 library.set_num_threads(1)
@@ -150,7 +128,7 @@ def single_threaded_blas() -> Iterator[None]:
             _single.inside -= 1
             if not _single.inside:
                 limits, _single.limits = _single.limits, ()
-                for library, limit in zip(_blas_libraries(), limits, strict=True):
+                for library, limit in zip(blas_libraries(), limits, strict=True):
                     library.set_num_threads(limit)
 
 
@@ -171,6 +149,8 @@ def parallel_tasks(work: Callable[[int, int], None], tasks: int, threads: int) -
 
     Tasks are assigned in order to idle workers. The first error is raised after all workers have stopped.
     """
+    if threads > 1:
+        sleep_soon()
     turn = itertools.count()
 
     def take(worker: int) -> None:
