@@ -2,9 +2,12 @@
 
 A trial is a sequence of duels. The leader, at first the vendor's default library, and one challenger alternate in
 blocks of consecutive calls; the first call of a block is not counted, since it depends on the call before it (caches,
-threads that still spin). A duel ends when the medians differ by more than their scatter, or after MOST_COUNTED
-counted calls each. Ties go to the vendor. What the challengers cost is bounded: they run only while the seconds lost
-stay below REGRET_PART of the seconds spent in the class, plus REGRET_SECONDS.
+threads that still spin). Every counted call of the challenger is divided by the leader's latest ones: a slow phase of
+the machine falls on both. A duel ends when the median of these ratios differs from 1 by more than their scatter, or
+after MOST_COUNTED of them. Ties go to the vendor. A scheme that leads after all duels is compared with the vendor once
+more, when nothing is compiled any longer: of several contenders one leads by chance. What the challengers cost is
+bounded: they run only while the seconds lost stay below REGRET_PART of the seconds spent in the class, plus
+REGRET_SECONDS.
 
 All functions are pure: no clock, no randomness.
 """
@@ -18,21 +21,24 @@ from dataclasses import dataclass, replace
 BLOCK = 3
 """Consecutive calls of one contender; all but the first are counted."""
 
-LEAST_COUNTED, MOST_COUNTED = 4, 32
-"""Counted calls of each side after which a duel may end, and must end."""
+LEAST_COUNTED, MOST_COUNTED, LAST_COUNTED = 4, 32, 8
+"""Counted calls of the challenger after which a duel may end, must end, and may end if it is the last one."""
+
+RECENT = 2 * (BLOCK - 1)
+"""Latest counted calls of the leader that a call of the challenger is divided by."""
 
 REGRET_PART, REGRET_SECONDS = 0.02, 0.05
 """Bound of the net seconds that challengers may lose: a part of all seconds spent in the class, and a constant."""
 
-VENDOR_PART = 0.99
+VENDOR_PART = 0.985
 """Fraction of a vendor's median that a scheme must stay below; the vendor needs to come within its inverse."""
 
-SPREAD, LAST_SPREAD = 2.5, 1.0
-"""Standard errors of the ratio of two medians by which a duel is decided, and by which a scheme must be faster than a
+SPREAD, LAST_SPREAD = 2.5, 0.5
+"""Standard errors of the median ratio by which a duel is decided, and by which a scheme must be faster than a
 vendor's library where the last counted call ends it: else the tie goes to the vendor.
 
-On simulated calls that scatter by 5%, one in twenty up to twice as long, three schemes of 1.02 to 1.03 of the vendor's
-time replaced it in 3% of 60 classes; with 16 calls and no such spread in 12%. One of 0.95 won in 92%, before in 93%.
+On simulated calls that scatter by 5%, one in a hundred three times as long, a scheme replaced the vendor in 7% of 150
+classes with four schemes as fast as it, in 1% with three of 1.02 to 1.03; one of 0.95 won in 93%.
 """
 
 LEAST_ERROR = 0.003
@@ -48,7 +54,8 @@ ABSURD, ABSURD_SECONDS = 4.0, 0.5
 """A challenger loses with a first call that takes so many times as long, if it lost so many seconds."""
 
 HOPELESS, SLOW = 1.6, 1.12
-"""Ratios at which a challenger loses after one counted call, and after two that are all slower than the leader's."""
+"""Ratios at which a challenger loses after one counted call that lost ABSURD_SECONDS or after two that are all beyond
+it, and after two that are all slower than the leader's."""
 
 AGAIN, MOST_LOOKS = 800, 8
 """Calls after which a decided class is compared again: what was measured may be wrong, or the machine has changed.
@@ -77,11 +84,12 @@ class Trial:
     """The state of one class. Contenders are numbered in the order of their trial, the vendor's libraries first.
 
     `vendors` is the number of the vendor's libraries, `contenders` that of all contenders so far; `open` states that
-    more may come. `led` and `tried` are the counted seconds of the leader and of the challenger in this duel. `last`
-    is the contender of the latest call, `streak` the number of its consecutive calls. `spent` and `regret` are
-    seconds; `outstanding` counts calls of the challenger that were issued and not yet timed. `median` is the decided
-    leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls since the decision, `looks`
-    the number of later comparisons since the leader last changed.
+    more may come. `led` and `tried` are the counted seconds of the leader and of the challenger in this duel, `ratios`
+    those of `tried` over RECENT of `led`. `last` is the contender of the latest call, `streak` the number of its
+    consecutive calls. `spent` and `regret` are seconds; `outstanding` counts calls of the challenger that were issued
+    and not yet timed. `confirmed` is the scheme that was, or is, compared with the vendor once more. `median` is the
+    decided leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls since the decision,
+    `looks` the number of later comparisons since the leader last changed.
     """
 
     vendors: int = 1
@@ -91,6 +99,7 @@ class Trial:
     challenger: int | None = None
     led: tuple[float, ...] = ()
     tried: tuple[float, ...] = ()
+    ratios: tuple[float, ...] = ()
     losses: tuple[Loss, ...] = ()
     failed: frozenset[int] = frozenset()
     last: int = 0
@@ -98,6 +107,7 @@ class Trial:
     outstanding: int = 0
     spent: float = 0.0
     regret: float = 0.0
+    confirmed: int | None = None
     median: float | None = None
     since: int = 0
     drifted: int = 0
@@ -170,14 +180,15 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
     if trial.decided:
         return _watched(trial, contender, seconds, calls)
     if rival:
-        usual = statistics.median(trial.led) if trial.led else seconds
+        usual = statistics.median(trial.led[-RECENT:]) if trial.led else seconds
         trial = replace(trial, regret=trial.regret + seconds - usual)
         if seconds > ABSURD * usual and seconds - usual > ABSURD_SECONDS:
             return _ended(trial, False, seconds / usual)
     if counted and contender == trial.leader:
         trial = replace(trial, led=(*trial.led, seconds)[-2 * MOST_COUNTED :])
     elif counted and rival:
-        trial = replace(trial, tried=(*trial.tried, seconds))
+        ratio = seconds / usual
+        trial = replace(trial, tried=(*trial.tried, seconds), ratios=(*trial.ratios, ratio) if trial.led else ())
     return _settled(trial)
 
 
@@ -192,16 +203,17 @@ def fail(trial: Trial, contender: int) -> Trial:
         return trial
     trial = replace(trial, failed=trial.failed | {contender})
     if contender == trial.leader:
-        trial = replace(trial, leader=0, led=(), tried=(), median=None)
+        trial = replace(trial, leader=0, led=(), tried=(), ratios=(), median=None)
     if contender == trial.challenger:
-        trial = replace(trial, challenger=None, tried=(), outstanding=0)
+        trial = replace(trial, challenger=None, tried=(), ratios=(), outstanding=0)
     return _matched(trial)
 
 
 def reopen(trial: Trial) -> Trial:
     """Return a decided trial with all its contenders to be compared with the leader again."""
     looks = 0 if trial.drifted >= DRIFTED else min(trial.looks + 1, MOST_LOOKS)
-    return _matched(replace(trial, losses=(), led=(), tried=(), median=None, since=0, drifted=0, looks=looks))
+    anew = replace(trial, losses=(), led=(), confirmed=trial.leader, median=None, since=0, drifted=0, looks=looks)
+    return _matched(anew)
 
 
 def decided_by(vendors: int, seconds: tuple[float, ...]) -> Trial:
@@ -215,15 +227,15 @@ def decided_by(vendors: int, seconds: tuple[float, ...]) -> Trial:
 
 
 def compared(trial: Trial) -> float | None:
-    """Return the challenger's median over the leader's; None while either has no counted call."""
-    return statistics.median(trial.tried) / statistics.median(trial.led) if trial.tried and trial.led else None
+    """Return the median of the challenger's calls over the leader's; None while either has no counted call."""
+    return statistics.median(trial.ratios) if trial.ratios else None
 
 
 def _affordable(trial: Trial) -> bool:
     """Return whether the challenger's expected loss is within the budget."""
     expected = 0.0
-    if trial.tried and trial.led:
-        expected = max(0.0, statistics.median(trial.tried) - statistics.median(trial.led))
+    if ratio := compared(trial):
+        expected = max(0.0, (ratio - 1) * statistics.median(trial.led[-RECENT:]))
     return trial.regret + expected <= REGRET_PART * trial.spent + REGRET_SECONDS
 
 
@@ -236,10 +248,19 @@ def _matched(trial: Trial) -> Trial:
     beaten = trial.beaten()
     left = [i for i in range(trial.contenders) if i != trial.leader and i not in beaten]
     if left:
-        return replace(trial, challenger=left[0], tried=(), outstanding=0, since=0, drifted=0)
+        return _against(trial, left[0])
     if trial.open or trial.median is not None:
         return trial
+    dethroned = [loss.loser for loss in trial.losses if loss.loser < trial.vendors <= loss.winner]
+    if trial.leader >= trial.vendors and trial.confirmed != trial.leader and dethroned:
+        return _against(replace(trial, confirmed=trial.leader), dethroned[-1])
     return replace(trial, median=statistics.median(trial.led) if trial.led else None, since=0, drifted=0)
+
+
+def _against(trial: Trial, challenger: int) -> Trial:
+    """Return the trial with the duel of its leader and a challenger; of the leader's calls the latest stay."""
+    led = trial.led[-RECENT:]
+    return replace(trial, challenger=challenger, led=led, tried=(), ratios=(), outstanding=0, since=0, drifted=0)
 
 
 def _settled(trial: Trial) -> Trial:
@@ -258,8 +279,8 @@ def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
     loss = Loss(loser, winner, max(1.0, 1 / ratio if won else ratio))
     if won:
         trial = replace(trial, leader=challenger, led=trial.tried, looks=0)
-    done = replace(trial, challenger=None, tried=(), outstanding=0, losses=(*trial.losses, loss), median=None)
-    return _matched(done)
+    losses = (*trial.losses, loss)
+    return _matched(replace(trial, challenger=None, tried=(), ratios=(), outstanding=0, losses=losses, median=None))
 
 
 def _challenger_wins(trial: Trial) -> bool | None:
@@ -267,15 +288,18 @@ def _challenger_wins(trial: Trial) -> bool | None:
     ratio = compared(trial)
     if ratio is None or trial.challenger is None:
         return None
-    counted = min(len(trial.tried), len(trial.led))
+    counted = len(trial.ratios)
+    last = any(loss.loser == trial.challenger for loss in trial.losses)
     if counted < SHORT_COUNTED and (_is_short(trial.led) or _is_short(trial.tried)):
         return None
-    if ratio > HOPELESS or (len(trial.tried) > 1 and ratio > SLOW and min(trial.tried) > max(trial.led)):
+    lost = trial.tried[-1] * (1 - 1 / ratio)
+    slow = min(trial.ratios) > HOPELESS or (ratio > SLOW and min(trial.tried) > max(trial.led))
+    if (counted > 1 and slow) or (ratio > HOPELESS and lost > ABSURD_SECONDS):
         return False
     part = _part(trial.vendors, trial.leader, trial.challenger)
-    if counted < LEAST_COUNTED:
+    if counted < (LAST_COUNTED if last else LEAST_COUNTED):
         return None
-    error = math.hypot(_error(trial.led), _error(trial.tried))
+    error = _error(trial.ratios)
     if counted >= MOST_COUNTED:
         to_scheme = (trial.leader < trial.vendors) - (trial.challenger < trial.vendors)
         return ratio * math.exp(to_scheme * LAST_SPREAD * error) < part

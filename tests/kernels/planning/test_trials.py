@@ -81,7 +81,7 @@ def test_the_fastest_contender_is_found_and_stays_for_ten_thousand_calls():
 def test_slower_contenders_cost_a_bounded_part(slow, each):
     machine = Machine([each, slow * each, slow * each], cold=1.0, noise=0.01, disturbed=1.0).run(60)
     first_calls = 2 * 2 * (slow * each - each)  # two contenders, two calls each before their budget is looked at
-    assert machine.total <= 60 * each * (1 + REGRET_PART + 0.01) + REGRET_SECONDS + first_calls
+    assert machine.total * (1 - REGRET_PART) <= 60 * each * 1.01 + REGRET_SECONDS + first_calls
     assert machine.run(3000).trial.leader == 0
 
 
@@ -120,8 +120,8 @@ def led_by_a_scheme(seconds, noise=0.05, classes=40):
 
 
 def test_schemes_that_lose_little_rarely_replace_the_vendor_by_chance():
-    assert led_by_a_scheme([1.0, 1.02, 1.02, 1.03]) <= 0.075
-    assert led_by_a_scheme([1.0, 1.0]) <= 0.2
+    assert led_by_a_scheme([1.0, 1.02, 1.02, 1.03]) <= 0.05
+    assert led_by_a_scheme([1.0, 1.0, 1.0, 1.0]) <= 0.15
     assert led_by_a_scheme([1.0, 0.95]) >= 0.85
 
 
@@ -248,5 +248,6 @@ def test_a_second_round_is_fought_among_the_leader_and_new_contenders(later):
     assert machine.trial.decided
     assert machine.seconds[machine.trial.leader] == min(machine.seconds)
     assert machine.trial.median == pytest.approx(min(machine.seconds), rel=0.03)
-    assert not {0, 2} & set(machine.ran[440:])  # those that have lost stay beaten
+    assert 2 not in machine.ran[440:]  # what has lost stays beaten; the vendor is compared with the winner once more
+    assert (0 in machine.ran[440:]) == (machine.trial.leader > 2)
     assert machine.trial.seconds() == pytest.approx(dict(enumerate(machine.seconds)), rel=0.05)
