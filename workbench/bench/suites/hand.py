@@ -60,6 +60,10 @@ FIRST_CALL = {"cpu": 0.3, "cuda": 0.5}
 """Seconds that a first call may take beyond the vendor's call."""
 
 
+PASSIVE = "OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"
+"""What the command `lcma` sets, with which idle threads sleep: a new user's spin."""
+
+
 def _cases(options: Options) -> Iterator[Case]:
     shapes = CPU_SHAPES if options.device == "cpu" else CUDA_SHAPES
     first = Bar("first_extra_s", FIRST_CALL[options.device], at_most=True)
@@ -100,8 +104,9 @@ def _byte_code() -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment, with the folders of its modules."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    """Return this process's environment without PASSIVE, with the folders of its modules."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return {name: text for name, text in environment.items() if name not in PASSIVE}
 
 
 def _process(module: str, argument: dict[str, Any], say: Say) -> Any:
