@@ -187,9 +187,7 @@ class Descents:
         if not self._ternary and has_triples(target):
             # The best known rank is reached sooner than ranks between: more inner products leave more to arrange.
             found[TRIPLES] = _Other(
-                TRIPLES,
-                len(target.terms),
-                lambda: TripleFleet(target, gap.known, seed=seed, walkers=self._jobs),
+                TRIPLES, len(target.terms), lambda: TripleFleet(target, gap.known, seed=seed, walkers=self._jobs)
             )
         on_gpu = self._device.startswith("cuda")
         if over == "Q" and m * k * n <= (GPU_TERMS if on_gpu else MOST_TERMS):

@@ -226,10 +226,7 @@ class RunConfig:
     def _settings(self) -> tuple[Setting, ...]:
         """Default settings for every format of the run and the walk."""
         chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
-        own = {
-            "triples": (TRIPLE_WALKS, TRIPLE_STEPS),
-            "least-squares": (chains, CHAIN_STEPS),
-        }
+        own = {"triples": (TRIPLE_WALKS, TRIPLE_STEPS), "least-squares": (chains, CHAIN_STEPS)}
         if self.objective.startswith(PREFIX):
             own["walks"] = (GROUP_WALKS, GROUP_STEPS)
         if self.method in own:

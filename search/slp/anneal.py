@@ -43,12 +43,7 @@ DETOUR_STEPS, DETOURS = 20_000, 8
 
 
 def polished(
-    scheme: Scheme,
-    *,
-    rounds: int | None = None,
-    seconds: float | None = None,
-    seed: int = 0,
-    jobs: int = 1,
+    scheme: Scheme, *, rounds: int | None = None, seconds: float | None = None, seed: int = 0, jobs: int = 1
 ) -> Scheme:
     """Find a scheme with fewer additions by walks from a ternary one, with no higher rank and no more full products.
 

@@ -31,12 +31,7 @@ _SELECTION = 1 << 40
 
 
 def slots_for(
-    starts: Sequence[Scheme],
-    spare: int,
-    falling: bool,
-    symmetric: bool,
-    reversible: bool,
-    swaps: Swaps | None = None,
+    starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool, swaps: Swaps | None = None
 ) -> int:
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)

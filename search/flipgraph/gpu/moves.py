@@ -369,10 +369,5 @@ def make_moves(
         return total
 
     return SimpleNamespace(
-        next_draw=terms.next_draw,
-        step=step,
-        plus=plus,
-        total_cost=total_cost,
-        is_live=is_live,
-        weight=orbits.weight,
+        next_draw=terms.next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live, weight=orbits.weight
     )
