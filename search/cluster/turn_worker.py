@@ -53,13 +53,6 @@ class KnownSchemes:
         self._on_find(scheme, certificate)
 
 
-def new_islands() -> Any:
-    """Return islands for the turns of a worker."""
-    from ..improve.islands import Islands
-
-    return Islands()
-
-
 def reports(
     islands: Any,
     gap: Gap,

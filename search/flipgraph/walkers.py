@@ -186,7 +186,12 @@ _SHIFTED = Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 
 register_walk("flip", _flip_walk)
 register_walk("flip-c3", _orbit_walk, packs(OrbitTerms), _SHIFTED)
-register_walk("flip-c3z2", partial(_orbit_walk, reverse=True), packs(OrbitTerms, OrbitTerms.naive_reversible), _SHIFTED)
+register_walk(
+    "flip-c3z2",
+    partial(_orbit_walk, reverse=True),
+    packs(OrbitTerms, partial(OrbitTerms.naive, reversible=True)),
+    _SHIFTED,
+)
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
 register_walk(PAIRS, _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))

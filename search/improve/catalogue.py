@@ -121,15 +121,8 @@ class CatalogueUpdater(BackgroundTasks):
         self.keep(scheme, certificate)
         if scheme.ring.characteristic == 2 and self._wanted(scheme):
             with self._lock:
-                heappush(
-                    self._to_lift,
-                    (
-                        scheme.rank - self.rank(self.over.name, in_order(scheme.target.shape)),
-                        next(self._order),
-                        scheme,
-                        certificate,
-                    ),
-                )
+                loss = scheme.rank - self.rank(self.over.name, in_order(scheme.target.shape))
+                heappush(self._to_lift, (loss, next(self._order), scheme, certificate))
             self.submit(self._lift_next)
 
     def lift_stored(self, formats: Iterable[Target]) -> None:
@@ -187,12 +180,8 @@ class CatalogueUpdater(BackgroundTasks):
             _, _, scheme, certificate = heappop(self._to_lift)
         if not self.in_time or not self._wanted(scheme):
             return
-        lifted = lift(scheme, ring=self.over)
-        if (
-            lifted.scheme is not None
-            and lifted.certificate is not None
-            and self.keep(lifted.scheme, lifted.certificate)
-        ):
+        found = lift(scheme, ring=self.over)
+        if found.scheme is not None and found.certificate is not None and self.keep(found.scheme, found.certificate):
             with Catalog.open() as catalog:
                 catalog.add(scheme, certificate)
 

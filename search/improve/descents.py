@@ -47,7 +47,7 @@ from .history import (
     walk_of,
 )
 from .islands import Islands
-from .neighbours import Route, is_ternary, routes
+from .neighbours import Route, beside, is_ternary, modulo_2, routes
 
 NOT_REPEATABLE = "its walkers started from schemes that are not kept"
 """Reason why a turn cannot be repeated: it starts from pools and from finds of earlier turns and other processes."""
@@ -171,7 +171,12 @@ class Descents:
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
         if not symmetric or lowest[route.name] < len(gap.target.terms):
             starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
-        walks = self._fleet(starts, setting, tried, walk)
+        seed = self._seed + (tried << 32)
+        walks: TurnFleet
+        if self._device == "cpu":
+            walks = CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
+        else:
+            walks = self._gpu_fleet(starts, setting, seed, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
@@ -276,9 +281,8 @@ class Descents:
         """Return all routes by walks; on a GPU a part of `seconds` is spent on finding starts."""
         shape = in_order(gap.target.shape)
         if self._device != "cpu":
-            steps = [(axis, by) for axis in range(3) for by in (-1, 1)]
-            beside = {in_order([side + by * (n == axis) for n, side in enumerate(shape)]) for axis, by in steps}
-            for near in [*sorted(one for one in beside if one[0] > 1), shape]:
+            others = {in_order(other) for by in (-1, 1) for other, _ in beside(gap.target, by)}
+            for near in [*sorted(others), shape]:
                 self._widen(near, shape, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
         found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
@@ -288,8 +292,7 @@ class Descents:
         """Return the routes by symmetric walks that a format has."""
 
         def stored(shape: Shape) -> list[Scheme]:
-            known = (scheme.over_z2() for scheme in self._updater.pool(shape, composed=False))
-            return [scheme for scheme in known if scheme is not None]
+            return modulo_2(self._updater.pool(shape, composed=False))
 
         return [
             Route(name, [pack_start(walk, target).to_scheme()])
@@ -302,12 +305,6 @@ class Descents:
         if self._device == "cpu":
             return setting_for(target, walk)
         return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
-
-    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet:
-        seed = self._seed + (tried << 32)
-        if self._device == "cpu":
-            return CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
-        return self._gpu_fleet(starts, setting, seed, walk)
 
     def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> Fleet:
         kind, swaps = gpu_kind(walk)
@@ -338,10 +335,7 @@ class Descents:
         rank = known[0].rank
         if len(known) >= WANTED or (shape, rank) in self._near:
             return
-        if self._ternary:
-            starts = [one for one in known if is_ternary(one)]
-        else:
-            starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
+        starts = [one for one in known if is_ternary(one)] if self._ternary else modulo_2(known)
         near = self._near.setdefault((shape, rank), [])
         if starts:
             walk = "flip-zt" if self._ternary else "flip"

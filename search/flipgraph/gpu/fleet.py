@@ -203,7 +203,8 @@ class Fleet(TurnFleet):
 
     def select(self) -> None:
         """Replace the worst walkers by copies of random members of the best; ties are broken at random."""
-        selection, rng = self.policy.selection, self._host_draws()
+        self._draws += 1
+        selection, rng = self.policy.selection, np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
         order = np.lexsort((rng.random(self.walkers), self.score))
         elite, losers, entries = list[Places](), list[Places](), list[Places]()
         for island in range(selection.islands):
@@ -220,10 +221,6 @@ class Fleet(TurnFleet):
         self._fill_pool(self._gather("best").reshape(-1, self.layout.form.words)[members])
         self.send(sent, len(self._starts) + chosen)
         self.roots[sent] = self.roots[members[chosen]]
-
-    def _host_draws(self) -> np.random.Generator:
-        self._draws += 1
-        return np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
 
     def found(self, goal: int) -> npt.NDArray[np.int64]:
         """Return the walkers whose score is at most `goal`, in order."""
