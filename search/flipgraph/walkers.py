@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
-from ...schemes_db.grids import Kind
+from ..basis.shears import half_masks
 from ..terms.involution import Swaps, parse_swaps
 from ..terms.orbits import OrbitTerms
 from ..terms.packed import PackedTerms
@@ -160,8 +160,7 @@ def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
 
 
 def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    blocks = {kind for kinds in start.target.kind_arrays for kind in kinds.ravel().tolist()}
-    if not any(Kind(kind).half for kind in blocks):
+    if not len(half_masks(start.target)):
         raise PlanError(f"{start.target} has no half blocks, so all products are full: take the walk flip")
     return _flip_walk(start, seed, index, policy)
 

@@ -227,21 +227,9 @@ def signed(lock: BinaryIO) -> BinaryIO:
     return lock
 
 
-DAMAGE = (
-    LcmaError,
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    RecursionError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""Exceptions of what reads a file that is damaged, or uses values in it that cannot be."""
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
+UNUSABLE = (LcmaError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""Exceptions of what reads a file that is damaged, and of what uses values in it that cannot be."""
 
 
 @contextlib.contextmanager
@@ -251,7 +239,7 @@ def intact(path: Path) -> Iterator[None]:
         yield
     except RunFolderError:
         raise
-    except DAMAGE as error:
+    except (*UNREADABLE, *UNUSABLE) as error:
         fault = str(error).partition("\n")[0][:200] or type(error).__name__
         raise RunFolderError(f"{path} is damaged: {fault}") from None
 

@@ -104,21 +104,9 @@ def _cooled(terms: TernaryTerms, state: int, steps: int) -> TernaryTerms:
     x = packed(terms)
     best = x.copy()
     inputs = np.array([kinds.size for kinds in terms.target.kind_arrays])
-    cool(
-        x,
-        x.copy(),
-        best,
-        make_sums(terms.rank, int(inputs.max())),
-        inputs,
-        shear_table(terms.target),
-        half_masks(terms.target),
-        steps,
-        HOT,
-        COLD,
-        2,
-        SHEARS,
-        np.array([state or 1], dtype=np.uint64),
-    )
+    sums, rng = make_sums(terms.rank, int(inputs.max())), np.array([state or 1], dtype=np.uint64)
+    tables = shear_table(terms.target), half_masks(terms.target)
+    cool(x, x.copy(), best, sums, inputs, *tables, steps, HOT, COLD, 2, SHEARS, rng)
     return unpacked(terms.target, best)
 
 
