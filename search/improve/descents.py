@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
+from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...schemes_db.composition import oriented
 from ...schemes_db.provenance import Step
@@ -30,6 +30,7 @@ from ..runs.plan import Setting, setting_for
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
 from ..turn_fleet import TurnFleet
+from .catalogue import CatalogueView
 from .collect import collect_below
 from .cpu_fleet import CpuFleet
 from .folder import ImproveConfig
@@ -72,21 +73,6 @@ class _Other(NamedTuple):
     name: str
     start: int
     fleet: Callable[[], TurnFleet]
-
-
-class CatalogueView(Protocol):
-    """Interface of the catalogue for a turn: `CatalogueUpdater`, or the `KnownSchemes` of a worker of a cluster."""
-
-    over: Ring
-
-    def rank(self, ring: str, shape: Shape) -> int:
-        """Return the lowest known rank over a ring."""
-
-    def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """Return schemes of the lowest known rank."""
-
-    def take(self, scheme: Scheme, certificate: Certificate) -> None:
-        """Store or report a certified find."""
 
 
 class Descents:
