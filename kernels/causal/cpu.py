@@ -41,9 +41,8 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
         found = []
         for name in self._names(machine):
             candidate = self.candidate(TriangularSource(name, request.its_triangle) if name else None)
-            reason = self.can_run(candidate, request, machine)
-            bound = 0.0 if reason else sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-            found.append(Proposal(bound, candidate))
+            refused = self.can_run(candidate, request, machine)
+            found.append(Proposal(0.0, candidate) if refused else self.proposal(candidate, request, machine))
         return found
 
     def _names(self, machine: Machine) -> tuple[str, ...]:

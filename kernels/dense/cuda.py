@@ -62,9 +62,6 @@ class CudaVendor(BaseStrategy):
     baseline: bool = True
     version: int = 3
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        return [Proposal(0.0, Candidate(FAMILY, self.name))]
-
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if is_classical(source.program):
             yield Candidate(FAMILY, self.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,20 +43,14 @@ class ExactStrategy(BaseStrategy):
         """Return the reason why this strategy is not for an exact request, or None."""
         return None
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         if self.baseline:
-            return [Proposal(0.0, Candidate(self.family, self.name))]
+            return super().propose(request, machine)
         found: Iterable[Candidate] = [Candidate(self.family, self.name)]
         if self.name == SCHEME:
             found = (one for chain in self.chains(request, machine) for one in self.candidates_of(chain))
         runnable = [one for one in found if self.can_run(one, request, machine) is None]
-        return [Proposal(self._bound(one, request, machine), one) for one in runnable]
-
-    def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
-        """Return a bound just below the price; NaN if there is none."""
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        known = [one for one in seconds if one is not None]
-        return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
+        return [self.proposal(one, request, machine) for one in runnable]
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if self.name == SCHEME and isinstance(source, ExactChain):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -210,6 +211,10 @@ class BaseStrategy(ABC):
     version: int = 1
     device: str = "cuda"
 
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`: the one candidate, with the bound 0."""
+        return [Proposal(0.0, Candidate(self.family, self.name))]
+
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         return ()
 
@@ -223,8 +228,9 @@ class BaseStrategy(ABC):
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int: ...
 
     def proposal(self, candidate: Candidate, request: Request, machine: Machine) -> Proposal:
-        """Return the proposal of a candidate whose bound is its price, less an error of rounding."""
-        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
+        """Return the proposal of a candidate whose bound is its price, less an error of rounding; NaN if unknown."""
+        stages = self.predict(candidate, request, machine)
+        price = sum(math.nan if stage.seconds is None else stage.seconds for stage in stages)
         return Proposal(price * (1 - 1e-9), candidate)
 
     def workspace_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:

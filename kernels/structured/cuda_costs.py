@@ -21,7 +21,7 @@ from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
-from ..request import Layout, Request
+from ..request import Request
 from .block_low_rank import Blast, BlockLowRank
 from .blocks import alternating_rows
 from .chain import FactorChain, KroneckerSparse
@@ -30,7 +30,7 @@ from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
 from .scalar import fused_places, gather_reason
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
-from .strategy import FUSED, GATHER, STRIDED, TILED
+from .strategy import FUSED, GATHER, STRIDED, TILED, batch_first
 from .tiles import tile_of
 from .views import FactorStep, copied_ends, steps_of
 
@@ -255,7 +255,7 @@ def launched(strategy: str, patterns: Sequence[Pattern], request: Request) -> Se
 def view_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of GEMMs on views, by the factors or by rewritten ones, and of permuted ends."""
     structure = rewritten_chain(structure, strategy) if strategy in REWRITES else structure
-    ends = copied_ends(structure, *(layout is Layout.COLUMNS for layout in request.layouts[1:]))
+    ends = copied_ends(structure, *batch_first(request))
     steps, stages, costs = steps_of(structure, *ends), [], costs_of(machine)
     for step in steps:
         stages.append(_gemm_stage(step, request, costs, strategy == WIDENED))
@@ -305,7 +305,7 @@ def factor_stage(
 def transposed_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of the factors and the transpositions around them, without traffic within the cache."""
     item, n, costs = request.itemsize, request.n, costs_of(machine)
-    first, last = copied_ends(structure, *(layout is Layout.COLUMNS for layout in request.layouts[1:]))
+    first, last = copied_ends(structure, *batch_first(request))
     steps, patterns = steps_of(structure, first, last), structure.patterns
     stages = [_gemm_stage(step, request, costs, False) for step in steps]
     held = sum(alternating_rows(patterns, first, last)) * n * item
