@@ -34,13 +34,15 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     - scheme: a level of a triangular scheme, its grouped products distributed to the threads.
     """
 
-    scheme_method = GROUPED
+    methods = (GROUPED,)
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         found = []
         for name in self._names(machine):
-            candidate = self.candidate(TriangularSource(name, request.its_triangle) if name else None)
+            candidate = (
+                self.candidate(TriangularSource(name, request.its_triangle), GROUPED) if name else self.candidate()
+            )
             refused = self.can_run(candidate, request, machine)
             found.append(Proposal(0.0, candidate) if refused else self.proposal(candidate, request, machine))
         return found

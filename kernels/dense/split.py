@@ -83,7 +83,7 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         return found
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        return super().restore(key, parameters, request) if key else Candidate(FAMILY, NAME)
+        return super().restore(key, parameters, request) if key else self.candidate()
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program, reason = candidate.program, self.reason(request)
