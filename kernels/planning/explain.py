@@ -17,7 +17,7 @@ from .profile import Profile
 from .strategy import Candidate, Plan, Stage
 
 LISTED = 8
-"""Default number of candidates listed in addition to the chosen one."""
+"""Maximum number of other candidates that are priced again and shown."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,8 @@ class Explanation:
         }
 
 
-def explanation(decision: Decision, strategies: Strategies, listed: int = LISTED) -> Explanation:
-    """Explain a decision; `listed` is the maximum number of other candidates that are priced again and shown.
-
-    `strategies` are those that the decision considered.
-    """
+def explanation(decision: Decision, strategies: Strategies) -> Explanation:
+    """Explain a decision; `strategies` are those that it considered."""
     plan, baseline = decision.plan, decision.baseline
     seconds, base = decision.seconds, decision.baseline_seconds
     stages = [(baseline.candidate, stage) for stage in baseline.stages]
@@ -156,7 +153,7 @@ def explanation(decision: Decision, strategies: Strategies, listed: int = LISTED
         _ratio(base, seconds),
         tuple(stages),
         tuple(margins),
-        tuple(_considered(decision, strategies, base, listed)),
+        tuple(_considered(decision, strategies, base)),
         decision.refused,
         _dense_weight(decision, strategies),
     )
@@ -184,8 +181,8 @@ def _dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | N
     return DenseWeight(min(predicted), decision.plan.seconds, "predicted")
 
 
-def _considered(decision: Decision, strategies: Strategies, base: float | None, listed: int) -> Iterator[Considered]:
-    for proposal in decision.proposals[:listed]:
+def _considered(decision: Decision, strategies: Strategies, base: float | None) -> Iterator[Considered]:
+    for proposal in decision.proposals[:LISTED]:
         candidate = proposal.candidate
         strategy = strategies[candidate.family, candidate.strategy]
         found = plan_candidate(strategy, candidate, decision.request, decision.machine)
