@@ -117,8 +117,7 @@ class ExactChain:
 
     @cached_property
     def program(self) -> Program:
-        *outer, last = (_program(level.scheme) for level in self.levels)
-        program = last
+        *outer, program = (_program(level.scheme) for level in self.levels)
         for one in reversed(outer):
             program = one.nested({ProductKind.FULL: program})
         return program
