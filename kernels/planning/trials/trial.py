@@ -27,8 +27,11 @@ LEAST_COUNTED, MOST_COUNTED, LAST_COUNTED = 4, 32, 8
 RECENT = 2 * (BLOCK - 1)
 """Latest counted calls of the leader that a call of the challenger is divided by."""
 
-REGRET_PART, REGRET_SECONDS = 0.02, 0.05
-"""Bound of the net seconds that challengers may lose: a part of all seconds spent in the class, and a constant."""
+REGRET_PART, REGRET_SECONDS = 0.015, 0.05
+"""Bound of the net seconds that challengers may lose: a part of all seconds spent in the class, and a constant.
+
+A vendor's library that challenges a scheme loses nothing to the vendor: it is not counted.
+"""
 
 VENDOR_PART = 0.985
 """Fraction of a vendor's median that a scheme must stay below; the vendor needs to come within its inverse."""
@@ -148,7 +151,7 @@ def admit(trial: Trial, contenders: int, complete: bool) -> Trial:
 def choose(trial: Trial) -> int:
     """Return the contender that the next call runs."""
     rival = trial.challenger
-    if rival is None:
+    if rival is None or not trial.led:  # without a time of the leader nothing bounds what the challenger loses
         return trial.leader
     if trial.last == rival:
         # A second call of a block is always made: without a counted one the block would have been for nothing.
@@ -181,7 +184,8 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
         return _watched(trial, contender, seconds, calls)
     if rival:
         usual = statistics.median(trial.led[-RECENT:]) if trial.led else seconds
-        trial = replace(trial, regret=trial.regret + seconds - usual)
+        if not _is_free(trial):
+            trial = replace(trial, regret=trial.regret + seconds - usual)
         if seconds > ABSURD * usual and seconds - usual > ABSURD_SECONDS:
             return _ended(trial, False, seconds / usual)
     if counted and contender == trial.leader:
@@ -233,10 +237,17 @@ def compared(trial: Trial) -> float | None:
 
 def _affordable(trial: Trial) -> bool:
     """Return whether the challenger's expected loss is within the budget."""
+    if _is_free(trial):
+        return True
     expected = 0.0
     if ratio := compared(trial):
-        expected = max(0.0, (ratio - 1) * statistics.median(trial.led[-RECENT:]))
+        expected = max(0.0, (1 - 1 / ratio) * statistics.median(trial.tried))
     return trial.regret + expected <= REGRET_PART * trial.spent + REGRET_SECONDS
+
+
+def _is_free(trial: Trial) -> bool:
+    """Return whether the challenger is a vendor's library and the leader a scheme: nothing is lost to the vendor."""
+    return trial.challenger is not None and trial.challenger < trial.vendors <= trial.leader
 
 
 def _matched(trial: Trial) -> Trial:
@@ -293,7 +304,7 @@ def _challenger_wins(trial: Trial) -> bool | None:
     if counted < SHORT_COUNTED and (_is_short(trial.led) or _is_short(trial.tried)):
         return None
     lost = trial.tried[-1] * (1 - 1 / ratio)
-    slow = min(trial.ratios) > HOPELESS or (ratio > SLOW and min(trial.tried) > max(trial.led))
+    slow = min(trial.ratios) > HOPELESS or (ratio > SLOW and min(trial.tried) > max(trial.led, default=math.inf))
     if (counted > 1 and slow) or (ratio > HOPELESS and lost > ABSURD_SECONDS):
         return False
     part = _part(trial.vendors, trial.leader, trial.challenger)

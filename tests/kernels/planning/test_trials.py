@@ -79,9 +79,9 @@ def test_the_fastest_contender_is_found_and_stays_for_ten_thousand_calls():
 @pytest.mark.parametrize("slow", [1.02, 1.1, 1.5, 5.0, 50.0])
 @pytest.mark.parametrize("each", [1e-3, 50e-3, 3.0])
 def test_slower_contenders_cost_a_bounded_part(slow, each):
-    machine = Machine([each, slow * each, slow * each], cold=1.0, noise=0.01, disturbed=1.0).run(60)
+    machine = Machine([each, slow * each, slow * each], cold=1.0, noise=0.001, disturbed=1.0).run(60)
     first_calls = 2 * 2 * (slow * each - each)  # two contenders, two calls each before their budget is looked at
-    assert machine.total * (1 - REGRET_PART) <= 60 * each * 1.01 + REGRET_SECONDS + first_calls
+    assert machine.total * (1 - REGRET_PART) <= 60 * each * 1.001 + REGRET_SECONDS + first_calls
     assert machine.run(3000).trial.leader == 0
 
 
@@ -94,7 +94,7 @@ def test_slower_contenders_cost_a_bounded_part(slow, each):
 )
 def test_regret_is_bounded_and_nobody_starves(ratios, each, noise, seed):
     machine = Machine([each, *(each * ratio for ratio in ratios)], noise=noise, seed=seed, cold=1.0, disturbed=1.0)
-    machine.run(1500)
+    machine.run(3000)
     fastest = min(machine.seconds)
     # Whoever is 5% faster than all others is found in spite of the noise; within 2% any of them may lead.
     assert machine.seconds[machine.trial.leader] <= max(1.02, 1 + 3 * noise) * fastest or machine.seconds[0] * 0.98 <= (
@@ -103,7 +103,7 @@ def test_regret_is_bounded_and_nobody_starves(ratios, each, noise, seed):
     assert set(range(len(machine.seconds))) <= set(machine.ran)
     # Every contender may lose two calls before its budget is looked at.
     losses = 2 * sum(max(0.0, seconds - each) for seconds in machine.seconds)
-    assert machine.total <= 1500 * each * (1 + 1.5 * REGRET_PART + 4 * noise) + REGRET_SECONDS + losses
+    assert machine.total <= 3000 * each * (1 + 1.5 * REGRET_PART + 4 * noise) + REGRET_SECONDS + losses
 
 
 @pytest.mark.parametrize("seed", range(5))
