@@ -122,12 +122,23 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
+@pytest.fixture(scope="session")
+def link_compiled():
+    """link_compiled(home): link the compiled code of all runs of tests into a home: a new process would compile it."""
+
+    def link(home: Path) -> Path:
+        (home / "cache").mkdir(parents=True)
+        for name in ("numba", "kernels"):
+            (home / "cache" / name).symlink_to(Path(_HOME.name, "cache", name))
+        return home
+
+    return link
+
+
 @pytest.fixture
-def warm_home(home):
-    """A fresh LCMA_HOME with the compiled code of this run of tests, which a new process would compile again."""
-    (home / "cache").mkdir(parents=True)
-    (home / "cache" / "numba").symlink_to(jit._cache_root())
-    return home
+def warm_home(home, link_compiled):
+    """A fresh LCMA_HOME with compiled code."""
+    return link_compiled(home)
 
 
 @pytest.fixture

@@ -274,8 +274,8 @@ def timed_by_table(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def _settled_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
+def _settled_folder(tmp_path_factory, link_compiled):
+    return link_compiled(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture

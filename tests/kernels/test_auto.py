@@ -220,8 +220,8 @@ np.testing.assert_allclose(matmul(a, a.T, "strassen"), a @ a.T, atol=1e-4)
 """
 
 
-def test_code_for_a_plain_processor(home):
-    environment = {**os.environ, "LCMA_HOME": str(home), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+def test_code_for_a_plain_processor(warm_home):
+    environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     subprocess.run([sys.executable, "-c", GENERIC], check=True, env=environment)
 
 
