@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
 from .beside_calls import beside_calls, run_beside_calls
+from .cpu.blas_threads import SHORTEST, sleep_soon
 from .planning.cache import plan_cache
 from .planning.trials.clock import Clock, HostClock
 from .planning.trials.lesson import LearningExecutor, Lesson
@@ -310,6 +311,8 @@ class Learner:
             self._lessons.popitem(last=False)
 
     def _wanted(self, lesson: Lesson) -> None:
+        if lesson.request.device == "cpu":
+            sleep_soon(SHORTEST)  # else threads that spin between products leave the compile process no time
         with self._condition:
             self._waiting.append(lesson)
             self._start()
@@ -323,6 +326,8 @@ class Learner:
         supply(lesson, self._process)
 
     def _decided(self, lesson: Lesson) -> None:
+        if lesson.request.device == "cpu":
+            sleep_soon()
         with self._condition:
             self._enqueue(partial(self._keep, lesson))
 

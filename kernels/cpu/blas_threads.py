@@ -2,8 +2,8 @@
 
 After a product each of OpenBLAS's threads spins for 2^28 clock cycles, a tenth of a second, and takes a part of every
 core from what runs next. Measured on two cores, float32, after numpy's product: Strassen's scheme at 2048 takes 126 ms,
-and 88 where idle threads sleep; 3x3x6:40 at 4096 takes 666 and 571 ms. So `sleep_soon` shortens the time, once a
-process and for as long as it lives; a user's OPENBLAS_THREAD_TIMEOUT stays.
+and 88 where idle threads sleep; 3x3x6:40 at 4096 takes 666 and 571 ms. So `sleep_soon` shortens the time; a
+user's OPENBLAS_THREAD_TIMEOUT stays.
 
 OpenBLAS reads the time when it starts its threads. It stops them itself before a fork, and starts them again with the
 next product; both are repeated here, at a moment at which no other thread can be in a product.
@@ -24,8 +24,11 @@ from typing import Any
 VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 """An exponent of two, in clock cycles. OpenBLAS takes 4 to 30."""
 
-DEFAULT, SHORT = 28, 20
-"""The exponents of OpenBLAS and of `sleep_soon`, 0.1 s and 0.4 ms: products that follow at once find threads awake."""
+DEFAULT, SHORT, SHORTEST = 28, 20, 16
+"""The exponents of OpenBLAS, 0.1 s; after products by our own threads, 0.4 ms: products that follow at once find
+threads awake; and while candidates are compiled, 20 us: on 16 cores the compile process took a minute beside threads
+that spin between products, and five seconds beside threads that sleep.
+"""
 
 HERTZ = 3e9
 """Of the counter of clock cycles, about."""
@@ -36,17 +39,19 @@ AGAIN_AFTER = 1.0
 WAITING = frozenset({
     ("threading", "wait"), ("threading", "_wait_for_tstate_lock"), ("selectors", "select"), ("queue", "get"),
     ("concurrent.futures.thread", "_worker"), ("subprocess", "_try_wait"),
+    (f"{__name__.rpartition('.cpu.')[0]}.compile_process", "_receive"),
 })  # fmt: skip
-"""Functions of the standard library in which a thread waits."""
+"""Functions in which a thread waits: of the standard library, and for an answer of the compile process."""
 
 SERVANTS = frozenset({"ipykernel", "zmq", "IPython", "_pydevd_bundle", "debugpy"})
 """Packages whose threads serve a notebook: they multiply no matrices."""
 
 
 class _Spinning:
-    """Whether there is nothing left to do, and when to look again where something is."""
+    """The exponent that was set, whether it is the user's, and when to look again after others did not wait."""
 
-    settled = False
+    exponent = DEFAULT
+    fixed = False
     next_look = 0.0
 
 
@@ -63,24 +68,25 @@ def spin_seconds() -> float:
     return 2.0**exponent / HERTZ
 
 
-def sleep_soon() -> None:
-    """Let idle threads of OpenBLAS sleep after 2^SHORT cycles, as soon as no other thread can be in a product.
+def sleep_soon(exponent: int = SHORT) -> None:
+    """Let idle threads of OpenBLAS sleep after 2^exponent cycles, as soon as no other thread can be in a product.
 
     Costs next to nothing once it is done, or if there is nothing to be done.
     """
-    if _Spinning.settled or time.monotonic() < _Spinning.next_look:
+    if _Spinning.exponent == exponent or _Spinning.fixed or time.monotonic() < _Spinning.next_look:
         return
     if not _lock.acquire(blocking=False):
         return
     try:
-        _Spinning.next_look = time.monotonic() + AGAIN_AFTER
         if os.environ.get(VARIABLE):
-            _Spinning.settled = True
+            _Spinning.fixed = True
         elif others_wait():
             for server in _servers():
                 if server is not None:
-                    _restart(server)
-            _Spinning.settled = True
+                    _restart(server, exponent)
+            _Spinning.exponent = exponent
+        else:
+            _Spinning.next_look = time.monotonic() + AGAIN_AFTER
     finally:
         _lock.release()
 
@@ -96,17 +102,17 @@ def _waits(frame: FrameType) -> bool:
     return (module, frame.f_code.co_name) in WAITING or module.partition(".")[0] in SERVANTS
 
 
-def _restart(server: Any) -> None:
+def _restart(server: Any, exponent: int) -> None:
     """Have a library read the time and stop its threads, which its next product starts.
 
     The interpreter's lock is held meanwhile, so that no other thread begins a product.
     """
-    os.environ[VARIABLE] = str(SHORT)
+    os.environ[VARIABLE] = str(exponent)
     try:
         server.openblas_read_env()
     finally:
         del os.environ[VARIABLE]
-    if server.openblas_thread_timeout() == SHORT:
+    if server.openblas_thread_timeout() == exponent:
         server.blas_thread_shutdown_()
 
 

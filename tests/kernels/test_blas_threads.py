@@ -24,7 +24,9 @@ wanted = a @ a
 {before}
 for _ in range({rounds}):
     blas_threads._Spinning.next_look = 0.0
-    blas_threads._Spinning.settled = False
+    blas_threads.sleep_soon(blas_threads.SHORTEST)
+    assert (a @ a == wanted).all()
+    blas_threads._Spinning.next_look = 0.0
     parallel_tasks(lambda task, worker: None, 4, 2)
     assert (a @ a == wanted).all()
 {after}
@@ -77,7 +79,6 @@ assert all(right) and len(right) > 100
 
 
 def test_only_threads_that_wait_are_disregarded():
-    assert blas_threads.others_wait()
     event, tasks, ends = threading.Event(), queue.Queue(), threading.Event()
 
     def works():
@@ -89,10 +90,11 @@ def test_only_threads_that_wait_are_disregarded():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()
         try:
-            for thread in waiting:
+            for thread in (*waiting, busy):
                 thread.start()
-            assert all(map(blas_threads._waits, (sys._current_frames()[thread.ident] for thread in pool._threads)))
-            busy.start()
+            frames = sys._current_frames()
+            assert all(blas_threads._waits(frames[thread.ident]) for thread in (*waiting, *pool._threads))
+            assert not blas_threads._waits(frames[busy.ident])
             assert not blas_threads.others_wait()
         finally:
             ends.set()
