@@ -12,10 +12,7 @@ _ROUNDS = ((0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27))
 
 def splitmix(seed: int, index: int) -> int:
     """Return a nonzero 64-bit state for walk `index` of a run, from splitmix64 of both numbers."""
-    state = (seed * _SEED + index * _INDEX + _OFFSET) & _MASK
-    for factor, shift in _ROUNDS:
-        state = ((state ^ (state >> shift)) * factor) & _MASK
-    return (state ^ (state >> 31)) or 1
+    return int(splitmix_range(seed, index, 1)[0])
 
 
 def splitmix_range(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:

@@ -17,6 +17,9 @@ from ..schemes_db.algebra import naive
 if TYPE_CHECKING:
     from .runs.snapshot import Arrays
 
+Goal = int | npt.NDArray[np.int32]
+"""A score for all searches, or one for each."""
+
 EMPTY = 1 << 30
 """The rank where there is no scheme."""
 
@@ -42,18 +45,18 @@ class TurnFleet(ABC):
         self.target, self.walkers, self.roots = target, walkers, np.arange(walkers)
         self.flips, self.launches, self.seconds = 0, 0, 0.0
 
-    def launch(self, steps: int) -> float:
-        """Advance every search by about `steps` steps; return the seconds."""
+    def launch(self, steps: int, goal: Goal = 0) -> float:
+        """Advance every search by about `steps` steps, or, on a GPU, to a score of `goal`; return the seconds."""
         begin = time.perf_counter()
-        self._launch(steps)
+        self._launch(steps, goal)
         self.launches += 1
         seconds = time.perf_counter() - begin
         self.seconds += seconds
         return seconds
 
     @abstractmethod
-    def _launch(self, steps: int) -> None:
-        """Advance every search by about `steps` steps."""
+    def _launch(self, steps: int, goal: Goal) -> None:
+        """See `launch`."""
 
     @property
     def flips_per_second(self) -> float:
@@ -106,7 +109,7 @@ class FoundFleet(TurnFleet):
         """Return the scheme of the target of a turn that follows from a find: itself, as a rule."""
         return scheme
 
-    def _launch(self, steps: int) -> None:
+    def _launch(self, steps: int, goal: Goal) -> None:
         with ThreadPoolExecutor(self.walkers) as threads:
             for number, found in self.find(steps, threads if self.walkers > 1 else None):
                 scheme, search = self.made(found), number % self.walkers

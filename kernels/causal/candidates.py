@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any
 
 from ...errors import CatalogError, PlanError
 from ...schemes_db.costs import growth_factor
@@ -16,7 +15,7 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
-from ..planning.strategy import Candidate, Parameters, Source
+from ..planning.strategy import Source
 from ..request import Request
 
 FAMILY = "causal"
@@ -117,16 +116,6 @@ def stable_scheme_names() -> tuple[str, ...]:
     return tuple(name for name in scheme_names() if growth_factor(shipped(name).scheme) <= MOST_GROWTH)
 
 
-def source_of(name: str, triangle: Triangle) -> TriangularSource | None:
-    """Return the source of a stored name; None if the catalogue lacks its schemes."""
-    source = TriangularSource(name, triangle)
-    try:
-        _ = source.program
-    except (CatalogError, PlanError):
-        return None
-    return source
-
-
 def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource]:
     """Return the sources of a scheme that a caller passes for a triangular product: a name, NAME/DENSE, or a scheme.
 
@@ -146,23 +135,18 @@ def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource]:
 
 
 class TriangularStrategy:
-    """Base class of the strategies of triangular products on every device."""
+    """Mixin of the strategies of triangular products on every device."""
 
     name: str
-    scheme_method: ClassVar[str]
-    """The method by which a level of a triangular scheme is executed."""
 
-    def candidate(self, source: Source | None) -> Candidate:
-        """Return the candidate that runs a source; None: that of a strategy without programs."""
-        method: Parameters = (("method", self.scheme_method),) if self.name == "scheme" else ()
-        return Candidate(FAMILY, self.name, source, method)
+    @property
+    def source_kinds(self) -> tuple[type[Any], ...]:
+        return (TriangularSource,) if self.name == "scheme" else ()
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, TriangularSource) and self.name == "scheme":
-            yield self.candidate(source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if not key:
-            return self.candidate(None)
-        source = source_of(key, request.its_triangle)
-        return None if source is None else self.candidate(source)
+    def source_of(self, key: str, request: Request) -> Source | None:
+        source = TriangularSource(key, request.its_triangle)
+        try:
+            _ = source.program
+        except (CatalogError, PlanError):
+            return None
+        return source

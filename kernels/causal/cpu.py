@@ -34,16 +34,17 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     - scheme: a level of a triangular scheme, its grouped products distributed to the threads.
     """
 
-    scheme_method = GROUPED
+    methods = (GROUPED,)
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         found = []
         for name in self._names(machine):
-            candidate = self.candidate(TriangularSource(name, request.its_triangle) if name else None)
-            reason = self.can_run(candidate, request, machine)
-            bound = 0.0 if reason else sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-            found.append(Proposal(bound, candidate))
+            candidate = (
+                self.candidate(TriangularSource(name, request.its_triangle), GROUPED) if name else self.candidate()
+            )
+            refused = self.can_run(candidate, request, machine)
+            found.append(Proposal(0.0, candidate) if refused else self.proposal(candidate, request, machine))
         return found
 
     def _names(self, machine: Machine) -> tuple[str, ...]:

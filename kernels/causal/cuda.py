@@ -56,6 +56,9 @@ triangular factor, which is copied, takes twice as long. Measured on an H200 hos
 HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "kernel": 95e-6, "scheme": 15e-6}
 """Host seconds of a call, in addition to `HOST`."""
 
+BATCHED = "batched"
+"""The method of a triangular scheme's level: its full products are one batched call."""
+
 KERNEL_TILE = 192
 """Mean side of the kernel's tiles: those on the diagonal are computed in full."""
 
@@ -70,7 +73,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
     - scheme: a triangular scheme: sums, full products in one batched call, half ones as squares or strips.
     """
 
-    scheme_method = "batched"
+    methods = (BATCHED,)
     family: str = FAMILY
     version: int = 2
 
@@ -80,7 +83,7 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         found = []
         triangle = request.its_triangle
         for name in self._names(request, triangle):
-            candidate = self.candidate(TriangularSource(name, triangle) if name else None)
+            candidate = self.candidate(TriangularSource(name, triangle), BATCHED) if name else self.candidate()
             if self.baseline or self.can_run(candidate, request, machine) is None:
                 found.append(self.proposal(candidate, request, machine))
         return found

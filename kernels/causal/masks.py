@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +16,7 @@ from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Proposal, Stage
+from ..planning.strategy import Candidate, Stage
 from ..request import Request
 from ..structure import BlockMask
 from .block_masks import TILE, check_square, coarse_mask, runs_of
@@ -75,9 +74,6 @@ class CpuMaskedRuns(CpuStrategy):
     name: str = "vendor"
     family: str = FAMILY
     baseline: bool = True
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        return [Proposal(0.0, Candidate(FAMILY, self.name))]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         return basic_reason(None, request)

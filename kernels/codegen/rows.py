@@ -61,11 +61,6 @@ def _sources() -> str:
     return hasher.hexdigest()
 
 
-def rows_key(linear: LinearMap, dtype: str) -> str:
-    """Return the text that identifies the code of a map on this processor."""
-    return f"{_sources()} {host()} {dtype} {linear}"
-
-
 def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
     """Return the compiled function of a map; equal maps share one, and other threads may compile other maps meanwhile.
 
@@ -96,7 +91,7 @@ def rows_code(linear: LinearMap, dtype: str) -> bytes:
 
         return rows_module(linear, dtype, host())
 
-    return compiled(rows_key(linear, dtype), module)
+    return compiled(f"{_sources()} {host()} {dtype} {linear}", module)
 
 
 def _forget_locks() -> None:

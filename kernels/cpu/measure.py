@@ -105,11 +105,12 @@ def _pass(dtype: str, threads: int) -> Iterator[GemmRate]:
             yield from _rates(backend, dtype, size, threads, main and backend is NUMPY)
 
 
-def _best(call: Callable[[], object], least: float = LEAST_SECONDS) -> float:
+def best_seconds(call: Callable[[], object]) -> float:
+    """Return the least seconds of a call, after an untimed one: see LEAST_SECONDS."""
     call()
     seconds: list[float] = []
     began = time.perf_counter()
-    while len(seconds) < 2 or time.perf_counter() - began < least:
+    while len(seconds) < 2 or time.perf_counter() - began < LEAST_SECONDS:
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)
@@ -136,12 +137,12 @@ def _rates(backend: Backend, dtype: str, size: tuple[int, int, int], threads: in
         backend.multiply(a[i % count], b[i % count], out[i % count], dtype)
 
     with _allowed(backend, threads):
-        seconds = _best(partial(parallel_tasks, one, count, 1))
+        seconds = best_seconds(partial(parallel_tasks, one, count, 1))
         yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
     if tasks and threads > 1 and blas_is_limited():
         many = -(-count // threads) * threads  # as many for each thread
         with single_threaded_blas():
-            seconds = _best(partial(parallel_tasks, one, many, threads))
+            seconds = best_seconds(partial(parallel_tasks, one, many, threads))
         yield GemmRate(dtype, m, k, n, flops * many / seconds, "tasks", backend.name)
 
 
@@ -175,7 +176,7 @@ def _sums(threads: int, size: int) -> float:
         blocks = cut.locate(role, matrix), stack_blocks(stack, cut.grids[role].width)
         source, target = blocks[::-1] if role == 2 else blocks
         bound, places = cut.bound(role, linear), {i: i for i in range(len(linear.results))}
-        total += _best(partial(bound.run, source, target, places, spare, threads))
+        total += best_seconds(partial(bound.run, source, target, places, spare, threads))
         moved += bound.traffic
     return moved / total
 
@@ -187,4 +188,4 @@ def _copy_rate(threads: int, nbytes: int) -> float:
     def part(first: int, last: int) -> None:
         target[first:last] = source[first:last]
 
-    return 2 * nbytes / _best(lambda: parallel_rows(part, len(source), threads))
+    return 2 * nbytes / best_seconds(lambda: parallel_rows(part, len(source), threads))

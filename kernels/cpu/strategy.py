@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..dtypes import dtype_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Stage
 from ..request import Request
 from .executor import MatrixExecutor, StagedCore, copy_bytes
 
@@ -29,10 +29,6 @@ class CpuStrategy(BaseStrategy):
     def mode(self, candidate: Candidate) -> str:
         """Return the mode of the library's products: "whole" (all threads each) or "tasks" (one thread each)."""
         return "whole"
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`: the candidate without a source."""
-        return None if key else Candidate(self.family, self.name, None, parameters)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         if request.is_empty:

@@ -68,8 +68,8 @@ class CudaBench:
         first = (0,) * len(request.batch)
         return lambda c: _relative(c[first][rows].double(), truth)
 
-    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
-        return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
+        return interleaved(calls, rounds, SPENT)
 
 
 def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[Any, Tensor, Tensor]:

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ..arrays import torch
 
 HOPELESS, FEW = 4.0, 2
 """A contender this many times as slow as the fastest is timed in this few rounds: no result depends on it."""
-
-
-@dataclass(frozen=True)
-class Times:
-    """Seconds of one contender over the rounds."""
-
-    seconds: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
 
 
 def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
@@ -53,12 +41,13 @@ def interleaved(
     spent: float = 0.02,
     on_round: Callable[[int], None] = lambda _: None,
     warmed: bool = False,
-) -> dict[str, Times]:
-    """Time every contender once per round, so that heat and power limits affect all equally; discard a first round.
+) -> dict[str, list[float]]:
+    """Return the seconds of every contender, timed once per round: heat and power limits affect all equally.
 
-    A contender runs for about `spent` seconds per round, at least once. Each round starts with another
-    one, after an equally long discarded run of it: the first one after a pause runs faster. With `warmed` every run
-    follows such a discarded one: else a product that comes after one bound by memory is timed on a cooler GPU.
+    A first round is discarded. A contender runs for about `spent` seconds per round, at least once. Each round starts
+    with another one, after an equally long discarded run of it: the first one after a pause runs faster. With `warmed`
+    every run follows such a discarded one: else a product that comes after one bound by memory is timed on a cooler
+    GPU.
     A contender slower than `spent` and HOPELESS times as slow as the fastest is timed in FEW rounds only.
     """
     once = {name: max(_after_warming(call), 1e-7) for name, call in contenders.items()}
@@ -75,7 +64,7 @@ def interleaved(
             seconds = seconds_of(contenders[name], repeats[name])
             if number:
                 samples[name].append(seconds)
-    return {name: Times(tuple(seconds)) for name, seconds in samples.items()}
+    return samples
 
 
 def _after_warming(call: Callable[[], object]) -> float:

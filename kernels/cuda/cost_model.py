@@ -135,14 +135,11 @@ def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
     return found
 
 
-def instant_of(dtype: str, k: int, n: int) -> float:
-    """Return the seconds of the vendor's product below which no scheme is used."""
-    return UNALIGNED_INSTANT if dtype in UNALIGNED and row_multiple(dtype, k, n) != SEGMENT else INSTANT
-
-
 def instant_reason(request: Request, seconds: float) -> str | None:
     """Return the reason why a request is left to the vendor's product, which takes so many seconds, or None."""
-    instant = instant_of(request.arithmetic, request.k, request.n)
+    dtype = request.arithmetic
+    unaligned = dtype in UNALIGNED and row_multiple(dtype, request.k, request.n) != SEGMENT
+    instant = UNALIGNED_INSTANT if unaligned else INSTANT
     if seconds >= instant:
         return None
     return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
@@ -153,12 +150,6 @@ def missing_rates(machine: Machine, *arithmetics: str) -> str | None:
     if all(map(machine.costs.knows, arithmetics)):
         return None
     return f"the profile {machine.profile.id} has no rates of {' or '.join(arithmetics)} products or of sums"
-
-
-def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
-    """Return the seconds in which waves of tiles wait for their first operands, if `count` products start together."""
-    rows, cols = STARTED
-    return START * np.ceil(np.ceil(m / rows) * np.ceil(n / cols) * count / units)
 
 
 @dataclass(frozen=True)
@@ -260,8 +251,10 @@ class CudaCostModel:
         return count * (m * k + k * n + m * n) * each
 
     def beside(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
-        """Return the seconds in which nothing is multiplied."""
-        return tile_latency(m, n, count, self.units) + EXPOSED * self._moving(dtype, m, k, n, count)
+        """Return the seconds in which nothing is multiplied: waves of tiles start, and part of the moving."""
+        rows, cols = STARTED
+        starting = START * np.ceil(np.ceil(m / rows) * np.ceil(n / cols) * count / self.units)
+        return starting + EXPOSED * self._moving(dtype, m, k, n, count)
 
     def part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
         """Return the part of the rate of full waves of tiles and whole transactions that products reach."""

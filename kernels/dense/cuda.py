@@ -62,9 +62,6 @@ class CudaVendor(BaseStrategy):
     baseline: bool = True
     version: int = 3
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
-        return [Proposal(0.0, Candidate(FAMILY, self.name))]
-
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if is_classical(source.program):
             yield Candidate(FAMILY, self.name)
@@ -79,7 +76,9 @@ class CudaVendor(BaseStrategy):
             return vendor_stages(request, CudaCostModel.of(machine))
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * request.itemsize
-        seconds = seconds_or_none(machine.costs.gemm(_vendors(request), m, k, n, request.items))
+        # Of other precisions the vendor has no products.
+        arithmetic = request.arithmetic if request.precision in (None, TF32) else request.dtype
+        seconds = seconds_or_none(machine.costs.gemm(arithmetic, m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -307,8 +306,3 @@ def _core(candidate: Candidate) -> CudaLevel:
 
 def _pieces(candidate: Candidate, request: Request) -> int | None:
     return 1 if request.max_workspace is None else pieces_of(request, _core(candidate))
-
-
-def _vendors(request: Request) -> str:
-    """Return the arithmetic of the vendor's product: that of the dtype where it has no products of the precision."""
-    return request.arithmetic if request.precision in (None, TF32) else request.dtype

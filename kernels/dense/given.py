@@ -1,16 +1,15 @@
-"""Programs passed by a caller, as sources of candidates; the candidates of a strategy that runs schemes."""
+"""Programs passed by a caller, as sources of candidates; the sources of a strategy that runs schemes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import matmul
-from typing import ClassVar
 
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
-from ..planning.strategy import Candidate, Parameters, Source
+from ..planning.strategy import Source
 from ..request import Request
 from .arrangements import arrangements, levels_of
 from .chains import Chain, restored_chain
@@ -57,19 +56,9 @@ def given(scheme: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int = 1)
 
 
 class SchemeStrategy:
-    """Mixin of the strategies that run chains of schemes and given programs, by any of their methods ("": none)."""
+    """Mixin of the strategies that run chains of schemes and given programs."""
 
-    name: str
-    family: str
-    methods: ClassVar[tuple[str, ...]] = ("",)
+    source_kinds = Chain, GivenProgram
 
-    def candidate(self, source: Source, method: str = "") -> Candidate:
-        return Candidate(self.family, self.name, source, (("method", method),) if method else ())
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if isinstance(source, Chain | GivenProgram):
-            yield from (self.candidate(source, method) for method in self.methods)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        chain = restored_chain(key)
-        return None if chain is None else Candidate(self.family, self.name, chain, parameters)
+    def source_of(self, key: str, request: Request) -> Source | None:
+        return restored_chain(key)

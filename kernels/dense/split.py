@@ -65,7 +65,6 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         plain = Candidate(FAMILY, NAME)
         if not self.is_for(request) or self.can_run(plain, request, machine):
             return []
-        price = sum(stage.seconds or 0.0 for stage in self.predict(plain, request, machine))
         found = [self.proposal(plain, request, machine)]
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         costs, model = pool.costs, CudaCostModel.of(machine)
@@ -75,7 +74,7 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         seen: set[tuple[float, ...]] = set()
         for i in np.argsort(prices, kind="stable").tolist():
             grid = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n))
-            if prices[i] >= price or len(seen) == PRICED:
+            if prices[i] >= found[0].bound or len(seen) == PRICED:
                 break
             candidate = self.candidate(Chain(pool.chains[i], known=costs[i]))
             if grid not in seen and self.can_run(candidate, request, machine) is None:
@@ -84,7 +83,7 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         return found
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        return super().restore(key, parameters, request) if key else Candidate(FAMILY, NAME)
+        return super().restore(key, parameters, request) if key else self.candidate()
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program, reason = candidate.program, self.reason(request)

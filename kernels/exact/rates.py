@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.machine import cpu_machine
+from ..cpu.measure import best_seconds
 from ..cpu.others import BUSY_SHARE, CpuLoadMonitor
 from ..cpu.threads import parallel_tasks
 from ..cpu.workspace import shared_pool
@@ -62,18 +62,12 @@ def _rate(size: int, threads: int, kernel: str, mode: str) -> float:
     core = BitLeaf((size, size, size), kernel)
     count = threads if mode == "tasks" else 1
     outs = [np.empty_like(a) for _ in range(count)]
-    best, spent, turns = np.inf, 0.0, 0
     core.compile()
     with shared_pool.take(count * core.workspace(threads) + 64 * count) as arena:
         arenas = arena.split(count, core.workspace(threads))
-        while turns < 3 or (spent < 0.03 and turns < 200):
-            began = time.perf_counter()
-            if mode == "tasks":
-                parallel_tasks(lambda i, _: core.run(a, b, outs[i], arenas[i].rest(), 1), count, threads)
-            else:
-                core.run(a, b, outs[0], arenas[0].rest(), threads)
-            seconds = time.perf_counter() - began
-            turns += 1
-            spent += seconds
-            best = min(best, seconds)
-    return 2.0 * count * size**3 / best
+
+        def one(i: int = 0, _: int = 0) -> None:
+            core.run(a, b, outs[i], arenas[i].rest(), 1 if mode == "tasks" else threads)
+
+        seconds = best_seconds(partial(parallel_tasks, one, count, threads) if mode == "tasks" else one)
+    return 2.0 * count * size**3 / seconds

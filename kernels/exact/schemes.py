@@ -117,8 +117,7 @@ class ExactChain:
 
     @cached_property
     def program(self) -> Program:
-        *outer, last = (_program(level.scheme) for level in self.levels)
-        program = last
+        *outer, program = (_program(level.scheme) for level in self.levels)
         for one in reversed(outer):
             program = one.nested({ProductKind.FULL: program})
         return program
@@ -144,8 +143,8 @@ def ring_maps(scheme: Scheme, ring: ExactRing) -> RingMaps:
     m, k, n = scheme.target.shape
     if not scheme.target.is_general:
         raise PlanError(f"{scheme.target} is structured; exact products are of plain matrices: name another scheme")
-    left, right = (_by_product(factor, ring) for factor in (scheme.u, scheme.v))
-    return RingMaps((m, k, n), scheme.rank, left, right, _by_block(scheme.w, ring))
+    left, right = (_linear_map(factor, ring) for factor in (scheme.u, scheme.v))
+    return RingMaps((m, k, n), scheme.rank, left, right, _linear_map(scheme.w, ring, by_block=True))
 
 
 def _values(factor: Factor, ring: ExactRing) -> list[int]:
@@ -157,24 +156,18 @@ def _values(factor: Factor, ring: ExactRing) -> list[int]:
     return [value - ring.modulus if 2 * value > ring.modulus else value for value in residues]
 
 
-def _by_product(factor: Factor, ring: ExactRing) -> ExactMap:
-    rows = np.repeat(np.arange(factor.rank), np.diff(factor.indptr))
-    return _linear_map(rows, factor.indices, _values(factor, ring), factor.rank)
-
-
-def _by_block(factor: Factor, ring: ExactRing) -> ExactMap:
+def _linear_map(factor: Factor, ring: ExactRing, by_block: bool = False) -> ExactMap:
+    """Return the sums of blocks by product, or with `by_block` those of products by block."""
     products = np.repeat(np.arange(factor.rank), np.diff(factor.indptr))
-    values = _values(factor, ring)
-    order = np.argsort(factor.indices, kind="stable")
-    return _linear_map(factor.indices[order], products[order], [values[i] for i in order], factor.rows * factor.cols)
-
-
-def _linear_map(rows: IntArray, places: IntArray, values: Sequence[int], count: int) -> ExactMap:
-    numbers = np.array(values, dtype=np.int64)
-    held = numbers != 0
+    rows, places, count = products, factor.indices, factor.rank
+    values = np.array(_values(factor, ring), dtype=np.int64)
+    if by_block:
+        order = np.argsort(factor.indices, kind="stable")
+        rows, places, values, count = places[order], products[order], values[order], factor.rows * factor.cols
+    held = values != 0
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows[held], minlength=count), out=starts[1:])
-    return ExactMap(starts, np.ascontiguousarray(places[held], np.int64), numbers[held])
+    return ExactMap(starts, np.ascontiguousarray(places[held], np.int64), values[held])
 
 
 @lru_cache(maxsize=256)

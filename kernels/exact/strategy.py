@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Parameters, Proposal, Source, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Proposal, Source, Stage
 from ..request import BITS, PLAIN, Request
 from .schemes import ExactChain, restored_chain
 
@@ -44,30 +43,21 @@ class ExactStrategy(BaseStrategy):
         """Return the reason why this strategy is not for an exact request, or None."""
         return None
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         if self.baseline:
-            return [Proposal(0.0, Candidate(self.family, self.name))]
+            return super().propose(request, machine)
         found: Iterable[Candidate] = [Candidate(self.family, self.name)]
         if self.name == SCHEME:
-            found = (one for chain in self.chains(request, machine) for one in self.candidates_of(chain))
+            found = map(self.candidate, self.chains(request, machine))
         runnable = [one for one in found if self.can_run(one, request, machine) is None]
-        return [Proposal(self._bound(one, request, machine), one) for one in runnable]
+        return [self.proposal(one, request, machine) for one in runnable]
 
-    def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
-        """Return a bound just below the price; NaN if there is none."""
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        known = [one for one in seconds if one is not None]
-        return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
+    @property
+    def source_kinds(self) -> tuple[type[Any], ...]:
+        return (ExactChain,) if self.name == SCHEME else ()
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        if self.name == SCHEME and isinstance(source, ExactChain):
-            yield Candidate(self.family, SCHEME, source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if self.name != SCHEME:
-            return None if key else Candidate(self.family, self.name, None, parameters)
-        chain = None if request.ring is None or not key else restored_chain(key, request.ring)
-        return None if chain is None else Candidate(self.family, SCHEME, chain, parameters)
+    def source_of(self, key: str, request: Request) -> Source | None:
+        return None if request.ring is None or not self.source_kinds else restored_chain(key, request.ring)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if request.structures != PLAIN:

@@ -8,16 +8,15 @@ from math import isnan
 from typing import Any
 
 from ...errors import PlanError
-from ..request import PLAIN, Layout, Request
+from ..request import PLAIN, Layout
 from ..structure import is_factored
 from .cost_model import seconds_or_none
 from .limits import Margin, applying_margins
 from .planner import Decision, Strategies, plan_candidate, vendor_plans
-from .profile import Profile
-from .strategy import Candidate, Plan, Stage
+from .strategy import Candidate, Stage
 
 LISTED = 8
-"""Default number of candidates listed in addition to the chosen one."""
+"""Maximum number of other candidates that are priced again and shown."""
 
 
 @dataclass(frozen=True)
@@ -56,57 +55,49 @@ class DenseWeight:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The reason why a plan was chosen, with its times and the alternatives.
+    """A decision with what it was compared with.
 
-    Seconds are predicted, or, if `measured`, those that wisdom stores for the request's class; None if
-    neither is known. `ratio` is the baseline's seconds over the plan's. `stages` are those of the baseline,
-    then of the plan if it is another one; their seconds are always predictions. `margins` are those that the
-    plan had to stay below. `dense_weight` compares a product by factors with that by a dense weight, if both are known.
+    `ratio` is the baseline's seconds over the plan's. `stages` are those of the baseline, then of the plan if it is
+    another one; their seconds are always predictions. `margins` are those that the plan had to stay below.
+    `dense_weight` compares a product by factors with that by a dense weight, if both are known.
     """
 
-    request: Request
-    profile: Profile
-    plan: Plan
-    baseline: Plan
-    reason: str
-    measured: bool
-    seconds: float | None
-    baseline_seconds: float | None
+    decision: Decision
     ratio: float | None
     stages: tuple[tuple[Candidate, Stage], ...]
     margins: tuple[Margin, ...]
     considered: tuple[Considered, ...]
-    refused: tuple[tuple[str, str], ...]
-    dense_weight: DenseWeight | None = None
+    dense_weight: DenseWeight | None
 
     @property
     def basis(self) -> str:
-        """The origin of the seconds: "measured", "predicted", or "unknown"."""
-        return "measured" if self.measured else "unknown" if self.seconds is None else "predicted"
+        """The origin of the decision's seconds: "measured", "predicted", or "unknown"."""
+        return "measured" if self.decision.measured else "unknown" if self.decision.seconds is None else "predicted"
 
     def as_json(self) -> dict[str, Any]:
         """Return the explanation as JSON-compatible numbers and strings."""
-        request, candidate = self.request, self.plan.candidate
+        decision, request, candidate = self.decision, self.decision.request, self.decision.plan.candidate
+        profile = decision.machine.profile
         return {
             "sizes": request.shape,
             "request": str(request),
             "dtype": request.dtype,
             "precision": request.precision,
             "device": request.device,
-            "profile": self.profile.id,
-            "source": self.profile.source,
+            "profile": profile.id,
+            "source": profile.source,
             "chosen": candidate.label,
             "strategy": candidate.strategy,
             "method": candidate.method,
-            "reason": self.reason,
+            "reason": decision.reason,
             "basis": self.basis,
-            "predicted_seconds": self.plan.seconds,
-            "measured_seconds": self.seconds if self.measured else None,
-            "baseline": str(self.baseline.candidate),
-            "baseline_seconds": self.baseline_seconds,
+            "predicted_seconds": decision.plan.seconds,
+            "measured_seconds": decision.seconds if decision.measured else None,
+            "baseline": str(decision.baseline.candidate),
+            "baseline_seconds": decision.baseline_seconds,
             "ratio": self.ratio,
             "dense_weight": self.dense_weight and {**asdict(self.dense_weight), "ratio": self.dense_weight.ratio},
-            "workspace": self.plan.workspace,
+            "workspace": decision.plan.workspace,
             "margins": [{"part": one.part, "where": one.text, "measured": one.measured} for one in self.margins],
             "considered": [
                 {
@@ -117,7 +108,7 @@ class Explanation:
                 }
                 for one in self.considered
             ],
-            "refused": [list(pair) for pair in self.refused],
+            "refused": [list(pair) for pair in decision.refused],
             "terms": [
                 {
                     "candidate": str(candidate),
@@ -133,31 +124,20 @@ class Explanation:
         }
 
 
-def explanation(decision: Decision, strategies: Strategies, listed: int = LISTED) -> Explanation:
-    """Explain a decision; `listed` is the maximum number of other candidates that are priced again and shown.
-
-    `strategies` are those that the decision considered.
-    """
+def explanation(decision: Decision, strategies: Strategies) -> Explanation:
+    """Explain a decision; `strategies` are those that it considered."""
     plan, baseline = decision.plan, decision.baseline
-    seconds, base = decision.seconds, decision.baseline_seconds
+    base = decision.baseline_seconds
     stages = [(baseline.candidate, stage) for stage in baseline.stages]
     if not decision.is_baseline:
         stages += [(plan.candidate, stage) for stage in plan.stages]
     margins = () if decision.measured else applying_margins(plan.candidate.family, plan.request, plan.stages)
     return Explanation(
-        decision.request,
-        decision.machine.profile,
-        plan,
-        baseline,
-        decision.reason,
-        decision.measured,
-        seconds,
-        base,
-        _ratio(base, seconds),
+        decision,
+        _ratio(base, decision.seconds),
         tuple(stages),
         tuple(margins),
-        tuple(_considered(decision, strategies, base, listed)),
-        decision.refused,
+        tuple(_considered(decision, strategies, base)),
         _dense_weight(decision, strategies),
     )
 
@@ -184,8 +164,8 @@ def _dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | N
     return DenseWeight(min(predicted), decision.plan.seconds, "predicted")
 
 
-def _considered(decision: Decision, strategies: Strategies, base: float | None, listed: int) -> Iterator[Considered]:
-    for proposal in decision.proposals[:listed]:
+def _considered(decision: Decision, strategies: Strategies, base: float | None) -> Iterator[Considered]:
+    for proposal in decision.proposals[:LISTED]:
         candidate = proposal.candidate
         strategy = strategies[candidate.family, candidate.strategy]
         found = plan_candidate(strategy, candidate, decision.request, decision.machine)

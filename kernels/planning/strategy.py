@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from ...errors import PlanError
 from ...schemes_db.display import line, table
@@ -199,10 +200,13 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True)
 class BaseStrategy(ABC):
-    """The fields of a `Strategy`, and the methods of one whose candidates have no source and no parameters.
+    """The fields of a `Strategy`, and the methods of one whose candidates have no source.
 
-    Here and in subclasses a method without a docstring is that of `Strategy`.
+    Strategies that run programs override `source_kinds` and `source_of`; `methods` are those by which they do ("": by
+    one only). Here and in subclasses a method without a docstring is that of `Strategy`.
     """
+
+    methods: ClassVar[tuple[str, ...]] = ("",)
 
     name: str
     family: str
@@ -210,11 +214,31 @@ class BaseStrategy(ABC):
     version: int = 1
     device: str = "cuda"
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`: the one candidate, with the bound 0."""
+        return [Proposal(0.0, Candidate(self.family, self.name))]
+
+    def candidate(self, source: Source | None = None, method: str = "") -> Candidate:
+        """Return the candidate that runs a source by a method ("": none); None: that without a program."""
+        return Candidate(self.family, self.name, source, (("method", method),) if method else ())
+
+    @property
+    def source_kinds(self) -> tuple[type[Any], ...]:
+        """The classes of the sources that the strategy runs."""
         return ()
 
+    def source_of(self, key: str, request: Request) -> Source | None:
+        """Return the source with this key; None if it no longer exists, or the strategy runs no programs."""
+        return None
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        return (self.candidate(source, method) for method in self.methods if isinstance(source, self.source_kinds))
+
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        return None if key else Candidate(self.family, self.name)
+        source = self.source_of(key, request) if key else None
+        if source is None and (key or self.source_kinds):
+            return None
+        return Candidate(self.family, self.name, source, parameters)
 
     @abstractmethod
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]: ...
@@ -223,8 +247,9 @@ class BaseStrategy(ABC):
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int: ...
 
     def proposal(self, candidate: Candidate, request: Request, machine: Machine) -> Proposal:
-        """Return the proposal of a candidate whose bound is its price, less an error of rounding."""
-        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
+        """Return the proposal of a candidate whose bound is its price, less an error of rounding; NaN if unknown."""
+        stages = self.predict(candidate, request, machine)
+        price = sum(math.nan if stage.seconds is None else stage.seconds for stage in stages)
         return Proposal(price * (1 - 1e-9), candidate)
 
     def workspace_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:

@@ -209,10 +209,8 @@ def _cached_plan(request: Request) -> Plan | None:
 
 def _place(request: Request) -> int:
     """Return the number of threads, or the index of the current GPU."""
-    return thread_count() if request.device == "cpu" else _device_index()
-
-
-def _device_index() -> int:
+    if request.device == "cpu":
+        return thread_count()
     torch = sys.modules.get("torch")
     return torch.cuda.current_device() if torch is not None and torch.cuda.is_available() else -1
 

@@ -42,10 +42,9 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
     return strategy or scheme
 
 
-def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, out: Matrix | None = None) -> Matrix:
+def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None) -> Matrix:
     """Compute the triangular product of (broadcast) matrices."""
-    request = Request.of(a, b, out, structures=structures_of(triangle))
-    product: Matrix = run_triangular(request, a, b, out, strategy)
+    product: Matrix = run_triangular(Request.of(a, b, structures=structures_of(triangle)), a, b, strategy)
     return product
 
 
@@ -61,7 +60,7 @@ def triangular_heads(a: Array, b: Array, triangle: Triangle, strategy: str | Non
     from ..cuda.requests import request_of
 
     request = request_of(left, right, precision_of(a), structures=structures_of(triangle))
-    return ungrouped(run_triangular(request, left, right, None, strategy), a, b)
+    return ungrouped(run_triangular(request, left, right, strategy), a, b)
 
 
 def with_unit_diagonal(a: Matrix) -> Matrix:
@@ -102,11 +101,11 @@ def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
         raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
 
 
-def run_triangular(request: Request, a: Any, b: Any, out: Any = None, strategy: str | None = None) -> Any:
+def run_triangular(request: Request, a: Any, b: Any, strategy: str | None) -> Any:
     """Compute the triangular product of a request, by a strategy or scheme name, or by the planner's choice."""
     if strategy is None or strategy in STRATEGIES:
-        return executor_for(request, AUTO, strategy=strategy).run(a, b, out)
-    return executor_for(request, strategy).run(a, b, out)
+        return executor_for(request, AUTO, strategy=strategy).run(a, b)
+    return executor_for(request, strategy).run(a, b)
 
 
 def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike | None = None) -> Matrix:

@@ -104,10 +104,6 @@ class FactorChain:
         """Return the operations of W X for n columns: two for every parameter and column."""
         return 2 * n * self.parameters
 
-    def intermediates(self) -> tuple[int, ...]:
-        """Return for each factor but the left-most, right-most first, the elements of its result for a column of X."""
-        return tuple(pattern.rows for pattern in reversed(self.patterns[1:]))
-
     def reason(self, rows: int, cols: int) -> str | None:
         if (rows, cols) == (self.rows, self.cols):
             return None

@@ -20,7 +20,18 @@ from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
 from .split import multiply_split, split_reason
-from .strategy import DECODE, FUSED, GATHER, NATURAL_ONLY, STRIDED, TILED, TRANSPOSED, StructuredStrategy, chain_in
+from .strategy import (
+    DECODE,
+    FUSED,
+    GATHER,
+    NATURAL_ONLY,
+    STRIDED,
+    TILED,
+    TRANSPOSED,
+    StructuredStrategy,
+    batch_first,
+    chain_in,
+)
 from .tiles import (
     TILES,
     FactorProduct,
@@ -143,12 +154,6 @@ class CudaStructured(StructuredStrategy):
             return partial(factor_by_factor, by_name[self.name], patterns)
         chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
         return view_chain(chain, *(first and request.n > 1 for first in batch_first(request))).run
-
-
-def batch_first(request: Request) -> tuple[bool, bool]:
-    """Return whether X and the result are batch-first."""
-    given, wanted = (layout is Layout.COLUMNS for layout in request.layouts[1:])
-    return given, wanted
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:

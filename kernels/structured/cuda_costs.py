@@ -21,7 +21,7 @@ from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
-from ..request import Layout, Request
+from ..request import Request
 from .block_low_rank import Blast, BlockLowRank
 from .blocks import alternating_rows
 from .chain import FactorChain, KroneckerSparse
@@ -30,7 +30,7 @@ from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
 from .scalar import fused_places, gather_reason
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
-from .strategy import FUSED, GATHER, STRIDED, TILED
+from .strategy import FUSED, GATHER, STRIDED, TILED, batch_first
 from .tiles import tile_of
 from .views import FactorStep, copied_ends, steps_of
 
@@ -239,12 +239,6 @@ def _computing_seconds(factor: Pattern, n: int, dtype: str, costs: CudaCostModel
     return best
 
 
-def costs_of(machine: Machine) -> CudaCostModel:
-    """Return the cost model of a GPU."""
-    assert isinstance(machine.costs, CudaCostModel)
-    return machine.costs
-
-
 def launched(strategy: str, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
     """Return the factors of every launch of a kernel, right-most first."""
     if strategy == FUSED:
@@ -255,8 +249,8 @@ def launched(strategy: str, patterns: Sequence[Pattern], request: Request) -> Se
 def view_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of GEMMs on views, by the factors or by rewritten ones, and of permuted ends."""
     structure = rewritten_chain(structure, strategy) if strategy in REWRITES else structure
-    ends = copied_ends(structure, *(layout is Layout.COLUMNS for layout in request.layouts[1:]))
-    steps, stages, costs = steps_of(structure, *ends), [], costs_of(machine)
+    ends = copied_ends(structure, *batch_first(request))
+    steps, stages, costs = steps_of(structure, *ends), [], CudaCostModel.of(machine)
     for step in steps:
         stages.append(_gemm_stage(step, request, costs, strategy == WIDENED))
         turned = step.pattern.cols * (ends[0] and step is steps[0]) + step.pattern.rows * (
@@ -274,7 +268,7 @@ def kernel_stages(
     strategy: str, structure: FactorChain, choice: int, request: Request, machine: Machine
 ) -> list[Stage]:
     """Return the stages of launches of our kernels; a factor that none multiplies runs by GEMMs on views."""
-    patterns, costs, n, dtype = structure.patterns, costs_of(machine), request.n, request.arithmetic
+    patterns, costs, n, dtype = structure.patterns, CudaCostModel.of(machine), request.n, request.arithmetic
     stages: list[Stage] = []
     for places in launched(strategy, patterns, request):
         some = [patterns[place] for place in places]
@@ -304,8 +298,8 @@ def factor_stage(
 
 def transposed_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of the factors and the transpositions around them, without traffic within the cache."""
-    item, n, costs = request.itemsize, request.n, costs_of(machine)
-    first, last = copied_ends(structure, *(layout is Layout.COLUMNS for layout in request.layouts[1:]))
+    item, n, costs = request.itemsize, request.n, CudaCostModel.of(machine)
+    first, last = copied_ends(structure, *batch_first(request))
     steps, patterns = steps_of(structure, first, last), structure.patterns
     stages = [_gemm_stage(step, request, costs, False) for step in steps]
     held = sum(alternating_rows(patterns, first, last)) * n * item
@@ -320,7 +314,7 @@ def transposed_stages(strategy: str, structure: FactorChain, request: Request, m
 
 def split_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of products by halves; prices are those of dense ones and of our transpositions."""
-    stages, costs, n = [], costs_of(machine), request.n
+    stages, costs, n = [], CudaCostModel.of(machine), request.n
     for one in reversed(structure.patterns):
         given, wanted = 4 * one.cols * n, 4 * one.rows * n
         turned = float(costs.combine(3 * given) + costs.combine(2 * wanted)) / TRANSPOSITION_SHARES[4]
@@ -362,7 +356,7 @@ def block_stages(strategy: str, structure: BlockLowRank, request: Request, machi
     priced = strategy in (STRIDED, DENSE) or (strategy == TILED and isinstance(structure, Blast) and n >= MANY)
     stages = []
     for one in factors:
-        seconds = _block_seconds(strategy, one, factors, request, costs_of(machine)) if priced else math.nan
+        seconds = _block_seconds(strategy, one, factors, request, CudaCostModel.of(machine)) if priced else math.nan
         stages.append(factor_stage((one,), n, request, seconds, (one.b, one.c, n)))
     return stages
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,10 +60,8 @@ class StructuredStrategy(BaseStrategy):
         for candidate in self.candidates(request):
             if self.can_run(candidate, request, machine):
                 refused.append(Proposal(0.0, candidate))
-                continue
-            stages = [] if self.baseline else self.predict(candidate, request, machine)
-            seconds = [math.nan if stage.seconds is None else stage.seconds for stage in stages]
-            found.append(Proposal(sum(seconds) * (1 - 1e-9), candidate))
+            else:
+                found.append(Proposal(0.0, candidate) if self.baseline else self.proposal(candidate, request, machine))
         return found or refused[:1]
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

@@ -72,12 +72,9 @@ def matmul(
         kinds = " and ".join(type(x).__name__ for x in (a, b))
         raise PlanError(f"the operands are {kinds}; make both tensors with torch.as_tensor")
     recipe = recipe_of(scheme, levels) + (f"@{strategy}" if strategy else "")
-    if max_error is not None:
-        recipe += f";max_error={max_error}"
-    if max_workspace is not None:
-        recipe += f";max_workspace={max_workspace}"
-    if max_abs is not None:
-        recipe += f";max_abs={max_abs}"
+    for name, limit in (("max_error", max_error), ("max_workspace", max_workspace), ("max_abs", max_abs)):
+        if limit is not None:
+            recipe += f";{name}={limit}"
     if precision is not None:
         dense_precision(a, precision)
         recipe += f";precision={precision}"

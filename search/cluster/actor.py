@@ -65,9 +65,10 @@ class WorkerActor:
 
     def descend(self, *turn: Any) -> Iterator[tuple[str, str]]:
         """Run a turn of an improvement and yield reports during it; see `turn_worker.reports`."""
-        from .turn_worker import new_islands, reports  # imports a compiler
+        from ..improve.islands import Islands  # imports a compiler
+        from .turn_worker import reports
 
-        self._islands = self._islands or new_islands()
+        self._islands = self._islands or Islands()
         yield from reports(self._islands, *turn)
 
     def _standing(self) -> Standing:

@@ -127,6 +127,17 @@ class Cluster:
         return {**common, "num_cpus": cores, "object_store_memory": STORE_BYTES, "include_dashboard": False}
 
 
+def cluster_at(address: str, workers: int) -> Cluster | None:
+    """Return the cluster of this address and number of workers, None for this process if there is no address.
+
+    Raises:
+        PlanError: an address of another form, or workers without one.
+    """
+    if workers and not address:
+        raise PlanError("workers are of a cluster: give its address (local, auto, HOST:PORT)")
+    return Cluster(address, workers) if address else None
+
+
 def _be_quiet(ray: Any) -> None:
     """Prevent Ray from printing a page on stdout for each worker that dies; stdout may carry JSON."""
     module: Any = getattr(getattr(ray, "_private", None), "worker", None)

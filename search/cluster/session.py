@@ -138,24 +138,17 @@ class ClusterSession:
             for number in range(len(sizes))
         ]
         if sizes != np.diff(self._bounds).tolist():
-            parts = self._divided(parts, sum(sizes))
+            if not self._splits or sum(sizes) != self.walkers:
+                raise PlanError(
+                    f"the checkpoint is of {len(parts)} workers with {sum(sizes)} walks, here are {len(self._workers)} "
+                    f"with {self.walkers}: resume it with --workers {len(parts)}"
+                )
+            whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            numbers = range(len(self._workers))
+            parts = [{name: array[self._part(number)] for name, array in whole.items()} for number in numbers]
         for worker, part in zip(self._workers, parts, strict=True):
             worker.remember(part)
         self._changed(range(len(parts)), lambda number: ("take_arrays", parts[number]))
-
-    def _divided(self, parts: Sequence[Arrays], walkers: int) -> list[Arrays]:
-        """Redistribute a checkpoint of another number of workers over these.
-
-        Raises:
-            PlanError: the checkpoint can't be redistributed, or is of another number of walks.
-        """
-        if not self._splits or walkers != self.walkers:
-            raise PlanError(
-                f"the checkpoint is of {len(parts)} workers with {walkers} walks, here are {len(self._workers)} with "
-                f"{self.walkers}: resume it with --workers {len(parts)}"
-            )
-        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return [{name: a[self._part(number)] for name, a in whole.items()} for number in range(len(self._workers))]
 
     def _part(self, number: int) -> slice:
         """Return the slice of the walks of a worker."""

@@ -10,9 +10,9 @@ from threading import Thread
 from typing import Any
 
 from ...schemes_db import Certificate, Ring, Scheme, parse_ring
-from ...schemes_db.composition import ranks_up_to
 from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
+from ..improve.catalogue import CatalogueView
 from ..improve.folder import ImproveConfig
 from ..improve.gaps import Gap
 from ..improve.history import History
@@ -24,7 +24,7 @@ Report = tuple[str, str]
 turn, as JSON."""
 
 
-class KnownSchemes:
+class KnownSchemes(CatalogueView):
     """A worker's view of the catalogue: the ranks and schemes that the head sent with the turn, and its own finds."""
 
     def __init__(
@@ -34,30 +34,16 @@ class KnownSchemes:
         pools: Mapping[Shape, list[Scheme]],
         on_find: Callable[[Scheme, Certificate], None],
     ) -> None:
-        self.over = over
-        self._ranks, self._pools, self._on_find = ranks, pools, on_find
-
-    def rank(self, ring: str, shape: Shape) -> int:
-        """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
-        return int(ranks_up_to(max(shape), self._ranks[ring], ring)[shape])
+        self.over, self.ranks = over, ranks
+        self._pools, self._on_find = pools, on_find
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
         """Return the schemes that the head sent for a format; `composed` is ignored."""
         return list(self._pools.get(shape, ()))
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
-        m, k, n = sorted(scheme.target.shape)
-        for name in {scheme.ring.name} & set(self._ranks):
-            ranks = self._ranks[name]
-            ranks[m, k, n] = min(scheme.rank, ranks.get((m, k, n), scheme.rank))
+        self.note(scheme)
         self._on_find(scheme, certificate)
-
-
-def new_islands() -> Any:
-    """Return islands for the turns of a worker."""
-    from ..improve.islands import Islands
-
-    return Islands()
 
 
 def reports(

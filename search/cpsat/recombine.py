@@ -183,17 +183,13 @@ class _Model:
     def scheme(self, solver: Any, provenance: Provenance) -> Scheme:
         """Return the scheme of a solution."""
         chosen = [p for p, use in enumerate(self._use) if solver.value(use)]
-        u, v = (np.array([self._products[p][side] for p in chosen]) for side in (0, 1))
-        m, k, n = self.target.shape
-        w = np.zeros((len(chosen), m * n), dtype=np.int64)
-        for row, p in enumerate(chosen):
-            for block in range(m * n):
-                if (p, block) in self._plus:
-                    plus, minus = self._plus[p, block], self._minus[p, block]
-                    w[row, block] = int(solver.value(plus)) - int(solver.value(minus))
-        shapes = ((m, k), (k, n), (m, n))
-        left, right, out = [part.reshape(len(chosen), *shape) for part, shape in zip((u, v, w), shapes, strict=True)]
-        return Scheme.from_arrays(self.target, left, right, out, provenance=provenance)
+        grids = self.target.kind_arrays
+        w = np.zeros((len(self._products), grids[2].size), dtype=np.int64)
+        for (p, block), plus in self._plus.items():
+            w[p, block] = int(solver.value(plus)) - int(solver.value(self._minus[p, block]))
+        parts = [*(np.array([self._products[p][side] for p in chosen]) for side in (0, 1)), w[chosen]]
+        u, v, w = (part.reshape(-1, *grid.shape) for part, grid in zip(parts, grids, strict=True))
+        return Scheme.from_arrays(self.target, u, v, w, provenance=provenance)
 
 
 def _half(row: IntArray, kinds: IntArray) -> bool:

@@ -38,12 +38,7 @@ def make_arena(start: SchemeTerms, seed: int, index: int = 0, room: int = 0, pol
 
 
 def make_orbit_arena(
-    start: SymmetricTerms,
-    seed: int,
-    index: int = 0,
-    room: int = 0,
-    policy: Policy | None = None,
-    reverse: bool = False,
+    start: SymmetricTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None, reverse: bool = False
 ) -> WordArena:
     """Create a symmetric walker at `start` with slots for at least `room` more orbits; `reverse`: orbits of both kinds.
 

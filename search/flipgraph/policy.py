@@ -100,10 +100,6 @@ class Policy:
         """The numbers for the compiled walk of a processor."""
         return PolicyNumbers(self.plus_after, self.margin, self.restart_after, self.trap, self.full)
 
-    def score(self, rank: int, cost: int = 0) -> int:
-        """Return the score that walks on a GPU minimise."""
-        return self.rank_weight * rank + self.cost_weight * cost
-
     def checked(self) -> Policy:
         """Check the policy and return it.
 

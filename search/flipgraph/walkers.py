@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
-from ...schemes_db.grids import Kind
+from ..basis.shears import half_masks
 from ..terms.involution import Swaps, parse_swaps
 from ..terms.orbits import OrbitTerms
 from ..terms.packed import PackedTerms
@@ -160,8 +160,7 @@ def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
 
 
 def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    blocks = {kind for kinds in start.target.kind_arrays for kind in kinds.ravel().tolist()}
-    if not any(Kind(kind).half for kind in blocks):
+    if not len(half_masks(start.target)):
         raise PlanError(f"{start.target} has no half blocks, so all products are full: take the walk flip")
     return _flip_walk(start, seed, index, policy)
 
@@ -186,7 +185,12 @@ _SHIFTED = Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 
 register_walk("flip", _flip_walk)
 register_walk("flip-c3", _orbit_walk, packs(OrbitTerms), _SHIFTED)
-register_walk("flip-c3z2", partial(_orbit_walk, reverse=True), packs(OrbitTerms, OrbitTerms.naive_reversible), _SHIFTED)
+register_walk(
+    "flip-c3z2",
+    partial(_orbit_walk, reverse=True),
+    packs(OrbitTerms, partial(OrbitTerms.naive, reversible=True)),
+    _SHIFTED,
+)
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
 register_walk(PAIRS, _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))

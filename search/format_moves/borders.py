@@ -47,8 +47,11 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
         raise unknown_name("axis", axis, "mkn")
     shared = _MET[axis]
     factors = [factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors]
-    left, right = _rank_one(factors[shared])
     shape = factors[shared].shape[1:]
+    # All p and all q of the matrices of rank one, p q^T, as words, bit i for entry i.
+    right = common_word(factors[shared].swapaxes(1, 2))
+    left = (factors[shared].any(axis=2) @ (1 << np.arange(shape[0])))[right > 0]
+    right = right[right > 0]
     found = [_bases(left, right, shape, rng, 1.0 + detour) for _ in range(1 if detour else TRIES)]
     _, rows, cols = max(found, key=lambda one: one[0])
     # A <- P A Q^-1, B <- Q B R^-1, C <- P C R^-1 maps p q^T of U, V, W to P^T p (Q^-1 q)^T,
@@ -63,12 +66,6 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
     origin = Provenance(kind="search", parents=(scheme.digest,), relation="change of basis")
     moved = ((p.T @ u @ q_.T) & 1, (q.T @ v @ r_.T) & 1, (p_ @ w @ r) & 1)
     return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=origin)
-
-
-def _rank_one(matrices: IntArray) -> tuple[IntArray, IntArray]:
-    """Return all p and all q of the matrices of rank one, p q^T, as words, bit i for entry i."""
-    left, right = matrices.any(axis=2) @ (1 << np.arange(matrices.shape[1])), common_word(matrices.swapaxes(1, 2))
-    return left[right > 0], right[right > 0]
 
 
 def _bases(

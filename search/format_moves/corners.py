@@ -172,12 +172,9 @@ def starts_from(pool: Sequence[Any], target: Target, rng: np.random.Generator | 
         return change_format(pool, target)
     kind, schemes = type(pool[0]), [terms.to_scheme() for terms in pool]
     places = {scheme.digest: place for place, scheme in enumerate(schemes)}
-    return [
-        MoveResult(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
-        for start in starts_for(schemes, target, rng)
-    ]
-
-
-def _origin(start: Scheme, places: dict[str, int]) -> int:
-    """Return the index of the scheme that a start was made from; 0 if it was made through intermediate schemes."""
-    return next((places[digest] for digest in start.provenance.parents if digest in places), 0)
+    found = []
+    for start in starts_for(schemes, target, rng):
+        # 0 for starts that were made through intermediate schemes.
+        source = next((places[digest] for digest in start.provenance.parents if digest in places), 0)
+        found.append(MoveResult(kind.from_scheme(start), start.provenance.relation, (source,)))
+    return found

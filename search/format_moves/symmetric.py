@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 
+import numpy as np
+
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme, Target
 from ...schemes_db.algebra import tensor
 from ...schemes_db.composition import oriented
-from ...schemes_db.constructions import AXES, direct_sum
+from ...schemes_db.constructions import AXES, FACTOR_AXES, direct_sum
 from ...schemes_db.ring import Z2
 from ..terms.pairs import PairTerms
 
@@ -28,8 +30,6 @@ NAIVE_SIZE = 125
 """Largest m k n of formats whose walks start from the naive scheme. From there 4x4x5 came to 61 in 8 to 16 s on half an
 H200, from compositions of rank 63 to 62 in twice 8 s; 6x6x7 came from the naive 252 to 225, from compositions of rank
 198 to 186."""
-
-_FACTOR_AXES = (("m", "k"), ("k", "n"), ("m", "n"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +63,16 @@ def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
         raise unknown_name("axis", axis, "mkn")
     if outer.ring != Z2 or inner.ring != Z2:
         raise PlanError("a nested sum is of schemes over Z2: take them modulo 2")
-    length, between = (scheme.target.shape[AXES.index(axis)] for scheme in (outer, inner))
+    place = AXES.index(axis)
+    length, between = (scheme.target.shape[place] for scheme in (outer, inner))
     if length % 2:
         raise PlanError(f"{outer.target} can't enclose {inner.target}: it has an odd number of blocks along {axis}")
     half = length // 2
-    order = [*range(half), *range(length, length + between), *range(half, length)]
     whole = direct_sum(outer, inner, axis)
-    factors = []
-    for axes, part in zip(_FACTOR_AXES, whole.factors, strict=True):
-        dense = part.dense.reshape(-1, part.rows, part.cols)
-        factors.append(dense.take(order, axis=1 + axes.index(axis)) if axis in axes else dense)
-    u, v, w = factors
-    return Scheme.from_arrays(whole.target, u, v, w, Z2)
+    lines = [np.arange(side) for side in whole.target.shape]
+    lines[place][[*range(half), *range(length, length + between), *range(half, length)]] = np.arange(length + between)
+    u, v, w = (part.restricted(lines[x], lines[y]) for part, (x, y) in zip(whole.factors, FACTOR_AXES, strict=True))
+    return Scheme(whole.target, u, v, w, Z2)
 
 
 def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], most: int = 16) -> list[Scheme]:
@@ -130,15 +128,19 @@ def _compositions(shape: Shape, known: Callable[[Shape], Sequence[Start]]) -> It
         return known((m, k, n))
 
     for place, axis in enumerate(AXES):
+        nested = partial(nested_sum, axis=axis)
         for length in range(2, shape[place], 2):
             first, second = _resized(shape, place, length), _resized(shape, place, shape[place] - length)
             for outer, inner in _paired(parts(first), parts(second)):
-                yield Start(outer.rank + inner.rank, partial(_nested, outer, first, inner, second, axis))
+                yield Start(
+                    outer.rank + inner.rank,
+                    partial(_joined, nested, outer, first, inner, second),
+                )
     for m, k, n in product(*([d for d in range(1, side + 1) if side % d == 0] for side in shape)):
         first, second = (m, k, n), (shape[0] // m, shape[1] // k, shape[2] // n)
         if (1, 1, 1) not in (first, second):
             for left, right in _paired(parts(first), parts(second)):
-                yield Start(left.rank * right.rank, partial(_tensor, left, first, right, second))
+                yield Start(left.rank * right.rank, partial(_joined, tensor, left, first, right, second))
 
 
 def _resized(shape: Shape, place: int, size: int) -> Shape:
@@ -146,12 +148,10 @@ def _resized(shape: Shape, place: int, size: int) -> Shape:
     return m, k, n
 
 
-def _nested(outer: Start, first: Shape, inner: Start, second: Shape, axis: str) -> Scheme:
-    return nested_sum(oriented(outer.scheme, first), oriented(inner.scheme, second), axis)
-
-
-def _tensor(left: Start, first: Shape, right: Start, second: Shape) -> Scheme:
-    return tensor(oriented(left.scheme, first), oriented(right.scheme, second))
+def _joined(
+    operation: Callable[[Scheme, Scheme], Scheme], one: Start, first: Shape, other: Start, second: Shape
+) -> Scheme:
+    return operation(oriented(one.scheme, first), oriented(other.scheme, second))
 
 
 def _paired(lefts: Sequence[Start], rights: Sequence[Start]) -> Iterator[tuple[Start, Start]]:

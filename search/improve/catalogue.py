@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from heapq import heappop, heappush
@@ -29,6 +30,37 @@ GRACE = 20.0
 def kept_ranks(catalog: Catalog, over: Ring) -> dict[Shape, int]:
     """Return the lowest ranks stored for full products over a ring or Z, by sides in increasing order."""
     return {shape: rank for shape, (rank, _) in catalog.best_ranks(over.name).items()}
+
+
+class CatalogueView(ABC):
+    """What a turn knows of the catalogue: `CatalogueUpdater`, or the `KnownSchemes` of a worker of a cluster.
+
+    Attributes:
+        over: the ring of the search.
+        ranks: for each ring, the lowest stored rank by sides in increasing order.
+    """
+
+    over: Ring
+    ranks: dict[str, dict[Shape, int]]
+
+    def rank(self, ring: str, shape: Shape) -> int:
+        """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
+        return int(ranks_up_to(max(shape), self.ranks[ring], ring)[shape])
+
+    def note(self, scheme: Scheme) -> None:
+        """Record the rank of a scheme for all rings that it holds over."""
+        shape = in_order(scheme.target.shape)
+        for name, ranks in self.ranks.items():
+            if scheme.ring.name in (name, "Z"):
+                ranks[shape] = min(scheme.rank, ranks.get(shape, scheme.rank))
+
+    @abstractmethod
+    def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
+        """Return schemes of the lowest known rank."""
+
+    @abstractmethod
+    def take(self, scheme: Scheme, certificate: Certificate) -> None:
+        """Store or report a certified find."""
 
 
 class BackgroundTasks:
@@ -75,7 +107,7 @@ class BackgroundTasks:
         self._waiting.append((self._threads.submit(work, *of), work, of))
 
 
-class CatalogueUpdater(BackgroundTasks):
+class CatalogueUpdater(CatalogueView, BackgroundTasks):
     """The catalogue for a search for full products over one ring. Thread-safe.
 
     In a search over Z, finds modulo 2 are stored if they improve the catalogue modulo 2, and lifted on `jobs`
@@ -85,8 +117,6 @@ class CatalogueUpdater(BackgroundTasks):
         on_start: called with every scheme that is stored as a start.
 
     Attributes:
-        over: the ring of the search.
-        ranks: for each ring, the lowest stored rank by sides in increasing order.
         gained: ranks gained over the ring of the search.
     """
 
@@ -97,10 +127,9 @@ class CatalogueUpdater(BackgroundTasks):
         on_event: OnEvent = ignore,
         on_start: Callable[[Scheme], None] = lambda scheme: None,
     ) -> None:
-        super().__init__(jobs)
+        BackgroundTasks.__init__(self, jobs)
         self._on_event, self._on_start = on_event, on_start
         self.over, self.gained = over, 0
-        self.ranks: dict[str, dict[Shape, int]] = {}
         self._pools: dict[tuple[str, Shape], dict[str, Scheme]] = {}
         self._lock = RLock()
         self._to_lift: list[tuple[int, int, Scheme, Certificate]] = []
@@ -112,24 +141,13 @@ class CatalogueUpdater(BackgroundTasks):
         with self._lock, Catalog.open() as catalog:
             self.ranks = {ring.name: kept_ranks(catalog, ring) for ring in (Z2, Z, self.over)}
 
-    def rank(self, ring: str, shape: Shape) -> int:
-        """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
-        return int(ranks_up_to(max(shape), self.ranks[ring], ring)[shape])
-
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
         """Store a certified find if it improves the catalogue, and schedule its lift if that is useful."""
         self.keep(scheme, certificate)
         if scheme.ring.characteristic == 2 and self._wanted(scheme):
             with self._lock:
-                heappush(
-                    self._to_lift,
-                    (
-                        scheme.rank - self.rank(self.over.name, in_order(scheme.target.shape)),
-                        next(self._order),
-                        scheme,
-                        certificate,
-                    ),
-                )
+                loss = scheme.rank - self.rank(self.over.name, in_order(scheme.target.shape))
+                heappush(self._to_lift, (loss, next(self._order), scheme, certificate))
             self.submit(self._lift_next)
 
     def lift_stored(self, formats: Iterable[Target]) -> None:
@@ -153,9 +171,7 @@ class CatalogueUpdater(BackgroundTasks):
                 return False
             if scheme.rank < before:
                 self._pools.pop((ring, shape), None)
-                for name, ranks in self.ranks.items():
-                    if ring in (name, "Z"):
-                        ranks[shape] = min(scheme.rank, ranks.get(shape, scheme.rank))
+                self.note(scheme)
                 self.gained += aim - self.rank(self.over.name, shape)
                 with Catalog.open() as catalog:
                     catalog.add(scheme, certificate)
@@ -187,12 +203,8 @@ class CatalogueUpdater(BackgroundTasks):
             _, _, scheme, certificate = heappop(self._to_lift)
         if not self.in_time or not self._wanted(scheme):
             return
-        lifted = lift(scheme, ring=self.over)
-        if (
-            lifted.scheme is not None
-            and lifted.certificate is not None
-            and self.keep(lifted.scheme, lifted.certificate)
-        ):
+        found = lift(scheme, ring=self.over)
+        if found.scheme is not None and found.certificate is not None and self.keep(found.scheme, found.certificate):
             with Catalog.open() as catalog:
                 catalog.add(scheme, certificate)
 

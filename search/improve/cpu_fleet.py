@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...schemes_db import Provenance, Scheme
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker, pack_start
-from ..turn_fleet import EMPTY, TurnFleet
+from ..turn_fleet import EMPTY, Goal, TurnFleet
 
 PATIENCE = 16_000_000
 """Steps without a lower rank after which a walk ends.
@@ -68,7 +68,7 @@ class CpuFleet(TurnFleet):
         self._active: list[_Walk] = []
         self._fresh = np.zeros(self.walkers, dtype=bool)
 
-    def _launch(self, steps: int) -> None:
+    def _launch(self, steps: int, goal: Goal) -> None:
         self._active += [self._next() for _ in range(self._jobs - len(self._active))]
         before = sum(one.walker.flips for one in self._active)
         if self._jobs == 1:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
+from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...schemes_db.composition import oriented
 from ...schemes_db.provenance import Step
@@ -30,6 +30,7 @@ from ..runs.plan import Setting, setting_for
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
 from ..turn_fleet import TurnFleet
+from .catalogue import CatalogueView
 from .collect import collect_below
 from .cpu_fleet import CpuFleet
 from .folder import ImproveConfig
@@ -47,7 +48,7 @@ from .history import (
     walk_of,
 )
 from .islands import Islands
-from .neighbours import Route, is_ternary, routes
+from .neighbours import Route, beside, is_ternary, modulo_2, routes
 
 NOT_REPEATABLE = "its walkers started from schemes that are not kept"
 """Reason why a turn cannot be repeated: it starts from pools and from finds of earlier turns and other processes."""
@@ -72,21 +73,6 @@ class _Other(NamedTuple):
     name: str
     start: int
     fleet: Callable[[], TurnFleet]
-
-
-class CatalogueView(Protocol):
-    """Interface of the catalogue for a turn: `CatalogueUpdater`, or the `KnownSchemes` of a worker of a cluster."""
-
-    over: Ring
-
-    def rank(self, ring: str, shape: Shape) -> int:
-        """Return the lowest known rank over a ring."""
-
-    def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """Return schemes of the lowest known rank."""
-
-    def take(self, scheme: Scheme, certificate: Certificate) -> None:
-        """Store or report a certified find."""
 
 
 class Descents:
@@ -171,7 +157,12 @@ class Descents:
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
         if not symmetric or lowest[route.name] < len(gap.target.terms):
             starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
-        walks = self._fleet(starts, setting, tried, walk)
+        seed = self._seed + (tried << 32)
+        walks: TurnFleet
+        if self._device == "cpu":
+            walks = CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
+        else:
+            walks = self._gpu_fleet(starts, setting, seed, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
@@ -187,9 +178,7 @@ class Descents:
         if not self._ternary and has_triples(target):
             # The best known rank is reached sooner than ranks between: more inner products leave more to arrange.
             found[TRIPLES] = _Other(
-                TRIPLES,
-                len(target.terms),
-                lambda: TripleFleet(target, gap.known, seed=seed, walkers=self._jobs),
+                TRIPLES, len(target.terms), lambda: TripleFleet(target, gap.known, seed=seed, walkers=self._jobs)
             )
         on_gpu = self._device.startswith("cuda")
         if over == "Q" and m * k * n <= (GPU_TERMS if on_gpu else MOST_TERMS):
@@ -278,9 +267,8 @@ class Descents:
         """Return all routes by walks; on a GPU a part of `seconds` is spent on finding starts."""
         shape = in_order(gap.target.shape)
         if self._device != "cpu":
-            steps = [(axis, by) for axis in range(3) for by in (-1, 1)]
-            beside = {in_order([side + by * (n == axis) for n, side in enumerate(shape)]) for axis, by in steps}
-            for near in [*sorted(one for one in beside if one[0] > 1), shape]:
+            others = {in_order(other) for by in (-1, 1) for other, _ in beside(gap.target, by)}
+            for near in [*sorted(others), shape]:
                 self._widen(near, shape, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
         found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
@@ -290,8 +278,7 @@ class Descents:
         """Return the routes by symmetric walks that a format has."""
 
         def stored(shape: Shape) -> list[Scheme]:
-            known = (scheme.over_z2() for scheme in self._updater.pool(shape, composed=False))
-            return [scheme for scheme in known if scheme is not None]
+            return modulo_2(self._updater.pool(shape, composed=False))
 
         return [
             Route(name, [pack_start(walk, target).to_scheme()])
@@ -304,12 +291,6 @@ class Descents:
         if self._device == "cpu":
             return setting_for(target, walk)
         return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
-
-    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet:
-        seed = self._seed + (tried << 32)
-        if self._device == "cpu":
-            return CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
-        return self._gpu_fleet(starts, setting, seed, walk)
 
     def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> Fleet:
         kind, swaps = gpu_kind(walk)
@@ -340,10 +321,7 @@ class Descents:
         rank = known[0].rank
         if len(known) >= WANTED or (shape, rank) in self._near:
             return
-        if self._ternary:
-            starts = [one for one in known if is_ternary(one)]
-        else:
-            starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
+        starts = [one for one in known if is_ternary(one)] if self._ternary else modulo_2(known)
         near = self._near.setdefault((shape, rank), [])
         if starts:
             walk = "flip-zt" if self._ternary else "flip"

@@ -15,6 +15,7 @@ from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.numbers import LONGEST
 from ..flipgraph.gpu.widen import from_many_roots
 from ..flipgraph.policy import Policy, Selection
+from ..runs.bounds import has_halves
 
 Point = tuple[int, int]
 """The rank and the full products of a scheme."""
@@ -125,7 +126,7 @@ class DirectedWalk:
         self._bordered = list(bordered)
         self._device, self._walkers, self._seed = device, walkers, seed
         self._provenance, self._on_find = provenance, on_find
-        self._halves = any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row)
+        self._halves = has_halves(target)
         self._naive = naive(target).over_z2()
 
     def turn(

@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import LcmaError, PlanError
+from ...errors import LcmaError
 from ...home import write_atomic
 from ...schemes_db import Scheme
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...verify import certify
-from ..cluster.connection import Cluster
+from ..cluster.connection import Cluster, cluster_at
 from ..runs.field_types import check_field_types
 from ..runs.locked_folder import LockedFolder, intact, reported
 
@@ -49,14 +49,8 @@ class ImproveConfig:
 
     @property
     def cluster(self) -> Cluster | None:
-        """The cluster that runs the workers, None for this process.
-
-        Raises:
-            PlanError: an address of another form, or workers without one.
-        """
-        if self.workers and not self.address:
-            raise PlanError("workers are of a cluster: give its address (local, auto, HOST:PORT)")
-        return Cluster(self.address, self.workers) if self.address else None
+        """The cluster that runs the workers, None for this process; see `cluster_at`."""
+        return cluster_at(self.address, self.workers)
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,11 @@ class GeneralImprovement:
         stack: ExitStack,
     ) -> None:
         ring, cluster = config.ring, config.cluster
-        self.updater, self._config, self._jobs = updater, config, jobs
-        self._on_event, self._stop = on_event, stop
-        self._kind = "cuda" if config.device.startswith("cuda") else "cpu"
+        self.updater, self._on_event, self._stop = updater, on_event, stop
+        mine = updater.over.name, "cuda" if config.device.startswith("cuda") else "cpu"
         with Catalog.open() as catalog:
             known = [] if config.retry else catalog.runs()
-        self._history = History(run for run in known if run.route and self._mine(run))
+        self._history = History(run for run in known if run.route and (run.ring, run.device) == mine)
         self.formats = [one for one in formats if is_walkable(one) or (ring != "ZT" and has_triples(one))]
         if formats and not self.formats:
             raise PlanError(f"{formats[0]} has a factor of more than {BLOCKS} blocks: no walk holds it")
@@ -91,10 +90,9 @@ class GeneralImprovement:
             )
             self._take_turns, self._at_once = on_cluster.take, len(on_cluster)
         else:
-            self._take_turns = self._descents()
+            from .descents import Descents  # imports a compiler
 
-    def _mine(self, run: RunRecord) -> bool:
-        return (run.ring, run.device) == (self.updater.over.name, self._kind)
+            self._descents, self._take_turns = Descents(updater, config, jobs=jobs), self._turn_here
 
     @property
     def names(self) -> set[str]:
@@ -142,25 +140,18 @@ class GeneralImprovement:
             if catalog.path is not None:
                 catalog.record_run(turn)
 
-    def _descents(self) -> Callable[[Turns, float, float], None]:
-        """Return a function that runs a turn in this process."""
-        from .descents import Descents  # imports a compiler
-
-        descents = Descents(self.updater, self._config, jobs=self._jobs)
-
-        def take(turns: Turns, seconds: float, longest: float) -> None:
-            ((gap, tried),) = turns
-            name = gap.target.name
-            done = descents.turn(
-                gap,
-                tried,
-                seconds,
-                lambda text: self._on_event(Walking(name, text)),
-                self._stop,
-                self._history.of(name),
-                lambda text: self._on_event(TurnBegun(name, text)),
-                longest,
-            )
-            self._record(gap, done)
-
-        return take
+    def _turn_here(self, turns: Turns, seconds: float, longest: float) -> None:
+        """Run a turn in this process."""
+        ((gap, tried),) = turns
+        name = gap.target.name
+        done = self._descents.turn(
+            gap,
+            tried,
+            seconds,
+            lambda text: self._on_event(Walking(name, text)),
+            self._stop,
+            self._history.of(name),
+            lambda text: self._on_event(TurnBegun(name, text)),
+            longest,
+        )
+        self._record(gap, done)

@@ -51,10 +51,10 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
 
     made = {
         "own": known(target.shape),
-        "border": [start for shape, _ in _smaller(target) for start in starts_for(known(shape), target, rng)],
+        "border": [start for shape, _ in beside(target, -1) for start in starts_for(known(shape), target, rng)],
         "cut": [
             start
-            for shape, axis in _larger(target)
+            for shape, axis in beside(target, 1)
             for scheme in known(shape)
             for start in _shorter(scheme, axis, rng, ternary)
         ],
@@ -73,6 +73,11 @@ def is_ternary(scheme: Scheme) -> bool:
     return scheme.ternary and not scheme.ring.characteristic
 
 
+def modulo_2(schemes: Sequence[Scheme]) -> list[Scheme]:
+    """Return schemes modulo 2, without those that mean nothing there."""
+    return [one for one in (scheme.over_z2() for scheme in schemes) if one is not None]
+
+
 def _shorter(scheme: Scheme, axis: str, rng: np.random.Generator, ternary: bool) -> Iterator[Scheme]:
     """Yield projections along an axis: in any direction modulo 2, of single blocks over -1, 0, 1."""
     length = scheme.target.shape[AXES.index(axis)]
@@ -85,7 +90,7 @@ def _shorter(scheme: Scheme, axis: str, rng: np.random.Generator, ternary: bool)
 def neighbourhood(shape: Shape) -> set[Shape]:
     """Return all formats whose schemes `routes` uses for a format, sides in increasing order."""
     target = Target.general(*shape)
-    near = {target.shape, *(other for other, _ in _smaller(target)), *(other for other, _ in _larger(target))}
+    near = {target.shape, *(other for by in (-1, 1) for other, _ in beside(target, by))}
     near |= {part for parts, _ in _halves(target) for part in parts}
     return {(m, k, n) for m, k, n in map(sorted, near)}
 
@@ -124,15 +129,11 @@ def _moved(shape: Shape, axis: str, by: int) -> Shape:
     return m, k, n
 
 
-def _smaller(target: Target) -> Iterator[tuple[Shape, str]]:
+def beside(target: Target, by: int) -> Iterator[tuple[Shape, str]]:
+    """Yield the formats with one block more (`by` 1) or less (-1) along an axis, and the axis; sides are 2 or more."""
     for axis, side in zip(AXES, target.shape, strict=True):
-        if side > 2:
-            yield _moved(target.shape, axis, -1), axis
-
-
-def _larger(target: Target) -> Iterator[tuple[Shape, str]]:
-    for axis in AXES:
-        yield _moved(target.shape, axis, 1), axis
+        if side + by > 1:
+            yield _moved(target.shape, axis, by), axis
 
 
 def _halves(target: Target) -> Iterator[tuple[tuple[Shape, Shape], str]]:

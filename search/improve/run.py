@@ -83,11 +83,6 @@ class _Tasks:
             self.general = GeneralImprovement(updater, general, config, jobs, on_event, stop, stack)
         self.parts = [part for part in (self.general, self.structured) if part is not None]
 
-    def abandon(self) -> None:
-        """Do not wait for lifts: what has been found is stored already."""
-        for part in self.parts:
-            part.updater.abandon()
-
     @property
     def exhausted(self) -> tuple[str, ...]:
         return tuple(self.general.exhausted) if self.general is not None else ()
@@ -103,11 +98,6 @@ class _Tasks:
     @property
     def turns(self) -> dict[str, int]:
         return {name: count for part in self.parts for name, count in part.turns.items()}
-
-    def take_turns(self, turns: dict[str, int]) -> None:
-        """Continue after the given numbers of turns of every target."""
-        for part in self.parts:
-            part.turns.update({name: count for name, count in turns.items() if name in part.names})
 
 
 def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
@@ -222,7 +212,8 @@ def _go(
     begin = time.perf_counter() - before.seconds
     with ExitStack() as stack:
         tasks = _Tasks(config, jobs, stack, tell, remember, stop)
-        tasks.take_turns(before.turns)
+        for part in tasks.parts:
+            part.turns.update({name: turns for name, turns in before.turns.items() if name in part.names})
         if tasks.general is not None and folder is not None:
             for scheme in folder.schemes("starts.jsonl"):
                 tasks.general.updater.remember(scheme)
@@ -249,8 +240,8 @@ def _go(
             stopped = stop()
         except KeyboardInterrupt:
             stopped = True
-        if stopped:
-            tasks.abandon()
+        for part in tasks.parts if stopped else ():
+            part.updater.abandon()  # does not wait for lifts: what has been found is stored already
     save(done=not stopped)
     return Improved(
         tuple(kept),

@@ -20,6 +20,7 @@ from ..lifting.lift import lift
 from .catalogue import BackgroundTasks
 from .events import Kept, OnEvent, Walking, ignore
 from .folder import ImproveConfig
+from .neighbours import modulo_2
 
 LIFTS = 40
 """Maximum number of finds of a point that are certified and lifted; over Z, those with fewer additions are stored."""
@@ -53,18 +54,13 @@ class FrontUpdater(BackgroundTasks):
 
     def starts(self, target: Target) -> list[Scheme]:
         """Return the known schemes of a target modulo 2; the naive scheme if there are none."""
-        found = [scheme.over_z2() for scheme in (*self.known[target.name], naive(target))]
-        known = [scheme for scheme in found if scheme is not None]
+        known = modulo_2([*self.known[target.name], naive(target)])
         return known[:-1] or known
 
     def bordered_starts(self, target: Target) -> list[Scheme]:
         """Return schemes of targets smaller by one block along some axes, with a naive border, modulo 2."""
-        found = []
-        for corner in _corners(target):
-            for scheme in _derived(self._kept, corner):
-                if (flat := scheme.over_z2()) is not None:
-                    found.append(bordered(flat, target))
-        return found
+        smaller = [scheme for corner in _corners(target) for scheme in _derived(self._kept, corner)]
+        return [bordered(scheme, target) for scheme in modulo_2(smaller)]
 
     def take(self, scheme: Scheme) -> None:
         """Certify, store and lift a find on a thread."""
@@ -99,18 +95,14 @@ class FrontUpdater(BackgroundTasks):
         """
         rank, full = point = scheme.rank, full_and_half(scheme)[0]
         best = self._best.setdefault((scheme.target.name, scheme.ring.name), {})
-        cost = additions(scheme) if self._counts(scheme) else 0
+        over_z = not scheme.ring.characteristic  # modulo 2 additions do not count, as they change with the lift
+        cost = additions(scheme) if over_z else 0
         if any(known[0] <= rank and known[1] <= full and least <= cost for known, least in best.items()):
             return False
         best[point] = cost
-        if self._counts(scheme):  # what holds over Z holds modulo 2
+        if over_z:  # what holds over Z holds modulo 2
             self._best.setdefault((scheme.target.name, Z2.name), {})[point] = 0
         return True
-
-    @staticmethod
-    def _counts(scheme: Scheme) -> bool:
-        """Return whether additions count: modulo 2 they do not, as they change with the lift."""
-        return not scheme.ring.characteristic
 
 
 class StructuredImprovement:

@@ -57,9 +57,10 @@ class Arrays:
             The solutions (B, N), and (B,) booleans, False where a matrix is singular and the solution is of no use.
         """
         if self.on_gpu:
-            from .cholesky import solve
+            from .cholesky import Cholesky
 
-            return solve(matrices, right)
+            factor = Cholesky(matrices)
+            return factor.solve(right), factor.positive
         solutions, solved = np.zeros_like(right), np.zeros(len(right), dtype=bool)
         for i, (matrix, vector) in enumerate(zip(matrices, right, strict=True)):
             try:

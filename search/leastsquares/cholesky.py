@@ -11,19 +11,11 @@ HALVED = 256
 """Order from which an update of a symmetric block computes its lower half in two parts."""
 
 
-def solve(matrices: Any, right: Any) -> tuple[Any, Any]:
-    """Solve symmetric positive definite systems; see `Arrays.solve`.
+class Cholesky:
+    """The lower factors L of a batch of matrices, in place, and the inverses of their diagonal blocks.
 
     Args:
         matrices: (B, N, N) torch tensor; its lower triangle is read, and overwritten by the factor.
-        right: (B, N).
-    """
-    factor = Cholesky(matrices)
-    return factor.solve(right), factor.positive
-
-
-class Cholesky:
-    """The lower factors L of a batch of matrices, in place, and the inverses of their diagonal blocks.
 
     Attributes:
         positive: (B,) booleans, False for matrices that are not positive definite.

@@ -62,7 +62,6 @@ class Hopping:
     def __init__(self, equations: Equations, count: int, seed: int, start: Sequence[FloatArray] | None = None) -> None:
         self._equations, self._count, self._seed, self._start = equations, count, seed, start
         self._decisions = 0
-        self.lowest = np.full(count, np.inf)
         self._base_residuals, self._best = np.full((2, count), np.inf)
         self._idle, self._age = np.zeros((2, count), dtype=np.int64)
         self._before = np.full(count, np.inf)
@@ -96,7 +95,6 @@ class Hopping:
         rng = np.random.default_rng((self._seed, self._decisions))
         arrays, chains = self._equations.arrays, self._chains
         residuals, costs = arrays.get(chains.residuals), arrays.get(chains.costs)
-        self.lowest = np.minimum(self.lowest, residuals)
         solved = residuals < SOLVED
         slow = (self._before - costs < SLOW * residuals) & (self._age >= 2 * PERIOD)
         slow &= (residuals > DEGENERATE) | (self._age > PATIENT_STEPS)
@@ -156,7 +154,7 @@ class Hopping:
     def to_arrays(self) -> Snapshot:
         get = self._equations.arrays.get
         state = {name: get(array) for name, array in self._chains.state().items()}
-        own = (self._base_residuals, self._best, self.lowest, self._before, self._idle, self._age)
+        own = (self._base_residuals, self._best, self._before, self._idle, self._age)
         return {
             **state,
             "base": get(self._base),
@@ -168,5 +166,5 @@ class Hopping:
         put = self._equations.arrays.put
         self._chains.take_state({name: put(arrays[name]) for name in self._chains.state()})
         self._base, self._decisions = put(arrays["base"]), int(arrays["decisions"])
-        self._base_residuals, self._best, self.lowest, self._before, idle, age = arrays["own"].copy()
+        self._base_residuals, self._best, self._before, idle, age = arrays["own"].copy()
         self._idle, self._age = idle.astype(np.int64), age.astype(np.int64)

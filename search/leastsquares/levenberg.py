@@ -32,9 +32,13 @@ class Chains:
         put, count = equations.arrays.put, len(x)
         self.ridge, self.decay = put(np.zeros(count)), put(np.ones(count))
         self._damping, self._growth = put(np.ones(count)), put(np.full(count, 2.0))
-        self._residual = equations.residual(x)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Compute what follows from x and the ridge."""
+        self._residual = self.equations.residual(self.x)
         self.residuals = (self._residual**2).sum((1, 2))
-        self.costs = self.residuals + self._extra(x)
+        self.costs = self.residuals + self._extra(self.x)
 
     def restart(self, where: Any, x: Any, ridge: Any, decay: Any, damping: float) -> None:
         """Send the chains where (B,) is True to x (B, size), with a ridge and its decay (B,)."""
@@ -42,9 +46,7 @@ class Chains:
         self.x = select(where[:, None], x, self.x)
         self.ridge, self.decay = select(where, ridge, self.ridge), select(where, decay, self.decay)
         self._damping, self._growth = select(where, damping, self._damping), select(where, 2.0, self._growth)
-        self._residual = self.equations.residual(self.x)
-        self.residuals = (self._residual**2).sum((1, 2))
-        self.costs = self.residuals + self._extra(self.x)
+        self._measure()
 
     def _excess(self, x: Any) -> Any:
         return (abs(x) - BOUND).clip(0, None)
@@ -90,6 +92,4 @@ class Chains:
     def take_state(self, state: dict[str, Any]) -> None:
         self.x, self.ridge, self.decay = state["x"], state["ridge"], state["decay"]
         self._damping, self._growth = state["damping"], state["growth"]
-        self._residual = self.equations.residual(self.x)
-        self.residuals = (self._residual**2).sum((1, 2))
-        self.costs = self.residuals + self._extra(self.x)
+        self._measure()

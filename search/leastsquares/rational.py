@@ -88,13 +88,7 @@ def _scaled(target: Target, factors: Sequence[Rationals], side: int, index: int,
     """
     m, k, n = target.shape
     u, v, w = (f.reshape(-1, *s).copy() for f, s in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
-    if side == 0:
-        u[:, index] *= ratio
-        w[:, index] /= ratio
-    elif side == 1:
-        u[:, :, index] *= ratio
-        v[:, index] /= ratio
-    else:
-        v[:, :, index] *= ratio
-        w[:, :, index] /= ratio
+    (one, first), (other, second) = (((u, 1), (w, 1)), ((u, 2), (v, 1)), ((v, 2), (w, 2)))[side]
+    one.swapaxes(0, first)[index] *= ratio
+    other.swapaxes(0, second)[index] /= ratio
     return [factor.reshape(len(factor), -1) for factor in (u, v, w)]

@@ -111,7 +111,8 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
                 fractional = True
                 if ring is Z:
                     continue
-            score = _score(numerators, denominators)
+            # The largest numerator, with fractions after all integers.
+            score = int(np.abs(numerators).max()) + (int(denominators.max()) > 1) * (1 << 32)
             if best is None or score < best[0]:
                 best = score, numerators, denominators
             if score <= 1:
@@ -122,11 +123,6 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
         reason = "only fractions were found: lift to Q" if fractional else f"no lift found beyond step {deepest}"
         return Lift(None, None, reason)
     return _certified(scheme, best[1], best[2], ring, seed)
-
-
-def _score(numerators: IntArray, denominators: IntArray) -> int:
-    """Return the score of a lift, smaller is better: the largest numerator, with fractions after all integers."""
-    return int(np.abs(numerators).max()) + (int(denominators.max()) > 1) * (1 << 32)
 
 
 def _present(scheme: Scheme) -> list[IntArray]:

@@ -38,18 +38,16 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
         if found.scheme is None or not found.scheme.ternary:
             found = _by_signs(here, signs, seed) if signs > 0 else found
         if found.scheme is not None and found.scheme.ternary:
-            return found if walk == 0 else replace(found, scheme=_as_of(scheme, found.scheme))
+            if walk == 0:
+                return found
+            # The neighbour itself is not stored: the scheme is the parent.
+            relation = f"flips and changes of basis, {found.scheme.provenance.relation}"
+            origin = replace(found.scheme.provenance, parents=(scheme.digest,), relation=relation, steps=())
+            return replace(found, scheme=found.scheme.replace(provenance=origin))
         near = _neighbour(PackedTerms.from_scheme(here), rng).to_scheme(scheme.provenance)
         if near.rank == scheme.rank and full_and_half(near)[0] <= full:
             here = near
     return first
-
-
-def _as_of(scheme: Scheme, lifted: Scheme) -> Scheme:
-    """Return the lift of a neighbour with the scheme as its parent: the neighbour itself is not stored."""
-    relation = f"flips and changes of basis, {lifted.provenance.relation}"
-    origin = replace(lifted.provenance, parents=(scheme.digest,), relation=relation, steps=())
-    return lifted.replace(provenance=origin)
 
 
 def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:

@@ -92,13 +92,7 @@ def common_products(start: Scheme, other: Scheme) -> list[int]:
 
 def _products(scheme: Scheme) -> list[bytes]:
     """Return every product's three factors as bytes, the first two with a positive first nonzero."""
-    found = []
-    for factors in zip(*(factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors), strict=True):
-        sign, parts = 1, []
-        for row in factors[:2]:
-            filled = np.flatnonzero(row)
-            turn = -1 if len(filled) and row[filled[0]] < 0 else 1
-            sign *= turn
-            parts.append((row * turn).tobytes())
-        found.append(b"".join([*parts, (factors[2] * sign).tobytes()]))
-    return found
+    u, v, w = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors)
+    firsts = (np.take_along_axis(part, (part != 0).argmax(axis=1)[:, None], axis=1) for part in (u, v))
+    left, right = (np.where(first < 0, -1, 1) for first in firsts)
+    return [row.tobytes() for row in np.concatenate([u * left, v * right, w * left * right], axis=1)]

@@ -11,7 +11,7 @@ from ...version import __version__
 from ..basis.sparsify import sparsified
 from ..flipgraph.policy import ANY_NONZEROS, Policy
 from ..flipgraph.walkers import WalkTerms
-from ..lifting.lift import Lift, lift
+from ..lifting.lift import lift
 from ..lifting.ternary import ternary_lift
 from ..terms.packed import PackedTerms
 from .bounds import broken
@@ -69,29 +69,27 @@ def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: f
 
 def scheme_of(config: RunConfig, terms: WalkTerms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
     """Return the scheme of a walk's terms, with its provenance."""
-    origin = terms.to_scheme(provenance_of(config, ancestry, remark, seconds))
-    if ancestry.parents and origin.digest in ancestry.parents:
-        ancestry = ancestry.without(origin.digest)
-        return origin.replace(provenance=provenance_of(config, ancestry, remark, seconds))
-    return origin
+    scheme = terms.to_scheme()
+    if ancestry.parents:
+        ancestry = ancestry.without(scheme.digest)
+    return scheme.replace(provenance=provenance_of(config, ancestry, remark, seconds))
 
 
 def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
-    """Certify and lift a scheme; return the find, or the certified origin if it has no lift to the ring and bounds."""
+    """Certify and lift a scheme; return the find, or the certified origin if it has no lift to the ring and bounds.
+
+    Small targets over Z also try the ternary lifts of its neighbours.
+    """
     certificate = certify(origin)
     if not origin.ring.characteristic or config.output_ring.characteristic:
         return Find(origin, certificate, origin, certificate)
-    lifted = _lifted(config, origin)
+    small = config.final_target.equations <= TERNARY_EQUATIONS and config.target_policy.nonzeros == ANY_NONZEROS
+    if config.output_ring is Z and origin.ring is Z2 and small:
+        lifted = ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)
+    else:
+        lifted = lift(origin, ring=config.output_ring, seed=config.seed)
     if lifted.scheme is None or lifted.certificate is None:
         return Unlifted(origin, lifted.reason)
     if reason := broken(lifted.scheme, config.target_policy):
         return Unlifted(origin, f"in its lift {reason}")
     return Find(lifted.scheme, lifted.certificate, origin, certificate)
-
-
-def _lifted(config: RunConfig, origin: Scheme) -> Lift:
-    """Lift a find; small targets over Z also try the ternary lifts of its neighbours."""
-    small = config.final_target.equations <= TERNARY_EQUATIONS and config.target_policy.nonzeros == ANY_NONZEROS
-    if config.output_ring is Z and origin.ring is Z2 and small:
-        return ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)
-    return lift(origin, ring=config.output_ring, seed=config.seed)

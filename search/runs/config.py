@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import LcmaError, PlanError, unknown_name
 from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
-from ..cluster.connection import Cluster
+from ..cluster.connection import Cluster, cluster_at
 from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
@@ -99,8 +99,7 @@ class RunConfig:
     workers: int = 0
 
     def __post_init__(self) -> None:
-        if self.workers and not self.address:
-            raise PlanError("workers are of a cluster: give its address (local, auto, HOST:PORT)")
+        cluster_at(self.address, self.workers)  # rejects an address of another form, and workers without one
         if self.ring not in RINGS:
             raise PlanError(f"a search over {parse_ring(self.ring)} is not known; choose one of {', '.join(RINGS)}")
         if self.walks < 0 or self.steps < 0 or self.count < 1:
@@ -124,7 +123,8 @@ class RunConfig:
         if not len(self.final_target.terms):
             raise PlanError(f"{self.final_target} wants nothing: there is no product to save")
         anywhere = not self.walk and self.start is None and self.ladder is None and not self._named & BOUNDS
-        if anywhere and RINGS[self.ring] == "flip" and _cyclic(self.final_target):
+        m, k, n = self.final_target.shape
+        if anywhere and RINGS[self.ring] == "flip" and self.final_target.is_general and EASY_SIDE < m == k == n <= 8:
             self._fix(walk=SYMMETRIC_WALK)
         if self.ladder is None:
             self._fix(ladder=self._natural_ladder())
@@ -215,21 +215,14 @@ class RunConfig:
 
     @property
     def cluster(self) -> Cluster | None:
-        """The cluster that runs the workers, None for this process.
-
-        Raises:
-            PlanError: an address of another form.
-        """
-        return Cluster(self.address, self.workers) if self.address else None
+        """The cluster that runs the workers, None for this process; see `cluster_at`."""
+        return cluster_at(self.address, self.workers)
 
     @cached_property
     def _settings(self) -> tuple[Setting, ...]:
         """Default settings for every format of the run and the walk."""
         chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
-        own = {
-            "triples": (TRIPLE_WALKS, TRIPLE_STEPS),
-            "least-squares": (chains, CHAIN_STEPS),
-        }
+        own = {"triples": (TRIPLE_WALKS, TRIPLE_STEPS), "least-squares": (chains, CHAIN_STEPS)}
         if self.objective.startswith(PREFIX):
             own["walks"] = (GROUP_WALKS, GROUP_STEPS)
         if self.method in own:
@@ -335,16 +328,10 @@ class RunConfig:
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
         policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
         plan = self.plan._asdict() if self.plan else None
-        return {**values, "policy": policy, "plan": plan, "resolved": self._resolved}
-
-    @property
-    def _resolved(self) -> list[dict[str, Any]]:
-        """Resolved settings for every format, for information: they follow from the other settings."""
-        found = []
-        for number, stage in enumerate(self.stages):
-            own = self.setting(number)
-            found.append({"stage": str(stage), **asdict(own), "plan": own.plan._asdict()})
-        return found
+        # For information: they follow from the other settings.
+        own = [(stage, self.setting(number)) for number, stage in enumerate(self.stages)]
+        resolved = [{"stage": str(stage), **asdict(one), "plan": one.plan._asdict()} for stage, one in own]
+        return {**values, "policy": policy, "plan": plan, "resolved": resolved}
 
     @classmethod
     def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
@@ -372,8 +359,3 @@ class RunConfig:
             if isinstance(error, LcmaError):
                 raise
             raise PlanError(f"these are no settings of a run: {error}") from None
-
-
-def _cyclic(target: Target) -> bool:
-    """Return whether a target gets a symmetric walk: a square full product with sides from 5 to 8."""
-    return target.is_general and EASY_SIDE < target.m == target.k == target.n <= 8

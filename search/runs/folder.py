@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,8 @@ class RunFolder(LockedFolder[RunConfig]):
         if self.config.start is not None:
             with reported(self.path):
                 write_atomic(self.path / "start.json", lcma_json.render(self.config.start))
-        return {"versions": _versions(), "config": self.config.to_json()}
+        versions = {"python": platform.python_version(), "numpy": np.__version__, "numba": version("numba")}
+        return {"versions": versions, "config": self.config.to_json()}
 
     @classmethod
     def _config_of(cls, path: Path, data: Any) -> RunConfig:
@@ -101,10 +104,3 @@ class RunFolder(LockedFolder[RunConfig]):
             if not 0 <= checkpoint.stage < len(self.config.stages) or min(checkpoint.round, checkpoint.flips) < 0:
                 raise ValueError(f"there is no round {checkpoint.round} of stage {checkpoint.stage}")
             return checkpoint
-
-
-def _versions() -> dict[str, str]:
-    import platform
-    from importlib.metadata import version
-
-    return {"python": platform.python_version(), "numpy": np.__version__, "numba": version("numba")}

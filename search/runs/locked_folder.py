@@ -73,9 +73,17 @@ class LockedFolder(ABC, Generic[Config]):
         """Create a folder.
 
         Raises:
-            RunFolderError: it contains a run already, or can't be written.
+            RunFolderError: it contains a run already, or a file that a run would replace, or can't be written.
         """
-        path = new_folder(path)
+        path = Path(path)
+        if (path / "run.json").exists():
+            raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
+        for name in ("found.jsonl", "start.json", "starts.jsonl", "state.json", "state.npz"):
+            # A run that was killed as it began leaves an empty list of finds.
+            if (place := path / name).is_symlink() or (place.exists() and place.stat().st_size):
+                raise RunFolderError(f"{path} holds {name}, which a run would replace: name another folder")
+        with reported(path):
+            path.mkdir(parents=True, exist_ok=True)
         folder = cls(path, config, signed(locked(path)))
         about = {cls.KIND: cls.FORMAT, "version": __version__, "code": code_hash()} | folder._about()
         with reported(path):
@@ -100,7 +108,9 @@ class LockedFolder(ABC, Generic[Config]):
             )
         folder._lock = signed(locked(folder.path))
         for name in cls.LINES:
-            drop_torn_line(folder.path / name)
+            # A crash leaves an incomplete last line: its round is repeated, which finds its scheme again.
+            with reported(folder.path), (folder.path / name).open("r+b") as stream:
+                stream.truncate(stream.read().rfind(b"\n") + 1)
         return folder
 
     @classmethod
@@ -188,24 +198,6 @@ class LockedFolder(ABC, Generic[Config]):
         return False
 
 
-def new_folder(path: str | Path) -> Path:
-    """Return a folder for a new run, created if it does not exist.
-
-    Raises:
-        RunFolderError: it contains a run already, or a file that a run would replace, or can't be written.
-    """
-    path = Path(path)
-    if (path / "run.json").exists():
-        raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
-    for name in ("found.jsonl", "start.json", "starts.jsonl", "state.json", "state.npz"):
-        # A run that was killed as it began leaves an empty list of finds.
-        if (place := path / name).is_symlink() or (place.exists() and place.stat().st_size):
-            raise RunFolderError(f"{path} holds {name}, which a run would replace: name another folder")
-    with reported(path):
-        path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
 def locked(path: Path) -> BinaryIO:
     """Open and lock the lock file; the system releases the lock when the process ends in any way.
 
@@ -235,32 +227,9 @@ def signed(lock: BinaryIO) -> BinaryIO:
     return lock
 
 
-DAMAGE = (
-    LcmaError,
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    RecursionError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""Exceptions of what reads a file that is damaged, or uses values in it that cannot be."""
-
-
-def drop_torn_line(path: Path) -> None:
-    """Remove an incomplete last line, left by a crash: its round is repeated, which finds its scheme again.
-
-    Raises:
-        RunFolderError: the file can't be read or written.
-    """
-    with reported(path.parent), path.open("r+b") as stream:
-        content = stream.read()
-        stream.truncate(content.rfind(b"\n") + 1)
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
+UNUSABLE = (LcmaError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""Exceptions of what reads a file that is damaged, and of what uses values in it that cannot be."""
 
 
 @contextlib.contextmanager
@@ -270,7 +239,7 @@ def intact(path: Path) -> Iterator[None]:
         yield
     except RunFolderError:
         raise
-    except DAMAGE as error:
+    except (*UNREADABLE, *UNUSABLE) as error:
         fault = str(error).partition("\n")[0][:200] or type(error).__name__
         raise RunFolderError(f"{path} is damaged: {fault}") from None
 

@@ -66,16 +66,12 @@ def setting_for(target: Target, walk: str) -> Setting:
         PlanError: the walk is unknown.
     """
     own = Setting(walkers=WALKS, steps=STEPS, policy=walk_policy(walk))
-    row = _table().get((_family(target), walk))
+    sides = "x".join(map(str, sorted(target.shape)))
+    row = _table().get((sides if target.is_general else target.name, walk))
     if row is None:
         return own
     measured: dict[str, Any] = {name: int(row[name]) for name in ("plus_after", "margin", "restart_after")}
     return Setting(walkers=int(row["walks"]), steps=int(row["steps"]), policy=replace(own.policy, **measured))
-
-
-def _family(target: Target) -> str:
-    """Return the table key of a target: the sides in increasing order of a full product, else the name."""
-    return "x".join(map(str, sorted(target.shape))) if target.is_general else target.name
 
 
 @lru_cache(maxsize=1)

@@ -99,15 +99,9 @@ def find(
     need(INTEGER, least=1, jobs=jobs)
     need(INTEGER, least=0, seed=seed)
     numbers = {"seed": seed, "walks": walks, "steps": steps, "rounds": rounds, "count": count, "workers": workers}
-    texts = {
-        "walk": walk,
-        "command": command,
-        "device": device,
-        "objective": objective,
-        "method": method,
-        "address": address,
-    }
-    settings: dict[str, Any] = {"rank": rank, "seconds": seconds, "naive_too": naive_too, **numbers, **texts}
+    texts = {"walk": walk, "command": command, "device": device, "objective": objective, "method": method}
+    settings: dict[str, Any] = {"rank": rank, "seconds": seconds, "naive_too": naive_too, "address": address}
+    settings |= {**numbers, **texts}
     try:
         check_field_types(RunConfig, settings)
     except TypeError as error:

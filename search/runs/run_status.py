@@ -120,12 +120,8 @@ def merge(
     if out is not None:
         if not replace and Path(out).is_file():
             raise RunFolderError(f"{out} can't be written: it exists; name another file")
-        _write(Path(out), finds)
+        try:
+            write_atomic(Path(out), "".join(Record(0, 0, found).to_line() for found in finds))
+        except OSError as error:
+            raise RunFolderError(f"{out} can't be written: {error.strerror}") from None
     return runs, finds
-
-
-def _write(path: Path, finds: tuple[Find, ...]) -> None:
-    try:
-        write_atomic(path, "".join(Record(0, 0, found).to_line() for found in finds))
-    except OSError as error:
-        raise RunFolderError(f"{path} can't be written: {error.strerror}") from None

@@ -10,6 +10,8 @@ import math
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,46 +113,35 @@ def _program(scheme: Scheme, maps: list[ProgramLines]) -> Program:
     """Build the program of three maps; denominators become coefficients of the stores."""
     _, k, n = scheme.target.shape
     ops: list[Op] = []
-    fresh = 0
+    fresh = count()
+
+    def value_of(kind: type[Load | Lin | Product], *arguments: Any) -> int:
+        """Append an op that makes a value; return its id."""
+        ops.append(kind(value := next(fresh), *arguments))
+        return value
+
+    def append(lines: ProgramLines, ids: dict[int, int]) -> None:
+        """Append the lines as ops and enter their values in `ids`."""
+        for value, line in enumerate(lines.lines, lines.inputs):
+            ids[value] = value_of(Lin, tuple((coefficient, ids[source]) for coefficient, source in line))
+
     sides: list[list[int]] = []
     for operand, cols, lines in (("A", k, maps[0]), ("B", n, maps[1])):
-        used = sorted(
-            {value for line in lines.lines for _, value in line if value < lines.inputs}
-            | {value for _, value in lines.outputs if 0 <= value < lines.inputs}
-        )
-        ids = {}
-        for block in used:
-            ops.append(Load(fresh, operand, divmod(block, cols)))
-            ids[block] = fresh
-            fresh += 1
-        fresh = _append(ops, lines, ids, fresh)
-        side, signed = [], {}
+        uses = [*lines.outputs, *(term for line in lines.lines for term in line)]
+        used = sorted({value for _, value in uses if 0 <= value < lines.inputs})
+        ids = {block: value_of(Load, operand, divmod(block, cols)) for block in used}
+        append(lines, ids)
+        signed: dict[tuple[int, int], int] = {}
         for coefficient, value in lines.outputs:
-            if coefficient != 1 and (coefficient, value) not in signed:
-                ops.append(Lin(fresh, ((coefficient, ids[value]),)))
-                signed[coefficient, value] = fresh
-                fresh += 1
-            side.append(ids[value] if coefficient == 1 else signed[coefficient, value])
-        sides.append(side)
-    ids = {}
-    for r, kind in enumerate(product_kinds(scheme)):
-        ops.append(Product(fresh, sides[0][r], sides[1][r], kind))
-        ids[r] = fresh
-        fresh += 1
+            if (coefficient, value) not in signed:
+                same = coefficient == 1
+                signed[coefficient, value] = ids[value] if same else value_of(Lin, ((coefficient, ids[value]),))
+        sides.append([signed[term] for term in lines.outputs])
+    ids = {r: value_of(Product, sides[0][r], sides[1][r], kind) for r, kind in enumerate(product_kinds(scheme))}
+    append(maps[2], ids)
     denominator = math.prod(scheme.denominators)
-    lines = maps[2]
-    fresh = _append(ops, lines, ids, fresh)
-    for block, (coefficient, value) in enumerate(lines.outputs):
+    for block, (coefficient, value) in enumerate(maps[2].outputs):
         if value >= 0:
             scaled = Fraction(coefficient, denominator)
             ops.append(Store(divmod(block, n), ((int(scaled) if scaled.denominator == 1 else scaled, ids[value]),)))
     return Program(scheme.target, scheme.ring, tuple(ops))
-
-
-def _append(ops: list[Op], lines: ProgramLines, ids: dict[int, int], fresh: int) -> int:
-    """Append the lines as ops and enter their values in `ids`; return the next free id."""
-    for value, line in enumerate(lines.lines, lines.inputs):
-        ops.append(Lin(fresh, tuple((coefficient, ids[source]) for coefficient, source in line)))
-        ids[value] = fresh
-        fresh += 1
-    return fresh

@@ -43,12 +43,7 @@ DETOUR_STEPS, DETOURS = 20_000, 8
 
 
 def polished(
-    scheme: Scheme,
-    *,
-    rounds: int | None = None,
-    seconds: float | None = None,
-    seed: int = 0,
-    jobs: int = 1,
+    scheme: Scheme, *, rounds: int | None = None, seconds: float | None = None, seed: int = 0, jobs: int = 1
 ) -> Scheme:
     """Find a scheme with fewer additions by walks from a ternary one, with no higher rank and no more full products.
 
@@ -109,21 +104,9 @@ def _cooled(terms: TernaryTerms, state: int, steps: int) -> TernaryTerms:
     x = packed(terms)
     best = x.copy()
     inputs = np.array([kinds.size for kinds in terms.target.kind_arrays])
-    cool(
-        x,
-        x.copy(),
-        best,
-        make_sums(terms.rank, int(inputs.max())),
-        inputs,
-        shear_table(terms.target),
-        half_masks(terms.target),
-        steps,
-        HOT,
-        COLD,
-        2,
-        SHEARS,
-        np.array([state or 1], dtype=np.uint64),
-    )
+    sums, rng = make_sums(terms.rank, int(inputs.max())), np.array([state or 1], dtype=np.uint64)
+    tables = shear_table(terms.target), half_masks(terms.target)
+    cool(x, x.copy(), best, sums, inputs, *tables, steps, HOT, COLD, 2, SHEARS, rng)
     return unpacked(terms.target, best)
 
 

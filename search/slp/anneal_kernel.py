@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ..basis.sparsify_kernel import is_full
 from ..terms.bits import accepted, below, compiled
 from ..terms.packed import Words
-from ..terms.ternary_words import total_of, turned
-from .boyar_peralta import Sums, share_sums, support_of
+from ..terms.ternary_words import support_of, total_of, turned
+from .boyar_peralta import Sums, share_sums
 
 IntArray = npt.NDArray[np.int64]
 

@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from ..terms.bits import ONE, below, compiled
 from ..terms.packed import Words
-from ..terms.ternary_words import total_of, turn_of, turned
+from ..terms.ternary_words import canonical_word, support_of, total_of, turned
 
 Ints = npt.NDArray[np.int32]
 
-_ZERO, _HALF, _LOW, _SHIFT = (np.uint64(n) for n in (0, 32, 0xFFFFFFFF, 20))
+_ZERO, _HALF, _SHIFT = (np.uint64(n) for n in (0, 32, 20))
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SCALE = 16
 """Weight of one saved addition relative to the noise of a choice."""
@@ -91,26 +91,9 @@ def make_sums(rows: int, inputs: int) -> Sums:
         signs=np.zeros((rows, inputs), dtype=np.uint64),
         lengths=ints(rows),
         keys=np.zeros(size, dtype=np.uint64),
-        stamps=ints(size),
-        have=ints(size),
-        pair=ints(size),
-        row=ints(size),
-        score=ints(size),
-        seen=ints(size),
+        **{name: ints(size) for name in ("stamps", "have", "pair", "row", "score", "seen")},
         state=ints(6),
     )
-
-
-@compiled(forceinline=True)
-def canonical_word(word: np.uint64) -> np.uint64:
-    """Return the word or its negative, whichever has a positive lowest coefficient."""
-    return turned(word, turn_of(word))
-
-
-@compiled(forceinline=True)
-def support_of(word: np.uint64) -> np.uint64:
-    """Return the mask of the inputs with a nonzero coefficient."""
-    return (word | (word >> _HALF)) & _LOW
 
 
 @compiled

@@ -47,13 +47,9 @@ def fewest_additions(
     longer = []
     for result in finalists:
         scheme, left = result.scheme, rest
-        if flips and _can_walk(scheme):
+        blocks = max(kinds.size for kinds in scheme.target.kind_arrays)
+        if flips and scheme.ring is Z and scheme.ternary and blocks <= MOST_INPUTS:
             scheme = polished(scheme, seconds=rest * WALK_SHARE, seed=seed, jobs=jobs)
             left = rest * (1 - WALK_SHARE)
         longer.append(fewer_additions(scheme, seconds=left, seed=seed))
     return min([*longer, *screened], key=lambda result: result.count)
-
-
-def _can_walk(scheme: Scheme) -> bool:
-    blocks = max(kinds.size for kinds in scheme.target.kind_arrays)
-    return scheme.ring is Z and scheme.ternary and blocks <= MOST_INPUTS

@@ -138,14 +138,7 @@ def additions_of(m: Matrix, used: int, columns: int) -> int:
 
 @njit(stamped=SEARCH)
 def shared_once(
-    s: Sharing,
-    columns: int,
-    steps: Steps,
-    kept: int,
-    width: int,
-    slack: int,
-    weight: float,
-    rng: State,
+    s: Sharing, columns: int, steps: Steps, kept: int, width: int, slack: int, weight: float, rng: State
 ) -> int:
     """Share pairs until none repeats, starting with `steps[:kept]`; return the number of steps.
 

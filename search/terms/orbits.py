@@ -18,10 +18,8 @@ from .packed import PackedTerms, Words, with_moved_bits
 
 WHOLE_REFUSED = "whole orbits are those of walks flip-c3z2 and flip-z2: leave orbits out, or take one of them"
 
-Groups = tuple[tuple[int, ...], ...]
-"""Indices of the diagonal, from 0, in groups of one or two: the entries of a group are summed in one cube."""
-
 NEIGHBOURS_OF_6 = ((0, 1), (2, 3), (4, 5))
+"""Indices of the diagonal of 6x6x6, from 0, in pairs: the entries of a pair are summed in one cube."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,41 +47,28 @@ class OrbitTerms:
         return int(3 * self.orbits.shape[1] + len(self.cubes))
 
     @classmethod
-    def naive(cls, target: Target) -> OrbitTerms:
+    def naive(cls, target: Target, reversible: bool = False) -> OrbitTerms:
         """Return the naive scheme with the cubes of entries (i, i) and (j, j) joined into one for j = n-1-i.
 
         (a + a')^3 is a^3 + a'^3 plus the orbit of a a' (a + a'), so joining costs an orbit and saves
         a cube. The number of cubes fixes the rank modulo 3, and ceil(n / 2) cubes have led to the lowest ranks known.
+
+        With `reversible` the orbits of a a a' and a' a' a take the place of that one, so that the scheme is invariant
+        under reversal too, which maps entry (i, j) to (n-1-i, n-1-j) in all three matrices. At 6x6x6 its cubes are
+        those of neighbours, as of Moosbauer and Poole: rank 161 in 50 s of one H200, where those of i and n-1-i led to
+        162.
 
         Raises:
             PlanError: the target is no full square product.
         """
         n = side(target)
         found, joined = _naive_orbits(n), []
-        for group in _outer(n):
-            a, b = 1 << (group[0] * (n + 1)), 1 << (group[-1] * (n + 1))
+        outer = [(i, n - 1 - i) for i in range((n + 1) // 2)]
+        for i, j in NEIGHBOURS_OF_6 if reversible and n == 6 else outer:
+            a, b = 1 << (i * (n + 1)), 1 << (j * (n + 1))
             joined.append(a | b)
             if a != b:
-                found.append((a, b, a | b))
-        return cls(target, _columns(found), np.array(joined, dtype=np.uint64))
-
-    @classmethod
-    def naive_reversible(cls, target: Target) -> OrbitTerms:
-        """Return `naive` with the orbits of a a a' and a' a' a in place of a a' (a + a'): invariant under reversal too.
-
-        Reversal maps entry (i, j) to (n-1-i, n-1-j) in all three matrices. At 6x6x6 the cubes are those of neighbours,
-        as of Moosbauer and Poole: rank 161 in 50 s of one H200, where those of i and n-1-i led to 162.
-
-        Raises:
-            PlanError: see `naive`.
-        """
-        n = side(target)
-        found, joined = _naive_orbits(n), []
-        for group in NEIGHBOURS_OF_6 if n == 6 else _outer(n):
-            a, b = 1 << (group[0] * (n + 1)), 1 << (group[-1] * (n + 1))
-            joined.append(a | b)
-            if a != b:
-                found += [(a, a, b), (b, b, a)]
+                found += [(a, a, b), (b, b, a)] if reversible else [(a, b, a | b)]
         return cls(target, _columns(found), np.array(joined, dtype=np.uint64))
 
     @classmethod
@@ -121,11 +106,6 @@ class OrbitTerms:
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
         return self.packed().to_scheme(provenance)
-
-
-def _outer(n: int) -> Groups:
-    """Return the groups (i, n-1-i): first and last index, second and last but one, and so on."""
-    return tuple(tuple(sorted({i, n - 1 - i})) for i in range((n + 1) // 2))
 
 
 def side(target: Target) -> int:

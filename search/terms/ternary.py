@@ -14,17 +14,12 @@ from .packed import SchemeTerms, Words
 _ONE = np.uint64(1)
 
 
-class _Signed(SchemeTerms):
-    """Terms in two planes."""
-
-    planes = 2
-
-
 @dataclass(frozen=True, eq=False)
-class TernaryTerms(_Signed):
+class TernaryTerms(SchemeTerms):
     """The terms of a scheme over Z with all coefficients in {-1, 0, 1}."""
 
     ring = Z
+    planes = 2
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> TernaryTerms:
@@ -39,10 +34,11 @@ class TernaryTerms(_Signed):
 
 
 @dataclass(frozen=True, eq=False)
-class TermsModulo3(_Signed):
+class TermsModulo3(SchemeTerms):
     """The terms of a scheme over GF(3)."""
 
     ring = Z3
+    planes = 2
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> TermsModulo3:

@@ -54,3 +54,15 @@ def turn_of(value: np.uint64) -> np.uint64:
     minus = value >> _HALF
     support = (value | minus) & _LOW
     return np.uint64(minus & support & (ZERO - support) != ZERO) << _FIVE
+
+
+@compiled(forceinline=True)
+def canonical_word(word: np.uint64) -> np.uint64:
+    """Return the word or its negative, whichever has a positive lowest coefficient."""
+    return turned(word, turn_of(word))
+
+
+@compiled(forceinline=True)
+def support_of(word: np.uint64) -> np.uint64:
+    """Return the mask of the nonzero coefficients, which are the word modulo 2."""
+    return (word | (word >> _HALF)) & _LOW

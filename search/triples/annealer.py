@@ -141,8 +141,9 @@ class Annealer:
             left -= max(made, 1)
             if reached == p * n:
                 left -= CONVERSION
-                if self._make_integral(products, span, among):
-                    found += self._scheme()
+                scheme = scheme_of(self.arrangement) if self._make_integral(products, span, among) else None
+                if scheme is not None and scheme.rank <= self.arrangement.rank:
+                    found.append(oriented(with_smaller_coefficients(scheme), self.target.shape))
             if reached == p * n or self._step >= length:
                 self._step = 0
         return found
@@ -158,14 +159,6 @@ class Annealer:
             return False
         lower(*work, True, WEIGHT_STEPS, WEIGHT_TEMPERATURE, 0.0)
         return True
-
-    def _scheme(self) -> list[Scheme]:
-        """Return the scheme of the arrangement, if there is one of its rank."""
-        arrangement = self.arrangement
-        scheme = scheme_of(arrangement)
-        if scheme is None or scheme.rank > arrangement.rank:
-            return []
-        return [oriented(with_smaller_coefficients(scheme), self.target.shape)]
 
     @property
     def arrangement(self) -> Arrangement:

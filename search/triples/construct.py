@@ -10,7 +10,7 @@ from ..basis.sparsify import sparsified
 from ..lifting.lift import lift
 from ..terms.packed import WORD_BITS, PackedTerms
 from .arrangement import Arrangement, IntArray, Triple, independent_rows
-from .forms import seventh_product, two_products
+from .forms import TWO_PRODUCTS, seventh_product
 
 BASES, CHOICES = 400, 20
 """Numbers of random bases and of random orders of triples, the best of which is used; half a second in all."""
@@ -79,7 +79,7 @@ def _scheme(arrangement: Arrangement, triples: list[Triple]) -> Scheme | None:
     # combinations[f] are the coefficients of the products in form f.
     combinations = np.zeros((count + len(triples), 2 * count + len(triples)), dtype=np.int64)
     for i, variant in enumerate(variants):
-        for row_form, col_form in two_products(variant):
+        for row_form, col_form in TWO_PRODUCTS[variant]:
             lefts.append(np.outer(rows[i], row_form))
             rights.append(np.outer(col_form, cols[i]))
         combinations[i, [2 * i, 2 * i + 1]] = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from operator import methodcaller
 
 import numpy as np
 
@@ -31,10 +32,7 @@ class TripleFleet(FoundFleet):
         self._descends, self._least = descends, len(target.terms)
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
-        def one(annealer: Annealer) -> list[Scheme]:
-            return annealer.advance(steps)
-
-        mapped = list((map if executor is None else executor.map)(one, self._annealers))
+        mapped = list((map if executor is None else executor.map)(methodcaller("advance", steps), self._annealers))
         for number, scheme in ((number, scheme) for number, schemes in enumerate(mapped) for scheme in schemes):
             if not self._descends or scheme.rank < self._least:
                 yield number, scheme

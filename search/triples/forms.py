@@ -9,28 +9,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 Form = tuple[int, int]
 """Coefficients of the two entries of r A, or of B c."""
 
-_LEFT = np.array([[0, 1], [-1, -1]])
-"""Rows are the images of the forms x and y of r A under the rotation."""
+Products = tuple[tuple[Form, Form], tuple[Form, Form]]
 
-_RIGHT = np.array([[-1, 1], [-1, 0]])
-"""Rows are the images of the two entries of B c under the rotation."""
-
-
-def rotated(left: Form, right: Form, variant: int) -> tuple[Form, Form]:
-    """Return a form of r A and one of B c after `variant` rotations."""
-    turn_left, turn_right = (np.linalg.matrix_power(turn, variant) for turn in (_LEFT, _RIGHT))
-    (a, b), (c, d) = (np.array(form) @ turn for form, turn in ((left, turn_left), (right, turn_right)))
-    return (int(a), int(b)), (int(c), int(d))
-
-
-def two_products(variant: int) -> tuple[tuple[Form, Form], tuple[Form, Form]]:
-    """Return the forms of r A and of B c of the two products of an inner product; their sum is the inner product."""
-    return rotated((1, 0), (1, 0), variant), rotated((0, 1), (0, 1), variant)
+TWO_PRODUCTS: tuple[Products, ...] = (
+    (((1, 0), (1, 0)), ((0, 1), (0, 1))),
+    (((0, 1), (-1, 1)), ((-1, -1), (-1, 0))),
+    (((-1, -1), (0, -1)), ((1, 0), (1, -1))),
+)
+"""For every variant the forms of r A and of B c of the two products whose sum is the inner product."""
 
 
 class Seventh(NamedTuple):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..terms.bits import below, compiled, first_bit, next_draw
 from ..terms.packed import Words
 from ..terms.rings import ZERO
-from ..terms.ternary_words import HALF_BITS, total_of, turn_of, turned
+from ..terms.ternary_words import HALF_BITS, canonical_word, support_of, total_of, turned
 
 Numbers = npt.NDArray[np.int64]
 
@@ -90,8 +90,7 @@ def total(x: np.uint64, y: np.uint64, negate: bool) -> np.uint64:
         y = turned(y, _HALF)
     if x & y:
         return ZERO
-    both = total_of(x, y)
-    return turned(both, turn_of(both))
+    return canonical_word(total_of(x, y))
 
 
 @compiled
@@ -107,13 +106,7 @@ def random_vector(rng: Words, length: int) -> np.uint64:
             elif entry == _MINUS:
                 word |= _ONE << (np.uint64(i) + _HALF)
         if word:
-            return turned(word, turn_of(word))
-
-
-@compiled
-def support(word: np.uint64) -> np.uint64:
-    """Return the bits of the nonzero entries, which are the vector modulo 2."""
-    return (word | (word >> _HALF)) & _LOW
+            return canonical_word(word)
 
 
 @compiled
@@ -121,7 +114,7 @@ def set_form(span: Span, row: np.uint64, col: np.uint64, n: int) -> None:
     """Set `span.form` to r_i c_j modulo 2."""
     form = span.form
     form[:] = ZERO
-    rest, bits = support(row), support(col)
+    rest, bits = support_of(row), support_of(col)
     while rest:
         place = first_bit(rest) * np.uint64(n)
         rest &= rest - _ONE
@@ -157,7 +150,7 @@ def hashed(key: np.uint64) -> np.uint64:
 @compiled
 def key_of(row: np.uint64, col: np.uint64) -> np.uint64:
     """Return the key of an inner product: its vectors modulo 2."""
-    return (support(row) << _HALF) | support(col)
+    return (support_of(row) << _HALF) | support_of(col)
 
 
 @compiled

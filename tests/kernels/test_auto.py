@@ -20,10 +20,10 @@ from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
-from lcma.kernels.planning.workloads import layers, sample
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
 from lcma.schemes_db.straightline import program_of
+from lcma.workbench.bench.workloads import layers, sample
 
 
 @pytest.fixture

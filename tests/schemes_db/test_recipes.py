@@ -17,8 +17,9 @@ from lcma.schemes_db.composition import best_composition, build, ranks_up_to
 from lcma.schemes_db.ranks import best_known, board
 from lcma.schemes_db.recipes import Recipe, in_order, render, shipped_recipes
 from lcma.schemes_db.scheme import Scheme
-from lcma.schemes_db.shipped import shipped
+from lcma.schemes_db.shipped import shipped, shipped_names
 
+RECIPES_OF = "5ad854b8d9eefeb6"
 TABLE_DIGEST = "28155ccb8ba790dc76be447bfd68963704dd514a5129130cb376504303cb8038"
 """The table of 2 July 2026: what is said to be below it refers to this one."""
 
@@ -46,6 +47,12 @@ def test_the_table_of_best_known_ranks_is_that_of_2_july_2026():
         known = best_known(lcma.Target.general(*shape), Z)
         assert known.date == "2026-07-02"
         assert known.rank <= best_known(lcma.Target.general(*shape), Z, ternary=True).rank <= np.prod(shape)
+
+
+def test_recipes_are_found_again_after_each_find():
+    """`lcma compose --all --out schemes_db/data/recipes.csv` found them from schemes of these names."""
+    names = "\n".join(sorted(shipped_names()))
+    assert hashlib.sha256(names.encode()).hexdigest()[:16] == RECIPES_OF
 
 
 def test_recipes_are_those_of_the_shipped_schemes():

@@ -107,7 +107,7 @@ class GpuReferenceWalk:
 
     @property
     def score(self) -> int:
-        return self.policy.score(self.rank, self.cost)
+        return self.policy.rank_weight * self.rank + self.policy.cost_weight * self.cost
 
     def cost_of(self, slot: int) -> int:
         """Return the cost of a term beside the rank."""

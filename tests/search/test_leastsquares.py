@@ -51,16 +51,18 @@ def test_normal_matrix_gradient_and_direction_are_those_of_the_jacobian(name):
 @pytest.mark.parametrize("order", [1, 100, 150, 700])
 def test_blocked_cholesky_solves_as_numpy(order):
     torch = pytest.importorskip("torch")
-    from lcma.search.leastsquares.cholesky import solve
+    from lcma.search.leastsquares.cholesky import Cholesky
 
     rng = np.random.default_rng(order)
     half = rng.standard_normal((3, order, order))
     matrices = half @ half.swapaxes(1, 2) + np.eye(order)
     matrices[2] = -matrices[2]
     right = rng.standard_normal((3, order))
-    solutions, positive = solve(torch.asarray(matrices.copy()), torch.asarray(right))
-    assert positive.tolist() == [True, True, False]
-    assert np.allclose(solutions[:2], np.linalg.solve(matrices[:2], right[:2, :, None])[:, :, 0])
+    factor = Cholesky(torch.asarray(matrices.copy()))
+    assert factor.positive.tolist() == [True, True, False]
+    assert np.allclose(
+        factor.solve(torch.asarray(right))[:2], np.linalg.solve(matrices[:2], right[:2, :, None])[:, :, 0]
+    )
 
 
 def test_a_basis_vector_is_scaled_until_denominators_vanish():

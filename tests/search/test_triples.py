@@ -12,7 +12,7 @@ from lcma.search import find
 from lcma.search.triples.annealer import Annealer, _entries, sides, usual_rank
 from lcma.search.triples.arrangement import Arrangement, independent_rows
 from lcma.search.triples.construct import scheme_of
-from lcma.search.triples.forms import seventh_product, two_products
+from lcma.search.triples.forms import TWO_PRODUCTS, seventh_product
 from lcma.verify import certify
 
 SIGNS = list(product((1, -1), repeat=2))
@@ -26,7 +26,7 @@ def strassen_arrangement(s=-1, u=1):
 
 @pytest.mark.parametrize("variant", range(3))
 def test_two_products_are_an_inner_product(variant):
-    forms = sum(np.outer(left, right) for left, right in two_products(variant))
+    forms = sum(np.outer(left, right) for left, right in TWO_PRODUCTS[variant])
     assert np.array_equal(forms, np.eye(2))
 
 
@@ -40,7 +40,7 @@ def test_the_seventh_product_completes_a_triple(s, u):
         rights = np.concatenate([np.multiply(f, right) for f in second])
         return np.outer(lefts, rights)
 
-    (one, _), (two, _), (_, three) = two_products(2), two_products(1), two_products(0)
+    (one, _), (two, _), (_, three) = TWO_PRODUCTS[2], TWO_PRODUCTS[1], TWO_PRODUCTS[0]
     own = np.outer([*seventh.left1, *seventh.left2], [*seventh.right1, *seventh.right2])
     total = seventh.own * own + seventh.first * placed(*one, (1, 0), (1, 0))
     total += seventh.second * placed(*two, (0, 1), (0, 1)) + seventh.third * placed(*three, (1, s), (1, u))

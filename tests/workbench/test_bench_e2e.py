@@ -5,7 +5,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError, VerificationError  # noqa: E402
-from lcma.kernels.planning.workloads import layers  # noqa: E402
 from lcma.kernels.torch.acceleration import AcceleratedLayer, Bucket  # noqa: E402
 from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 from lcma.kernels.torch.modules import linear_places  # noqa: E402
@@ -14,6 +13,7 @@ from lcma.workbench.bench.case import Options  # noqa: E402
 from lcma.workbench.bench.prefill import stack  # noqa: E402
 from lcma.workbench.bench.suites import e2e  # noqa: E402
 from lcma.workbench.bench.transformers import Sizes  # noqa: E402
+from lcma.workbench.bench.workloads import layers  # noqa: E402
 
 SAY = lambda line: None  # noqa: E731
 

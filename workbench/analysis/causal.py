@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import PlanError
 from ...kernels.causal.candidates import scheme_names, scheme_program
-from ...kernels.causal.naive import by_program, plain
+from ...kernels.causal.naive import plain
 from ...schemes_db import Scheme
 from ...schemes_db.costs import nonzeros
 from ...schemes_db.resolve import resolve
@@ -17,6 +17,7 @@ from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
 from ..bench.picture import new_figure, save
 from .counts import CLASSICAL, MODELS, PRINTED, Traffic, saved, traffic
 from .pebbling import blocks_beyond
+from .rounded import by_program
 
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 

@@ -49,7 +49,7 @@ def gate_ahead() -> None:
             for by in _gated_by(rows):
                 for a, b, triangle in ((q, k.mT, Triangle("out")), (weights, k, Triangle("left"))):
                     request = request_of(a, b, precision_of(a), structures=structures_of(triangle))
-                    run_triangular(request, a, b, None, by)
+                    run_triangular(request, a, b, by)
 
 
 def gate(seed: int, say: Say) -> Figures:

@@ -114,7 +114,7 @@ class CudaClock(Clock):
         from ...kernels.cuda import clock
 
         found = clock.interleaved(calls, rounds, self.spent, on_round, self.warmed)
-        return {name: Timing(name, times.seconds) for name, times in found.items()}
+        return {name: Timing(name, tuple(seconds)) for name, seconds in found.items()}
 
 
 class FlushedClock(Clock):

@@ -12,7 +12,6 @@ from ...kernels import decision_for
 from ...kernels.cuda import clock
 from ...kernels.cuda.requests import request_of
 from ...kernels.dense.chains import Chain
-from ...kernels.planning.workloads import Layer, sample
 from ...kernels.precision import arithmetic_of
 from ...kernels.torch.dispatch import recipe_plan
 from ...kernels.torch.recipe import AUTO, ProductRecipe, named
@@ -20,6 +19,7 @@ from .case import Bar, Case, Figures, Options, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, blank, graphed, intensity, operands, paired
 from .requirements import require_measured_gpu
+from .workloads import Layer, sample
 
 SHORT = 1e-3
 """Seconds of torch's product, about, below which both are replayed from CUDA graphs: row "launch" is of launches."""

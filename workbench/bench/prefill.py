@@ -1,6 +1,6 @@
 """Stacks of blocks of the widths of three large models and accelerated twins: compared, then timed in turns.
 
-The layers are those of `kernels.planning.workloads`. Imports torch.
+The layers are those of `workloads`. Imports torch.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
-    from ...kernels import Plan
     from ...kernels.planning.explain import Considered, Explanation
 
 
@@ -53,33 +52,35 @@ def command(
         chosen = planned_scheme(scheme) if ring is not None else scheme
         decision = decision_for(request, chosen, levels, strategy=strategy, machine=machine)
     found = explanation(decision, strategies(device.kind))
-    if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
+    if scheme == "auto" and strategy is None and ring is None and decision.baseline_seconds is None:
         known = f"profile {machine.profile.id} has no rates of {request.arithmetic} products"
         mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
         raise PlanError(f"{known}; {mend}, or choose another --dtype")
     if wants_json():
         print_json(found.as_json())
         return
-    click.echo(f"{request} on {found.profile.hardware} ({found.profile.source}, {found.profile.id})")
-    click.echo(f"plan:      {found.plan.candidate}: {found.reason}")
-    base = f"{found.baseline.candidate} {_ms(found.baseline_seconds)}"
+    used = decision.machine.profile
+    click.echo(f"{request} on {used.hardware} ({used.source}, {used.id})")
+    click.echo(f"plan:      {decision.plan.candidate}: {decision.reason}")
+    base = f"{decision.baseline.candidate} {_ms(decision.baseline_seconds)}"
     gain = "" if found.ratio is None else f", {found.ratio:.3f} times as fast"
-    memory = f"workspace {found.plan.workspace / 1e6:.1f} MB"
-    click.echo(f"{found.basis + ':':<10} {_ms(found.seconds)}, {base}{gain}; {memory}")
+    memory = f"workspace {decision.plan.workspace / 1e6:.1f} MB"
+    click.echo(f"{found.basis + ':':<10} {_ms(decision.seconds)}, {base}{gain}; {memory}")
     dense = found.dense_weight
     if dense is not None and (explain or dense.ratio < 1):
         click.echo(f"dense:     {dense}")
     if explain:
-        _explain(found, decision.plan)
+        _explain(found)
 
 
-def _explain(found: Explanation, plan: Plan) -> None:
+def _explain(found: Explanation) -> None:
     """Print all that an explanation holds beside the plan."""
     from ...kernels.dense.roofline import roofline_checks
 
-    if found.profile.notes:
-        click.echo(f"profile:   {found.profile.notes}")
-    for check in roofline_checks(plan):
+    decision = found.decision
+    if notes := decision.machine.profile.notes:
+        click.echo(f"profile:   {notes}")
+    for check in roofline_checks(decision.plan):
         click.echo(f"roofline:  {check}")
     for margin in found.margins:
         click.echo(f"margin:    {margin.text} less than the baseline's time ({margin.measured})")
@@ -96,7 +97,7 @@ def _explain(found: Explanation, plan: Plan) -> None:
             stay=(f"{found.basis} ms", "ratio to baseline", "strategy", "method", "refused"),
             prose=("refused",),
         )
-    for name, reason in found.refused:
+    for name, reason in decision.refused:
         click.echo(f"refused:   {name}: {reason}")
 
 

@@ -28,10 +28,7 @@ def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
         if minus != U32(0):
             pos, neg = neg, pos
         fits = ((left[0] & pos) | (left[1] & neg)) == word_type(0)
-        return (
-            word_type((left[0] & ~neg) | (pos & ~left[1])),
-            word_type((left[1] & ~pos) | (neg & ~left[0])),
-        ), fits
+        return (word_type((left[0] & ~neg) | (pos & ~left[1])), word_type((left[1] & ~pos) | (neg & ~left[0]))), fits
 
     @jit
     def turn(value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ...seeds import splitmix, splitmix_range
 from ...terms.involution import Swaps
-from ...turn_fleet import TurnFleet
+from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
@@ -31,12 +30,7 @@ _SELECTION = 1 << 40
 
 
 def slots_for(
-    starts: Sequence[Scheme],
-    spare: int,
-    falling: bool,
-    symmetric: bool,
-    reversible: bool,
-    swaps: Swaps | None = None,
+    starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool, swaps: Swaps | None = None
 ) -> int:
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
@@ -120,7 +114,7 @@ class Fleet(TurnFleet):
         self._goals = np.zeros(self.walkers, dtype=np.int32)
         self._fill_pool(np.zeros((0, self.layout.form.words), dtype=np.uint32))
         self.rewind(np.arange(self.walkers))
-        self._launch(0, 0)
+        self._run(0, 0)
         self.score = self._gather("score")
 
     def _places(self, device: str, walkers: int | None) -> Sequence[HostMemory | GpuMemory]:
@@ -139,27 +133,20 @@ class Fleet(TurnFleet):
         """Resources of the kernel on each GPU: registers, local and shared bytes, blocks on a multiprocessor."""
         return [part.resources for part in self._parts if isinstance(part, GpuMemory)]
 
-    def launch(self, steps: int, goal: int | npt.NDArray[np.int32] = 0) -> float:
-        """Advance every walker by `steps` steps, or to a score of `goal` (one for all, or one each); return seconds.
-
-        Selection follows if the policy requires it after this launch.
+    def _launch(self, steps: int, goal: Goal) -> None:
+        """Advance every walker; selection follows if the policy requires it after this launch.
 
         Raises:
             DeviceLostError: a GPU stopped responding.
         """
-        begin = time.perf_counter()
-        self._launch(steps, goal)
+        self._run(steps, goal)
         self.score = self._gather("score")
         self.flips += int(self._gather("flips").sum(dtype=np.int64))
-        self.launches += 1
-        selection = self.policy.selection
-        if selection.every and self.launches % selection.every == 0:
+        every = self.policy.selection.every
+        if every and (self.launches + 1) % every == 0:
             self.select()
-        seconds = time.perf_counter() - begin
-        self.seconds += seconds
-        return seconds
 
-    def _launch(self, steps: int, goal: int | npt.NDArray[np.int32] = 0) -> None:
+    def _run(self, steps: int, goal: Goal) -> None:
         numbers = numbers_of(self.policy, len(self._starts))
         goals = np.broadcast_to(np.asarray(goal, dtype=np.int32), self.walkers)
         if (goals != self._goals).any():
@@ -208,7 +195,8 @@ class Fleet(TurnFleet):
 
     def select(self) -> None:
         """Replace the worst walkers by copies of random members of the best; ties are broken at random."""
-        selection, rng = self.policy.selection, self._host_draws()
+        self._draws += 1
+        selection, rng = self.policy.selection, np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
         order = np.lexsort((rng.random(self.walkers), self.score))
         elite, losers, entries = list[Places](), list[Places](), list[Places]()
         for island in range(selection.islands):
@@ -225,10 +213,6 @@ class Fleet(TurnFleet):
         self._fill_pool(self._gather("best").reshape(-1, self.layout.form.words)[members])
         self.send(sent, len(self._starts) + chosen)
         self.roots[sent] = self.roots[members[chosen]]
-
-    def _host_draws(self) -> np.random.Generator:
-        self._draws += 1
-        return np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
 
     def found(self, goal: int) -> npt.NDArray[np.int64]:
         """Return the walkers whose score is at most `goal`, in order."""

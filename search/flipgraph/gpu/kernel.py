@@ -73,30 +73,13 @@ def make_transfer(
     return load, store
 
 
-def make_count(prims: Primitives) -> Callable[..., Any]:
-    """Create the function that updates a walker's counters after a launch."""
-
-    @prims.jit
-    def count(counts, walker, walk_best, since, misses, walk_steps, done, pluses, restarts, gain):
-        before = counts[walker, STEPS]
-        counts[walker, WALK_BEST], counts[walker, SINCE] = walk_best, since
-        counts[walker, MISSES], counts[walker, WALK_STEPS] = misses, walk_steps
-        counts[walker, STEPS] = before + done
-        counts[walker, PLUSES] += pluses
-        counts[walker, RESTARTS] += restarts
-        if gain >= I32(0):
-            counts[walker, GAIN_STEP] = before + gain
-
-    return count
-
-
 def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
     """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
     algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
     cells = make_cells(prims, form, algebra)
     moves = make_moves(prims, form, cells, algebra, biased)
     next_draw, step, plus, total_cost = moves.next_draw, moves.step, moves.plus, moves.total_cost
-    (load, store), count = make_transfer(prims, form, cells, moves), make_count(prims)
+    load, store = make_transfer(prims, form, cells, moves)
 
     @jit
     def launch(fast, lane, walker, arrays, steps):
@@ -159,7 +142,14 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
         score[walker] = lowest
         flips[walker] = made
         origin[walker] = I32(-1)
-        count(counts, walker, walk_best, since, misses, walk_steps, done, pluses, restarts, gain)
+        before = counts[walker, STEPS]
+        counts[walker, WALK_BEST], counts[walker, SINCE] = walk_best, since
+        counts[walker, MISSES], counts[walker, WALK_STEPS] = misses, walk_steps
+        counts[walker, STEPS] = before + done
+        counts[walker, PLUSES] += pluses
+        counts[walker, RESTARTS] += restarts
+        if gain >= I32(0):
+            counts[walker, GAIN_STEP] = before + gain
 
     return launch
 

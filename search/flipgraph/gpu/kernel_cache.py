@@ -70,8 +70,8 @@ class KernelCache:
 
     def _load(self, signature: Any, capability: tuple[int, int]) -> Any:
         # Modules of numba-cuda, which exist under numba's name only if it is installed.
-        names = ("codegen", "core.sigutils", "dispatcher", "typing", "types")
-        code, core, dispatcher, typing, types = (import_module(f"numba.cuda.{name}") for name in names)
+        names = ("codegen", "core.sigutils", "cudadrv.driver", "dispatcher", "typing", "types")
+        code, core, driver, dispatcher, typing, types = (import_module(f"numba.cuda.{name}") for name in names)
         with np.load(self._path(signature, capability), allow_pickle=False) as archive:
             facts, cubin = json.loads(str(archive["facts"])), archive["cubin"].tobytes()
         architecture = tuple(facts["architecture"])
@@ -80,7 +80,7 @@ class KernelCache:
             codegen=None,
             llvm_strs=[],
             ptx_cache={},
-            cubin_cache={architecture: _loadable(cubin, facts["library"]["name"])},
+            cubin_cache={architecture: driver.ObjectCode.from_cubin(cubin, name=facts["library"]["name"])},
             linkerinfo_cache={architecture: ""},
             nvvm_options={},
             nrt=False,
@@ -109,8 +109,9 @@ class KernelCache:
             "kernel": {name: states[name] for name in _FACTS},
             "library": {name: library[name] for name in _LIBRARY},
         }
+        code = bytes(getattr(cubin, "code", cubin))  # wrapped or not, depending on the version of numba-cuda
         stream = io.BytesIO()
-        np.savez(stream, facts=np.array(json.dumps(facts)), cubin=np.frombuffer(_bytes_of(cubin), dtype=np.uint8))
+        np.savez(stream, facts=np.array(json.dumps(facts)), cubin=np.frombuffer(code, dtype=np.uint8))
         self._folder.mkdir(parents=True, exist_ok=True)
         write_atomic(self._path(signature, capability), stream.getvalue())
         return True
@@ -120,13 +121,3 @@ def _capability() -> tuple[int, int]:
     from numba import cuda
 
     return tuple(cuda.get_current_device().compute_capability)
-
-
-def _bytes_of(cubin: Any) -> bytes:
-    """Return the bytes of a cubin, wrapped or not, depending on the version of numba-cuda."""
-    return bytes(getattr(cubin, "code", cubin))
-
-
-def _loadable(cubin: bytes, name: str) -> Any:
-    """Return a cubin as an object that numba-cuda loads."""
-    return import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin, name=name)

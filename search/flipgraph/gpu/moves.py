@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from .layout import MAX_CUBES, Form
+from .layout import Form
 from .orbits import make_orbits
 from .primitives import I32, U32, U64, Primitives
 
@@ -25,16 +25,11 @@ _MULTIPLIER = U64(6364136223846793005)
 
 
 def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace) -> SimpleNamespace:
-    """Create functions shared by all moves: draws, slots and their values, cubes."""
+    """Create functions shared by all moves: draws, slots and their values."""
     jit, room, width = prims.jit, 32 * form.masks, U32(form.width)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
-    sign_of, turn_sign, is_zero, turn, zero = (
-        cells.sign_of,
-        cells.turn_sign,
-        algebra.is_zero,
-        algebra.turn,
-        algebra.zero,
-    )
+    sign_of, turn_sign = cells.sign_of, cells.turn_sign
+    is_zero, turn, zero = algebra.is_zero, algebra.turn, algebra.zero
 
     @jit
     def next_draw(rng, walker):
@@ -80,63 +75,10 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
         next_draw=next_draw,
         after=after,
         drop=drop,
-        **vars(make_cubes(prims, form, drop)),
         is_live=is_live,
         set_value=set_value,
         free_slot=free_slot,
     )
-
-
-def make_cubes(prims: Primitives, form: Form, drop: Any) -> SimpleNamespace:
-    """Create the operations on the cubes of a symmetric walker, which are in global memory."""
-    jit, cubes_at = prims.jit, U64(form.cubes)
-
-    @jit
-    def toggle_cube(far, own, value):
-        """Add a cube modulo 2; return the change of the rank, or 0 if there is no room."""
-        low, high = U32(U64(value) & U64(0xFFFFFFFF)), U32(U64(value) >> U64(32))
-        free = I32(-1)
-        for n in range(MAX_CUBES):
-            at = own + cubes_at + U64(2 * n)
-            if far[at] == low and far[at + U64(1)] == high:
-                far[at] = U32(0)
-                far[at + U64(1)] = U32(0)
-                return I32(-1)
-            if free < I32(0) and far[at] == U32(0) and far[at + U64(1)] == U32(0):
-                free = I32(n)
-        if free < I32(0):
-            return I32(0)
-        at = own + cubes_at + U64(2) * U64(free)
-        far[at] = low
-        far[at + U64(1)] = high
-        return I32(1)
-
-    @jit
-    def into_cube(fast, far, lane, own, slot, value):
-        """Replace an orbit of three equal factors by a cube, which is equal modulo 2; return the change of the rank."""
-        change = toggle_cube(far, own, value)
-        if change != I32(0):
-            drop(fast, far, lane, own, slot)
-            change = I32(change - I32(3))
-        return change
-
-    return SimpleNamespace(toggle_cube=toggle_cube, into_cube=into_cube)
-
-
-def make_rise(prims: Primitives, algebra: SimpleNamespace) -> Any:
-    """Create the function that computes the increase of the cost of two terms by a flip."""
-    cost, is_zero = algebra.cost, algebra.is_zero
-
-    @prims.jit
-    def rise_of(halves, f, a, g, b, bj, left, e, c, cj, right):
-        rise = I32(-cost(halves, f, a, g, b, e, c) - cost(halves, f, a, g, bj, e, cj))
-        if not is_zero(left):
-            rise = I32(rise + cost(halves, f, a, g, left, e, c))
-        if not is_zero(right):
-            rise = I32(rise + cost(halves, f, a, g, bj, e, right))
-        return rise
-
-    return rise_of
 
 
 def make_step(
@@ -153,16 +95,10 @@ def make_step(
     unit = I32(3 if form.symmetric else 1)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
     sign_of, turn_sign, print_at = cells.sign_of, cells.turn_sign, cells.print_at
-    partner, active, rise_of = cells.partner, cells.active, make_rise(prims, algebra)
-    is_zero, same, add, turn, reversed_of = (
-        algebra.is_zero,
-        algebra.same,
-        algebra.add,
-        algebra.turn,
-        algebra.reversed_of,
-    )
-    after, drop, into_cube = terms.after, terms.drop, terms.into_cube
-    terms_of, reduce = orbits.terms_of, orbits.reduce
+    partner, active, cost = cells.partner, cells.active, algebra.cost
+    is_zero, same, add, turn = algebra.is_zero, algebra.same, algebra.add, algebra.turn
+    reversed_of, after, drop = algebra.reversed_of, terms.after, terms.drop
+    terms_of, reduce, into_cubes = orbits.terms_of, orbits.reduce, orbits.into_cubes
 
     @jit
     def step(fast, far, lane, own, halves, accept, draw):
@@ -214,7 +150,11 @@ def make_step(
                 return I32(IDLE), I32(0), I32(0)
         rise = I32(0)
         if biased:
-            rise = rise_of(halves, f, a, g, b, bj, left, e, c, cj, right)
+            rise = I32(-cost(halves, f, a, g, b, e, c) - cost(halves, f, a, g, bj, e, cj))
+            if not is_zero(left):
+                rise = I32(rise + cost(halves, f, a, g, left, e, c))
+            if not is_zero(right):
+                rise = I32(rise + cost(halves, f, a, g, bj, e, right))
             if rise > I32(0) and U32(U32(draw >> U32(15)) & U32(0xFFFF)) >= accept[min(rise, I32(15))]:
                 return I32(IDLE), I32(0), I32(0)
         left, turned = turn(left)
@@ -239,9 +179,9 @@ def make_step(
             gone = I32(gone + reduce(fast, far, lane, own, j, other_size))
         elif symmetric and gone == I32(0):
             if same(a, left) and same(a, c):
-                gone = I32(gone + into_cube(fast, far, lane, own, i, a))
+                gone = I32(gone + into_cubes(fast, far, lane, own, i, a, unit))
             if same(a, bj) and same(a, right):
-                gone = I32(gone + into_cube(fast, far, lane, own, j, a))
+                gone = I32(gone + into_cubes(fast, far, lane, own, j, a, unit))
         return I32(FLIP), gone, rise
 
     return step
@@ -369,10 +309,5 @@ def make_moves(
         return total
 
     return SimpleNamespace(
-        next_draw=terms.next_draw,
-        step=step,
-        plus=plus,
-        total_cost=total_cost,
-        is_live=is_live,
-        weight=orbits.weight,
+        next_draw=terms.next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live, weight=orbits.weight
     )

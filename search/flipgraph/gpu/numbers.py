@@ -19,18 +19,8 @@ LONGEST = 1 << 30
 
 def numbers_of(policy: Policy, starts: int) -> npt.NDArray[np.int64]:
     """Return (7,): the parameters in the order above; `starts` is the number of schemes that a restart draws from."""
-    return np.array(
-        [
-            starts,
-            policy.plus_after,
-            policy.margin,
-            min(policy.restart_after, LONGEST),
-            policy.trap_rank,
-            policy.rank_weight,
-            policy.cost_weight,
-        ],
-        dtype=np.int64,
-    )
+    events = (policy.plus_after, policy.margin, min(policy.restart_after, LONGEST), policy.trap_rank)
+    return np.array([starts, *events, policy.rank_weight, policy.cost_weight], dtype=np.int64)
 
 
 def thresholds_of(policy: Policy) -> npt.NDArray[np.uint32]:

@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from .layout import Form
-from .primitives import I32, U32, Primitives
+from .layout import MAX_CUBES, Form
+from .primitives import I32, U32, U64, Primitives
 
 
 def make_orbits(
     prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
 ) -> SimpleNamespace:
-    """Create `terms_of` and `weight` (the terms of an orbit), and `reduce` (to a smaller orbit where possible)."""
+    """Create `terms_of` and `weight` (the terms of an orbit), `reduce` (to a smaller orbit if possible), `into_cubes`.
+
+    The cubes of a symmetric walker are in global memory.
+    """
     jit, get, whole, symmetric, paired = prims.jit, cells.get, form.whole, form.symmetric, form.half > 0
     one, two = form.weights
     is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
-    drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
+    drop, set_value, cubes_at = common.drop, common.set_value, U64(form.cubes)
 
     @jit
     def odd(value):
@@ -43,8 +46,28 @@ def make_orbits(
         return terms_of(a, b, get(fast, far, lane, own, U32(2), slot))
 
     @jit
+    def toggle_cube(far, own, value):
+        """Add a cube modulo 2; return the change of the rank, or 0 if there is no room."""
+        low, high = U32(U64(value) & U64(0xFFFFFFFF)), U32(U64(value) >> U64(32))
+        free = I32(-1)
+        for n in range(MAX_CUBES):
+            at = own + cubes_at + U64(2 * n)
+            if far[at] == low and far[at + U64(1)] == high:
+                far[at] = U32(0)
+                far[at + U64(1)] = U32(0)
+                return I32(-1)
+            if free < I32(0) and far[at] == U32(0) and far[at + U64(1)] == U32(0):
+                free = I32(n)
+        if free < I32(0):
+            return I32(0)
+        at = own + cubes_at + U64(2) * U64(free)
+        far[at] = low
+        far[at + U64(1)] = high
+        return I32(1)
+
+    @jit
     def into_cubes(fast, far, lane, own, slot, value, terms):
-        """Replace an orbit of three equal matrices by a cube, and its reversal by another.
+        """Replace an orbit of three equal matrices by a cube, equal modulo 2, and its reversal, if any, by another.
 
         Returns the change of the rank, 0 if there is no room.
         """
@@ -84,4 +107,4 @@ def make_orbits(
             change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
         return change
 
-    return SimpleNamespace(terms_of=terms_of, weight=weight, reduce=reduce)
+    return SimpleNamespace(terms_of=terms_of, weight=weight, reduce=reduce, into_cubes=into_cubes)

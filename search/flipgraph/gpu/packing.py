@@ -69,8 +69,7 @@ def unfolded_words(values: Values, half: int) -> Values:
 
 def _backward(words: Values) -> Values:
     """Return the words with all 64 bits in reverse order."""
-    bits = np.unpackbits(np.ascontiguousarray(words)[..., None].view(np.uint8), axis=-1, bitorder="little")
-    return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(np.uint64)[..., 0]
+    return with_moved_bits(words, ((bit, 63 - bit) for bit in range(64)))
 
 
 def _mix(parts: Values) -> Values:

@@ -68,13 +68,6 @@ def run_setting(target: Target, walk: str) -> Setting:
     return replace(setting_for(target, **WALKS[kind]), plan=LADDER if target.is_general else TRIANGLES)
 
 
-def scored(policy: Policy) -> Policy:
-    """Return the policy of a biased walk with weights that order by rank, then full products, if `full` is not set."""
-    if policy.cost != "full" or policy.full >= 0:
-        return policy
-    return replace(policy, rank_weight=FIRST, cost_weight=1)
-
-
 class CudaSession:
     """The walks of a run on GPUs (`device` "cpu": their twins); see `runs.engine.Session`.
 
@@ -96,7 +89,8 @@ class CudaSession:
             raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
         options = WALKS[kind]
         self._ternary = "ternary" in options
-        policy = scored(policy)
+        if policy.cost == "full" and policy.full < 0:
+            policy = replace(policy, rank_weight=FIRST, cost_weight=1)  # the rank first, then full products
         self._weight = policy.rank_weight
         self._rest = policy.cost_weight * policy.full if policy.full >= 0 else policy.rank_weight - 1
         self._fleet = Fleet(

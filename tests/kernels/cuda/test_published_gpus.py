@@ -9,9 +9,9 @@ from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.profiles import find_profile
-from lcma.kernels.planning.workloads import sample
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Request
+from lcma.workbench.bench.workloads import sample
 
 BYTES = 30 << 30
 """Of the three matrices of a product: all of the paper's shapes fit."""

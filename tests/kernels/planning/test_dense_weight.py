@@ -37,17 +37,17 @@ def test_few_rows_are_slower_by_factors_and_many_are_faster(machine):
     assert "times as fast" in str(many)
     dense = vendor_plans(Request(1024, 1024, 16, "bfloat16", device="cuda"), machine, strategies("cuda"))[0]
     assert few.seconds == pytest.approx(dense.seconds, rel=0.5)  # of other layouts
-    assert few.factors_seconds == explained(machine, 16).plan.seconds
+    assert few.factors_seconds == explained(machine, 16).decision.plan.seconds
 
 
 def test_measured_seconds_are_compared_with_measured_ones_only(machine):
-    found = explained(machine, 4096)
+    found = explained(machine, 4096).decision
     request, plan = found.request, found.plan
     seconds = TimedCandidate(*plan.candidate.key, 3e-5, plan.seconds)
     baseline = TimedCandidate(*found.baseline.candidate.key, 4e-5, found.baseline.seconds)
     by_factors = WisdomRecord(class_of(request), sizes_of(request), "2026-11-26", (seconds, baseline))
     half = explained(replace(machine, wisdom=Wisdom((by_factors,))), 4096)
-    assert half.measured
+    assert half.decision.measured
     assert half.dense_weight.basis == "predicted"
     dense = dense_request(request)
     (vendor,) = vendor_plans(dense, machine, strategies("cuda"))

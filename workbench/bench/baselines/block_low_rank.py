@@ -19,7 +19,7 @@ from .product import Array, Baseline, Factors, copied, permuted
 def baseline(request: Request, name: str) -> Baseline:
     """Return the papers' form; its permutations take as much as the results that they copy."""
     structure = chain_in(request)
-    held = 2 * sum(structure.intermediates()) * padded(request.n) + structure.rows * request.n
+    held = 2 * sum(one.rows for one in structure.patterns[1:]) * padded(request.n) + structure.rows * request.n
     return Baseline(request, name, partial(_multiply, structure), held * request.itemsize)
 
 

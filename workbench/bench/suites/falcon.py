@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from ....kernels import Request, matmul, plan_for
-from ....kernels.planning.workloads import sample
 from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..cpu_products import compete, libraries, operands
+from ..workloads import sample
 
 SAMPLE = 24
 """Products taken of the paper's 960 unless --sample says otherwise: one of every layer."""

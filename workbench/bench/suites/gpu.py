@@ -9,7 +9,6 @@ from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ....kernels.codegen.maps import maps_of
-from ....kernels.cuda import naive
 from ....kernels.cuda.clock import settled
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
@@ -24,6 +23,7 @@ from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_layers import choice_cases, layer, layer_cases
 from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
+from ..tensor_rivals import by_products, multiplied
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -262,13 +262,13 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands(dtype, cube(size), seed)
     scheme = ProductRecipe(("strassen",)).schemes()[0]
     plain = program_of(scheme, cse=False)
-    compiled = torch.compile(partial(naive.multiplied, maps_of(plain), scheme.target.shape))
+    compiled = torch.compile(partial(multiplied, maps_of(plain), scheme.target.shape))
     calls: dict[str, Call] = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, TWO),
         "one level": lambda: bilinear_mm(a, b, "strassen"),
         "compiled": lambda: compiled(a, b),
-        "tasks": lambda: naive.by_products(plain, a, b),
+        "tasks": lambda: by_products(plain, a, b),
     }
     if (jitted := jitted_on_gpu(scheme, a, b, say)) is not None:
         calls["jax"] = jitted

@@ -1,4 +1,4 @@
-"""Layer sizes for benchmarks and plans."""
+"""Layer sizes for benchmarks."""
 
 from __future__ import annotations
 
