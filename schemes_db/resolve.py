@@ -56,6 +56,17 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
 def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
     if not re.fullmatch(r"\d+x\d+x\d+(:.+)?", name):
         return catalog.find(name)
+    entry, order = entry_of(name, catalog)
+    scheme, certificate = catalog.find(entry.digest)
+    return (scheme, certificate) if order == ORDERS[0] else (permute(scheme, order), None)
+
+
+def entry_of(name: str, catalog: Catalog) -> tuple[CatalogueRow, str]:
+    """The row that a target, or a target and a rank, means, and the order of sizes in which it is that of the name.
+
+    Raises:
+        UnknownSchemeError: there is none.
+    """
     form, _, rank = name.rpartition(":")
     target = parse_target(form if rank.isdecimal() else name)
     wanted = int(rank) if rank.isdecimal() else None
@@ -65,8 +76,7 @@ def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
         stored = "{m}x{k}x{n}".format(**sizes) if target.is_general else target.name
         entry = _best(catalog.entries(target=stored, origin=origin), wanted)
         if entry is not None:
-            scheme, certificate = catalog.find(entry.digest)
-            return (scheme, certificate) if order == ORDERS[0] else (permute(scheme, order), None)
+            return entry, order
     what = f"{target.name} of rank {wanted}" if wanted is not None else target.name
     raise UnknownSchemeError(
         f"no scheme for {what} in the catalogue; try `lcma search {target.name}`, or use naive:{target.name}"

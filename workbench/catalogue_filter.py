@@ -4,60 +4,34 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from ..errors import did_you_mean
-from ..schemes_db import Certificate, Scheme, costs, parse_ring, parse_target
-from ..schemes_db.catalog import Catalog
-from ..schemes_db.pareto import CatalogueRow
-from ..schemes_db.ranks import best_known
+from ..schemes_db import costs, parse_ring, parse_target
 from .options import Meaning
+from .scheme_record import SchemeRecord
 
-
-@dataclass(frozen=True)
-class FilteredRow:
-    """A row that filters look at; what the row does not hold is read from the catalogue when it is asked for."""
-
-    entry: CatalogueRow
-    catalog: Catalog
-
-    @cached_property
-    def stored(self) -> tuple[Scheme, Certificate]:
-        return self.catalog.find(self.entry.digest)
-
-    @property
-    def scheme(self) -> Scheme:
-        return self.stored[0]
-
-    @property
-    def known(self) -> int | None:
-        found = best_known(parse_target(self.entry.target), parse_ring(self.entry.ring))
-        return found.rank if found else None
-
-
-FIELDS: dict[str, Callable[[FilteredRow], Any]] = {
+FIELDS: dict[str, Callable[[SchemeRecord], Any]] = {
     "additions": lambda row: row.entry.additions,
     "coefficients": lambda row: ", ".join(map(str, row.scheme.coefficients)),
     "command": lambda row: row.scheme.provenance.command,
     "digest": lambda row: row.entry.digest,
     "exponent": lambda row: costs.exponent(row.scheme),
     "full": lambda row: row.entry.full_products,
-    "gap": lambda row: None if row.known is None else row.entry.rank - row.known,
+    "gap": lambda row: None if row.known is None else row.entry.rank - row.known.rank,
     "growth": lambda row: row.entry.growth,
     "half": lambda row: row.entry.half_products,
     "kind": lambda row: row.scheme.provenance.kind,
-    "known": lambda row: row.known,
+    "known": lambda row: row.known and row.known.rank,
     "largest": lambda row: max(abs(factor.values).max() / factor.denominator for factor in row.scheme.factors),
     "name": lambda row: row.entry.name,
     "nonzeros": lambda row: row.entry.nonzeros,
     "one-level": lambda row: float(costs.one_level_cost(row.scheme)),
     "origin": lambda row: row.entry.origin,
-    "proof": lambda row: ", ".join(row.stored[1].methods),
+    "proof": lambda row: ", ".join(row.certificate.methods),
     "rank": lambda row: row.entry.rank,
     "recursive": lambda row: costs.recursive_cost(row.scheme),
     "ring": lambda row: row.entry.ring,
@@ -88,7 +62,7 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 _FILTER = re.compile(r"\s*([a-z-]+)\s*(?:(<=|>=|!=|=|<|>|~)\s*(.*?)\s*)?", re.S)
 
 
-def filter_of(text: str) -> Callable[[FilteredRow], bool]:
+def filter_of(text: str) -> Callable[[SchemeRecord], bool]:
     """The filter that FIELD OPERATOR VALUE describes, or a FIELD that is true."""
     found = _FILTER.fullmatch(text)
     if not found:
@@ -115,11 +89,3 @@ def filter_of(text: str) -> Callable[[FilteredRow], bool]:
 
 
 FILTER = Meaning("filter", filter_of)
-
-
-def selected(
-    catalog: Catalog, entries: Iterable[CatalogueRow], filters: Iterable[Callable[[FilteredRow], bool]]
-) -> list[CatalogueRow]:
-    """The rows that pass all filters."""
-    filters = tuple(filters)
-    return [entry for entry in entries if all(one(FilteredRow(entry, catalog)) for one in filters)]

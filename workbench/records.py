@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ..schemes_db import Certificate, Proof, Q, parse_target
+from ..schemes_db import Proof, Q, parse_target
 from ..schemes_db.additions_table import fewest_additions, program_named, recipes
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.ranks import best_known
 from ..verify.program import check_program
 from .board import BoardCell, Summary, board_cells
 from .output import markdown_table
+from .scheme_record import SchemeRecord
 from .site.fronts import records
-from .site.listing import Listed, listing
+from .site.listing import listing
 
 HEAD = """# Records
 
@@ -62,11 +63,10 @@ def records_page() -> str:
         by_name = {row.entry.name: row for row in rows}
         cells = board_cells(catalog)
         below = [cell for cell in cells if cell.gap < 0]
-        general = [_general(cell, by_digest, catalog) for cell in below]
-        structured = [_structured(row, certificate, catalog) for row, certificate in records(rows, catalog)
-                      if not row.target.is_general]  # fmt: skip
+        general = [_general(cell, by_digest) for cell in below]
+        structured = [_structured(row) for row in records(rows) if not row.target.is_general]
         sums = [
-            (one.target.name, one.rank, one.additions, one.known.shared, *_sums(catalog, one.name, by_name))
+            (one.target.name, one.rank, one.additions, one.known.shared, *_sums(one.name, by_name))
             for one in fewest_additions()
             if one.known is not None and one.additions < one.known.shared
         ]
@@ -82,31 +82,30 @@ def records_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _general(cell: BoardCell, rows: dict[str, Listed], catalog: Catalog) -> tuple[object, ...]:
+def _general(cell: BoardCell, rows: dict[str, SchemeRecord]) -> tuple[object, ...]:
     """A full product below the table: a scheme of its own, with its file, or the command that composes it."""
     lowest = best_known(parse_target(cell.name), Q)
     own = rows.get(cell.part.name) if cell.part.how == "scheme" else None
     if own is None:
         file, ring, how = "", cell.ring, f"`lcma compose {cell.name} --out {cell.name}.json`"
     else:
-        origin = catalog.find(own.entry.digest)[0].provenance
         file, ring = _link(own), "ternary" if own.ternary else cell.ring
-        how = "; ".join(f"`{step.value('command') or step}`" for step in origin.history)
+        how = "; ".join(f"`{step.value('command') or step}`" for step in own.scheme.provenance.history)
     facts = (cell.part.rank, cell.known.rank, lowest and lowest.rank, cell.known.date)
     return (cell.name, *facts, ring, cell.construction, file, how)
 
 
-def _structured(row: Listed, certificate: Certificate, catalog: Catalog) -> tuple[object, ...]:
+def _structured(row: SchemeRecord) -> tuple[object, ...]:
     entry, known = row.entry, row.known
     if known is None:
         raise LookupError(entry.name)
     ours = f"{entry.rank} = {entry.full_products} + {entry.half_products} [{row.cost:g}]"
     full, half = (known.rank, 0) if known.full is None or known.half is None else (known.full, known.half)
     table = f"{known.rank} = {full} + {half} [{row.known_cost:g}]"
-    return (row.label, entry.ring, ours, table, known.source, *_proven(row, certificate, catalog))
+    return (row.label, entry.ring, ours, table, known.source, *_proven(row))
 
 
-def _sums(catalog: Catalog, name: str, rows: dict[str, Listed]) -> tuple[object, ...]:
+def _sums(name: str, rows: dict[str, SchemeRecord]) -> tuple[object, ...]:
     """Return the description of a program: that of its scheme, or the recipe that composes it."""
     if name in recipes():
         program = program_named(name)
@@ -115,18 +114,18 @@ def _sums(catalog: Catalog, name: str, rows: dict[str, Listed]) -> tuple[object,
             raise LookupError(f"{name}: {outcome.explain()}")
         proof = f"exact, {program.target.equations} equations, when this page was built"
         return (name, proof, f"`lcma additions --all`: {recipes()[name]}", "computed")
-    return _proven(rows[name], catalog.find(rows[name].entry.digest)[1], catalog)
+    return _proven(rows[name])
 
 
-def _proven(row: Listed, certificate: Certificate, catalog: Catalog) -> tuple[object, ...]:
+def _proven(row: SchemeRecord) -> tuple[object, ...]:
     """Scheme with a link to its page and files, proof, command and date."""
-    origin = catalog.find(row.entry.digest)[0].provenance
-    proofs = "; ".join(_proof(proof) for proof in certificate.proofs)
+    origin = row.scheme.provenance
+    proofs = "; ".join(_proof(proof) for proof in row.certificate.proofs)
     how = "; ".join(f"`{step}`" for step in origin.history) or origin.source or origin.relation
     return (_link(row), proofs, how, origin.date or "not recorded")
 
 
-def _link(row: Listed) -> str:
+def _link(row: SchemeRecord) -> str:
     return f'<a href="catalogue/{row.page}">{row.entry.name or row.entry.digest[:12]}</a> ({row.entry.digest[:12]})'
 
 

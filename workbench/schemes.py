@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import DamagedRowError, LcmaError, SchemeFormatError, UnknownSchemeError, VerificationError
+from ..errors import LcmaError, SchemeFormatError, UnknownSchemeError
 from ..schemes_db import Certificate, Scheme
-from ..schemes_db.catalog import Catalog
 from ..schemes_db.resolve import resolve
 from ..verify import certify, load
 
@@ -64,20 +63,6 @@ def _schemes(text: str, origins: bool) -> list[Scheme]:
             return [found.scheme for found in standing.finds]
         return [*(found.origin for found in standing.finds), *(lost.origin for lost in standing.unlifted)]
     return [scheme_argument(text)[0]]
-
-
-def stored_scheme(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:
-    """The scheme of a row of the catalogue, proven now, with its certificate.
-
-    Raises:
-        DamagedRowError: the row's data are another scheme, or one that is not valid.
-    """
-    scheme, certificate = catalog.find(digest)
-    try:
-        certify(scheme)
-    except VerificationError as error:
-        raise DamagedRowError(f"the catalogue's row {digest[:12]} is damaged: {error}") from None
-    return scheme, certificate
 
 
 def _levels_given(text: str) -> UnknownSchemeError | None:

@@ -42,17 +42,14 @@ doctor --profile --device cpu
 
 SCRIPT = """
 import json, os, sys
-from functools import partial
 from lcma.errors import PlanError
 from lcma.kernels.cpu import measure
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import additions_table
 from lcma.workbench import cli, output
-from lcma.workbench.analysis import causal
 
 fewest = additions_table.fewest_additions()[::30]
 additions_table.fewest_additions = lambda: fewest
-causal.in_place = partial(causal.in_place, beam=2)
 tables, real = [], output.print_table
 
 def recorded(columns, rows, *arguments, **keywords):

@@ -26,7 +26,7 @@ def command(
     """Count the savings and costs of schemes in causal attention.
 
     `causal`: operations with additions by context length and head size, for some models; memory
-    traffic; schedules without a workspace; errors.
+    traffic; blocks needed beyond the result; errors.
     """
     from ..analysis.causal import DEFAULT_SCHEMES, analysis, draw
 

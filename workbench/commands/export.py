@@ -15,7 +15,8 @@ from ..board import board_cells, composed
 from ..destination import claim, write
 from ..help import lcma_command
 from ..options import Choice, argument, option
-from ..schemes import scheme_argument, stored_scheme
+from ..scheme_record import SchemeRecord
+from ..schemes import scheme_argument
 
 
 @lcma_command("export")
@@ -69,8 +70,9 @@ def _export_all(format_: str, folder: Path) -> int:
             claim(path)
         for path, entry in zip(paths, entries, strict=True):
             try:
-                found, certificate = stored_scheme(catalog, entry.digest)
-                write(path, render(found, format_, certificate))
+                record = SchemeRecord(entry, catalog)
+                record.prove()
+                write(path, render(record.scheme, format_, record.certificate))
             except DamagedRowError as error:
                 damaged += 1
                 click.echo(f"lcma: {error}", err=True)

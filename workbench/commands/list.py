@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 
 import click
 
 from ...schemes_db import Target, parse_target
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.pareto import CatalogueRow
-from ..catalogue_filter import FIELDS, FILTER, OPERATORS, FilteredRow, selected
+from ..catalogue_filter import FIELDS, FILTER, OPERATORS
 from ..help import lcma_command
 from ..options import TARGET, argument, option
 from ..output import print_csv, print_json, print_table, wants_json
+from ..scheme_record import SchemeRecord
 
 _COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
 _RECORD_COLUMNS = (
@@ -29,12 +30,14 @@ _RECORD_COLUMNS = (
     "digest",
 )
 
+_BEST_FIRST = attrgetter("entry.rank", "entry.full_products", "entry.additions", "entry.digest")
+
 
 @lcma_command("list", json="the rows")
 def command(
     *,
     target: Target | None = argument("[TARGET]", type=TARGET),
-    filters: tuple[Callable[[FilteredRow], bool], ...] = option(
+    filters: tuple[Callable[[SchemeRecord], bool], ...] = option(
         "--where",
         metavar="FILTER",
         type=FILTER,
@@ -46,14 +49,14 @@ def command(
 ) -> None:
     """List the schemes of the catalogue."""
     with Catalog.open() as catalog:
-        entries = selected(catalog, catalog.entries(target.name if target else None), filters)
-        records_of = _records(catalog, entries) if records else []
-        listed = records_of or [_row(catalog, _COLUMNS, entry, name=entry.name or "-") for entry in entries]
-    if not entries:
+        every = (SchemeRecord(entry, catalog) for entry in catalog.entries(target.name if target else None))
+        schemes = [one for one in every if all(holds(one) for holds in filters)]
+        listed = _records(schemes) if records else [_row(_COLUMNS, one, name=one.entry.name or "-") for one in schemes]
+    if not schemes:
         click.echo("lcma: no scheme of the catalogue fits; `lcma search TARGET` looks for one", err=True)
     columns, rows = _RECORD_COLUMNS if records else _COLUMNS, [tuple(row.values()) for row in listed]
     if wants_json():
-        print_json(listed if records else [asdict(entry) for entry in entries])
+        print_json(listed if records else [asdict(one.entry) for one in schemes])
     elif as_csv:
         print_csv(columns, rows)
     else:
@@ -68,20 +71,20 @@ def _brief(column: str, cell: object) -> object:
     return str(parse_target(str(cell))) if column == "target" else cell
 
 
-def _row(catalog: Catalog, columns: Sequence[str], entry: CatalogueRow, **others: object) -> dict[str, object]:
-    """The columns of an entry by name: its fields as filters name them, and others."""
-    row, fields = FilteredRow(entry, catalog), {**FIELDS, "best known": FIELDS["known"]}
+def _row(columns: Sequence[str], row: SchemeRecord, **others: object) -> dict[str, object]:
+    """The columns of a scheme by name: its fields as filters name them, and others."""
+    fields = {**FIELDS, "best known": FIELDS["known"]}
     return {name: others[key] if (key := name.split()[-1]) in others else fields[name](row) for name in columns}
 
 
-def _records(catalog: Catalog, entries: Sequence[CatalogueRow]) -> list[dict[str, object]]:
-    """The best entry of every target and ring: lowest rank, then fewest full products, then fewest additions."""
-    groups: dict[tuple[str, str], list[CatalogueRow]] = {}
-    for entry in entries:
-        groups.setdefault((entry.target, entry.ring), []).append(entry)
+def _records(schemes: Sequence[SchemeRecord]) -> list[dict[str, object]]:
+    """The best scheme of every target and ring: lowest rank, then fewest full products, then fewest additions."""
+    groups: dict[tuple[str, str], list[SchemeRecord]] = {}
+    for one in schemes:
+        groups.setdefault((one.entry.target, one.entry.ring), []).append(one)
     rows = []
     for group in groups.values():
-        best = min(group, key=lambda entry: (entry.rank, entry.full_products, entry.additions, entry.digest))
-        fewest = min(entry.additions for entry in group if entry.rank == best.rank)
-        rows.append(_row(catalog, _RECORD_COLUMNS, best, additions=fewest, schemes=len(group)))
+        best = min(group, key=_BEST_FIRST)
+        fewest = min(one.entry.additions for one in group if one.entry.rank == best.entry.rank)
+        rows.append(_row(_RECORD_COLUMNS, best, additions=fewest, schemes=len(group)))
     return rows

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import LcmaError
-from ...schemes_db import Certificate, Scheme, costs
+from ...schemes_db import costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.drawing import draw
 from ...schemes_db.formats import WRITERS, lcma_json, render
 from ..destination import writing
+from ..scheme_record import SchemeRecord
 from .facts import (
     MAX_MEASUREMENTS,
     Benchmarks,
@@ -27,7 +28,7 @@ from .facts import (
 from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
-from .listing import Listed, damaged_rows, data_script, family, listing, shortest_name
+from .listing import data_script, family, listing, shortest_name
 from .pages import STATIC, Pages, read
 
 MAX_KIN, FAMILIES = 60, ("Made from", "Others made from it")
@@ -65,21 +66,22 @@ def build_site(
     pages = Pages(docs="../index.html" if (out.absolute().parent / "objects.inv").is_file() else None)
     rows = {} if results is None else benchmarks(results)
     with writing(out), replaced(out) as folder:
-        damaged = damaged_rows(catalog)
+        damaged: list[str] = []
         count = _fill(folder, pages, catalog, damaged, on_progress, rows)
     largest = max(size for name, size in folder.sizes.items() if name.endswith(".html"))
-    return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest, tuple(damaged.values()))
+    return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest, tuple(damaged))
 
 
 def _fill(
     folder: Folder,
     pages: Pages,
     catalog: Catalog,
-    damaged: Mapping[str, str],
+    damaged: list[str],
     on_progress: Callable[[str], None],
     rows: Benchmarks,
 ) -> int:
-    listed = listing(catalog, without=damaged)
+    """Write all pages and files; returns the number of schemes, and appends the faults of the others to `damaged`."""
+    listed = listing(catalog, damaged.append)
     for name in STATIC:
         folder.write(f"static/{name}", read(f"static/{name}"))
     folder.write("static/schemes.js", data_script(listed))
@@ -89,8 +91,8 @@ def _fill(
         "listed": listed,
         "plot": front_plot(listed),
         "fewest": fewest_additions(listed),
-        "records": records(listed, catalog),
-        "damaged": list(damaged.values()),
+        "records": records(listed),
+        "damaged": damaged,
     }
     folder.write("index.html", pages.render("index.html", **index))
     folder.write("verify.html", pages.render("verify.html"))
@@ -98,20 +100,19 @@ def _fill(
     families = family(catalog, listed)
     for position, row in enumerate(listed):
         on_progress(f"page {position + 1} of {len(listed)}")
-        scheme, certificate = catalog.find(row.entry.digest)
-        files = list(downloads(scheme, certificate, row.stem))
+        files = list(downloads(row))
         for file in files:
             if not file.refusal:
                 folder.write(f"schemes/{file.file}", file.content)
         own = [measured(taken) for taken in catalog.measurements(row.entry.digest)[-MAX_MEASUREMENTS:]]
         kin = [_kin(pairs.get(row.entry.digest, []), by_digest) for pairs in families]
         values = {
-            **_values(row, scheme, certificate, by_digest),
+            **_values(row, by_digest),
             "kin": [(name, some[:MAX_KIN], len(some)) for name, some in zip(FAMILIES, kin, strict=True) if some],
             "previous": listed[position - 1] if position else None,
             "next": listed[position + 1] if position + 1 < len(listed) else None,
             "files": files,
-            "call": shortest_name(row, catalog),
+            "call": shortest_name(row),
             "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:],
         }
         folder.write(row.page, pages.render("scheme.html", **values))
@@ -124,22 +125,23 @@ class _Kin:
 
     digest: str
     relation: str
-    row: Listed | None
+    row: SchemeRecord | None
 
 
-def _kin(pairs: list[tuple[str, str]], by_digest: Mapping[str, Listed]) -> list[_Kin]:
+def _kin(pairs: list[tuple[str, str]], by_digest: Mapping[str, SchemeRecord]) -> list[_Kin]:
     return [_Kin(digest, relation, by_digest.get(digest)) for digest, relation in pairs]
 
 
-def _values(row: Listed, scheme: Scheme, certificate: Certificate, by_digest: Mapping[str, Listed]) -> dict[str, Any]:
+def _values(row: SchemeRecord, by_digest: Mapping[str, SchemeRecord]) -> dict[str, Any]:
     """The template's values of a scheme's page; `by_digest` are the schemes that steps may link to."""
+    scheme, certificate = row.stored
     origin = scheme.provenance
     return {
         "row": row,
         "scheme": scheme,
         "drawing": draw(scheme.target, scheme.factors, costs.product_kinds(scheme)),
         "coefficients": coefficients_of(scheme),
-        "costs": costs_of(row, scheme),
+        "costs": costs_of(row),
         "certificate": certificate,
         "proofs": proofs_of(certificate),
         "provenance": provenance_of(origin),
@@ -165,8 +167,9 @@ class Download:
     refusal: str = ""
 
 
-def downloads(scheme: Scheme, certificate: Certificate, stem: str) -> Iterator[Download]:
-    """The files of a scheme; `stem` is what their names start with."""
+def downloads(row: SchemeRecord) -> Iterator[Download]:
+    """The files of a scheme."""
+    (scheme, certificate), stem = row.stored, row.stem
     taken: set[str] = set()
     nonzeros = sum(factor.nnz for factor in scheme.factors)
     for name, format_ in WRITERS.items():

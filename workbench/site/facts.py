@@ -10,7 +10,7 @@ from ...schemes_db import Certificate, Provenance, Scheme, costs
 from ..bench.journal import Row
 from ..figures.canvas import rows_of
 from ..output import ratio
-from .listing import Listed
+from ..scheme_record import SchemeRecord
 
 MAX_TEXT = 1_000
 MAX_MEASUREMENTS = 60
@@ -45,9 +45,9 @@ def shown(text: object, limit: int = MAX_TEXT) -> str:
     return "".join(ch if ch.isprintable() or ch in "\n " else "\ufffd" for ch in cut)
 
 
-def costs_of(row: Listed, scheme: Scheme) -> list[Fact]:
+def costs_of(row: SchemeRecord) -> list[Fact]:
     """The costs of a scheme."""
-    entry, known = row.entry, row.known
+    entry, known, scheme = row.entry, row.known, row.scheme
     facts = [Fact("Rank", f"{entry.rank:,}", "products of blocks")]
     if known:
         split = f" = {known.full} full + {known.half} half" if known.half else ""

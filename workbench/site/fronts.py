@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...schemes_db import Certificate, Z, costs
+from ...schemes_db import Z, costs
 from ...schemes_db.algebra import naive
-from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import KnownAdditions, known_additions
-from .listing import Listed
+from ..scheme_record import SchemeRecord
 
 WIDTH, HEIGHT, MARGIN = 720, 360, 46
 """The plot in SVG units; the margin holds the labels of the axes."""
@@ -21,7 +20,7 @@ MAX_POINTS = 300
 class FrontPoint:
     """A structured scheme in the plot: `share` is F + H/2 over that of the products block by block."""
 
-    row: Listed
+    row: SchemeRecord
     share: float
     x: float
     y: float
@@ -48,7 +47,7 @@ class Plot:
     margin: int = MARGIN
 
 
-def front_plot(listed: Sequence[Listed]) -> Plot | None:
+def front_plot(listed: Sequence[SchemeRecord]) -> Plot | None:
     """Rank against cost of the structured schemes over Z, or None where there are none."""
     rows = [row for row in listed if row.target.is_product and not row.target.is_general and row.entry.ring == Z.name]
     rows = rows[:MAX_POINTS]
@@ -80,7 +79,7 @@ def front_plot(listed: Sequence[Listed]) -> Plot | None:
 class Fewest:
     """The fewest additions of a format: ours at our lowest rank, and the tables'."""
 
-    row: Listed
+    row: SchemeRecord
     known: KnownAdditions
 
     @property
@@ -96,7 +95,7 @@ class Fewest:
         return "record" if self.shared < self.known.shared else "g0" if self.shared == self.known.shared else "g3"
 
 
-def fewest_additions(listed: Sequence[Listed]) -> list[Fewest]:
+def fewest_additions(listed: Sequence[SchemeRecord]) -> list[Fewest]:
     """A row for each general format over Z with a figure in the tables, by size."""
     best: dict[tuple[int, ...], Fewest] = {}
     for row in listed:
@@ -108,6 +107,6 @@ def fewest_additions(listed: Sequence[Listed]) -> list[Fewest]:
     return [best[key] for key in sorted(best)]
 
 
-def records(listed: Sequence[Listed], catalog: Catalog) -> list[tuple[Listed, Certificate]]:
-    """The best schemes of targets that are below every figure in the tables, each with what was proven of it."""
-    return [(row, catalog.find(row.entry.digest)[1]) for row in listed if row.level == "record" and row.best]
+def records(listed: Sequence[SchemeRecord]) -> list[SchemeRecord]:
+    """The best schemes of targets that are below every figure in the tables."""
+    return [row for row in listed if row.level == "record" and row.best]

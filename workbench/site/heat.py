@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...schemes_db import Ring, Target, parse_ring
 from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
-from .listing import Listed, level
+from ..scheme_record import SchemeRecord, level
 
 SIZES = {"Z": range(2, 17), "Q": range(2, 17)}
 """The maps of these rings go from 2x2x2 to 16x16x16, as the table of best known ranks does there."""
@@ -28,7 +28,7 @@ class Cell:
 
     shape: tuple[int, int, int]
     known: KnownRank | None
-    ours: Listed | None
+    ours: SchemeRecord | None
     composed: Part | None = None
 
     @property
@@ -91,7 +91,7 @@ class HeatMap:
         return sum(cell.level in levels for cell in self.cells)
 
 
-def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
+def heat_maps(listed: Sequence[SchemeRecord]) -> list[HeatMap]:
     """One map a ring: Z, Q and Z2, and what other rings the catalogue has."""
     present = {row.entry.ring for row in listed} | {"Z", "Q", "Z2"}
     rings = [name for name in _ORDER if name in present]
@@ -99,8 +99,8 @@ def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
     return [_heat_map(parse_ring(name), listed) for name in rings[:MAX_RINGS]]
 
 
-def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
-    best: dict[tuple[int, int, int], Listed] = {}
+def _heat_map(ring: Ring, listed: Sequence[SchemeRecord]) -> HeatMap:
+    best: dict[tuple[int, int, int], SchemeRecord] = {}
     for row in listed:
         if row.target.is_general and _holds_over(row.entry.ring, ring):
             small, middle, large = sorted(row.target.shape)
@@ -131,10 +131,10 @@ def _holds_over(own: str, ring: Ring) -> bool:
     return own in (ring.name, "Z") or (own == "Q" and ring.gaussian)
 
 
-def _merit(row: Listed) -> tuple[int, int, str]:
+def _merit(row: SchemeRecord) -> tuple[int, int, str]:
     return row.entry.rank, row.entry.additions, row.entry.digest
 
 
-def structured(listed: Sequence[Listed]) -> list[Listed]:
+def structured(listed: Sequence[SchemeRecord]) -> list[SchemeRecord]:
     """The best scheme of each triangular or masked target and ring, at most `MAX_STRUCTURED`."""
     return [row for row in listed if row.best and not row.target.is_general][:MAX_STRUCTURED]
