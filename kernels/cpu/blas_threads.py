@@ -78,8 +78,8 @@ def sleep_soon(exponent: int = SHORT) -> None:
     if not _lock.acquire(blocking=False):
         return
     try:
-        if os.environ.get(VARIABLE):
-            _Spinning.fixed = True
+        if os.environ.get(VARIABLE) or not getattr(sys, "_is_gil_enabled", lambda: True)():
+            _Spinning.fixed = True  # by the user; or no lock keeps other threads from a product
         elif others_wait():
             for server in _servers():
                 if server is not None:
