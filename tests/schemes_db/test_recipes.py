@@ -78,7 +78,7 @@ def test_compositions_of_the_board_are_valid(shape, ring):
     assert lcma.check(scheme).ok
 
 
-VANISHING = {("Z", (11, 12, 14)), ("Q", (9, 11, 15))}
+VANISHING = {("Z", (11, 12, 14)), ("Z", (9, 15, 15)), ("ZT", (11, 11, 16)), ("Q", (9, 11, 15))}
 """Compositions with one product less than their ranks add up to: its factor is zero in padded blocks."""
 
 

@@ -76,7 +76,7 @@ def test_maps(names, dtype, order):
         matrix = drawn((1, height * grid[0] - 3, width * grid[1] - 2), dtype, order)
         stack, canvas = framed((1, len(linear.results), height, width), dtype)
         Combination(linear, Direction.TO_STACK, blocks).run(matrix, stack)
-        cut = naive._blocks(naive._padded(matrix[0], height, width, grid), grid)
+        cut = naive.blocks_of(naive.padded(matrix[0], height, width, grid), grid)
         expected = torch.stack(naive.apply_map(linear, [cut[block] for block in blocks]))
         torch.testing.assert_close(stack[0], expected, rtol=tolerance, atol=tolerance)
         assert untouched(stack, canvas)

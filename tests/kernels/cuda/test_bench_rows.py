@@ -80,7 +80,7 @@ def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
     )
     calls = iter(["vendor", *(name for name in times for _ in range(2))])
     monkeypatch.setattr(clock, "seconds_of", lambda call, repeats=1: times[next(calls)])
-    monkeypatch.setattr(clock, "interleaved", lambda some, *_: {name: clock.Times((times[name],)) for name in some})
+    monkeypatch.setattr(clock, "interleaved", lambda some, *_: {name: [times[name]] for name in some})
     figures = gpu_layers.choice("float64", (36, 36, 36), 3, 0, lambda line: None)
     assert figures["in_rounds"] == ["vendor", "mine", "close"]
     assert figures["best"] == "close"
