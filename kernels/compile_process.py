@@ -129,7 +129,13 @@ def _started() -> subprocess.Popen[bytes]:
     quiet = {"LCMA_LEARN": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
     environment = {**os.environ, "PYTHONPATH": path, **quiet}
     # Of low priority before it imports anything, which takes half a second of processor time.
-    code = f"import os; getattr(os, 'nice', int)({NICENESS}); from {__name__} import main; main()"
+    code = f"""
+import contextlib, os
+with contextlib.suppress(OSError, AttributeError):
+    os.nice({NICENESS})
+from {__name__} import main
+main()
+"""
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", code],
         stdin=subprocess.PIPE,

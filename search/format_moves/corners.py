@@ -174,7 +174,7 @@ def starts_from(pool: Sequence[Any], target: Target, rng: np.random.Generator | 
     places = {scheme.digest: place for place, scheme in enumerate(schemes)}
     found = []
     for start in starts_for(schemes, target, rng):
-        # 0 for starts that were made through intermediate schemes.
+        # A start that was made through intermediate schemes has no parent in the pool: its source is 0.
         source = next((places[digest] for digest in start.provenance.parents if digest in places), 0)
         found.append(MoveResult(kind.from_scheme(start), start.provenance.relation, (source,)))
     return found

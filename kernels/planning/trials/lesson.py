@@ -39,9 +39,9 @@ predictions are scaled to the calls before."""
 CONTENDERS = {"cpu": (1, 3, 8), "cuda": (3, 8)}
 """Total number of contenders after the first, second and third request for them.
 
-The last request is made only if a scheme leads; on a processor the second one only if the first scheme came NEAR the
-vendor's time. Calls that use all cores lose the time that compilation takes: on two cores three contenders, none of
-which won, cost a loop of 30 s about 1.5 s.
+The last request is made only if a scheme leads. On a processor the second one is made only if the first scheme's time
+was within NEAR of the vendor's. Calls that use all cores lose the time that compilation takes: on two cores three
+contenders, none of which won, cost a loop of 30 s about 1.5 s.
 """
 
 AGAIN_WITHIN = 40.0

@@ -22,7 +22,7 @@ BLOCK = 3
 """Consecutive calls of one contender; all but the first are counted."""
 
 LEAST_COUNTED, MOST_COUNTED, LAST_COUNTED = 4, 32, 8
-"""Counted calls of the challenger after which a duel may end, must end, and may end if it is the last one."""
+"""Counted calls of the challenger after which a duel may end, must end, and may end if the challenger lost before."""
 
 RECENT = 2 * (BLOCK - 1)
 """Latest counted calls of the leader that a call of the challenger is divided by."""
@@ -40,8 +40,8 @@ SPREAD, LAST_SPREAD = 2.5, 0.5
 """Standard errors of the median ratio by which a duel is decided, and by which a scheme must be faster than a
 vendor's library where the last counted call ends it: else the tie goes to the vendor.
 
-On simulated calls that scatter by 5%, one in a hundred three times as long, a scheme replaced the vendor in 7% of 150
-classes with four schemes as fast as it, in 1% with three of 1.02 to 1.03; one of 0.95 won in 93%.
+On simulated calls that scatter by 5%, one in a hundred three times as long, a scheme replaced the vendor in 6% of 150
+classes with four schemes as fast as it, in none with three of 1.02 to 1.03; one of 0.95 won in 96%.
 """
 
 LEAST_ERROR = 0.003
@@ -57,8 +57,11 @@ ABSURD, ABSURD_SECONDS = 4.0, 0.5
 """A challenger loses with a first call that takes so many times as long, if it lost so many seconds."""
 
 HOPELESS, SLOW = 1.6, 1.12
-"""Ratios at which a challenger loses after one counted call that lost ABSURD_SECONDS or after two that are all beyond
-it, and after two that are all slower than the leader's."""
+"""Ratios at which a challenger loses early.
+
+HOPELESS: after one counted call that lost ABSURD_SECONDS, or after two that are both beyond it. SLOW: the median of at
+least two, all of them slower than the leader's latest ones.
+"""
 
 AGAIN, MOST_LOOKS = 800, 8
 """Calls after which a decided class is compared again: what was measured may be wrong, or the machine has changed.
