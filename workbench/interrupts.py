@@ -18,6 +18,9 @@ RETRY = 0.05
 AGAIN = 5.0
 """Seconds until KeyboardInterrupt is raised again in a process that has not ended: a destructor may have lost it."""
 
+CALLED_BACK = frozenset({"llvmlite.binding.executionengine", "_weakrefset", "weakref"})
+"""Modules whose functions are called back by C code that loses exceptions."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -73,9 +76,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _in_callback(frame: FrameType | None) -> bool:
-    """Return whether a frame is called by LLVM's engine: ctypes prints an exception from there and goes on."""
+    """Return whether a frame is called by LLVM's engine or by a weak reference: an exception is printed, and lost."""
     while frame is not None:
-        if frame.f_globals.get("__name__") == "llvmlite.binding.executionengine":
+        if frame.f_globals.get("__name__") in CALLED_BACK:
             return True
         frame = frame.f_back
     return False

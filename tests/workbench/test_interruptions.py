@@ -116,3 +116,27 @@ time.sleep(30)
     assert process.returncode == -signal.SIGINT
     assert "Exception ignored in" in err
     assert err.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_an_interrupt_waits_for_the_callback_of_a_weak_reference():
+    """Python prints an exception of such a callback, with a traceback, and goes on."""
+    program = """
+import signal, types, weakref
+from lcma.workbench import interrupts
+interrupts.insist()
+library = types.ModuleType("weakref")
+exec("import signal\\ndef remove(_): signal.raise_signal(signal.SIGINT)", library.__dict__)
+held = types.ModuleType("held")
+reference = weakref.ref(held, library.remove)
+del held
+signal.pause()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert done.returncode == -signal.SIGINT
+    assert "Exception ignored" not in done.stderr
