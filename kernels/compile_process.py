@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
@@ -64,10 +65,10 @@ class CompileProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def candidates(self, request: Request, machine: Machine, rounds: int = 1) -> Iterator[CandidateKey]:
+    def candidates(self, request: Request, machine: Machine, rounds: int = 1) -> Iterator[tuple[CandidateKey, float]]:
         """Yield the key of each candidate of a request as soon as it is compiled; none if the process ends.
 
-        `rounds` as in `CompileTask`.
+        With each come the processor seconds that it took. `rounds` as in `CompileTask`.
         """
         target = None
         if request.device == "cuda":
@@ -244,6 +245,7 @@ def main() -> None:
     """Answer tasks until the input ends: for each the candidates, each when it is compiled, then None."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # the compiler may print
+    used = 0.0  # what is imported counts with the first candidate
     with contextlib.suppress(EOFError):
         while True:
             task: CompileTask = _receive(sys.stdin.buffer)
@@ -254,5 +256,6 @@ def main() -> None:
             for plan in _planned(task):
                 with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)
-                _send(answers, _key(plan))
+                before, used = used, time.process_time()
+                _send(answers, (_key(plan), used - before))
             _send(answers, None)

@@ -46,7 +46,9 @@ def supply(lesson: Lesson, process: CompileProcess) -> None:
         machine, known = machine_for(request, measure=False), strategies(request.device, request.family)
         machine = _calibrated(machine, lesson)
     try:
-        for key in process.candidates(request, machine, lesson.rounds):
+        for key, seconds in process.candidates(request, machine, lesson.rounds):
+            if request.device == "cpu":  # calls of a GPU lose nothing beside it
+                lesson.charge(seconds)
             with beside_calls:
                 _, plan = restored(key, request, machine, known)
                 if isinstance(plan, Plan):

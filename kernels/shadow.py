@@ -206,6 +206,7 @@ class ShadowCalls:
         try:
             with _setting(executor.request, precise):
                 while not lesson.rests and go_on():
+                    lesson.hasten()
                     scratch.run(executor)
         finally:
             scratch.close()

@@ -293,7 +293,7 @@ def own_learner(monkeypatch):
     keys = [("dense", "scheme", scheme, (("method", "batched"),))]
     monkeypatch.setenv("LCMA_LEARN", "1")
     monkeypatch.setattr(cpu_machine_module, "profile_for", profile_for)  # not that of the other tests
-    monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(keys))
+    monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter([(key, 0.0) for key in keys]))
     found = learning.Learner()
     monkeypatch.setattr(learning, "learner", found)
     plan_cache.clear()

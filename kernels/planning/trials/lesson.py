@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import PlanError
 from ...request import Request
 from .clock import Clock, Reading
-from .trial import MOST_COUNTED, SHORT, Trial, admit, choose, fail, issue, observe, widen
+from .trial import MOST_COUNTED, SHORT, Trial, admit, affords_more, choose, fail, issue, observe, widen
 
 if TYPE_CHECKING:
     from ..strategy import Executor, Operand, Plan
@@ -40,8 +40,8 @@ CONTENDERS = {"cpu": (1, 3, 8), "cuda": (3, 8)}
 """Total number of contenders after the first, second and third request for them.
 
 The last request is made only if a scheme leads. On a processor the second one is made only if the first scheme's time
-was within NEAR of the vendor's. Calls that use all cores lose the time that compilation takes: on two cores three
-contenders, none of which won, cost a loop of 30 s about 1.5 s.
+was within NEAR of the vendor's, and not before the calls have taken so long that its compilation costs a small part of
+them (`affords_more`): on two cores three contenders, none of which won, cost a loop of 30 s about 1.5 s.
 """
 
 AGAIN_WITHIN = 40.0
@@ -67,6 +67,8 @@ class Lesson:
         self._on_decided, self._on_wanted = on_decided, on_wanted
         self.rounds = 0
         """Times that contenders were asked for."""
+        self._wants = True
+        """Whether contenders are to be asked for, once that is affordable."""
         self._unread: deque[tuple[int, Reading, bool, int]] = deque()
         self._untimed = 0
         self._lock = threading.Lock()
@@ -87,7 +89,8 @@ class Lesson:
     @property
     def rests(self) -> bool:
         """Whether a call now would show nothing: the class is decided, or waits for the contenders it asked for."""
-        return self.is_settled or (self.rounds > 0 and self.trial.open and self.trial.challenger is None)
+        waits = self.rounds > 0 and not self._wants
+        return self.is_settled or (waits and self.trial.open and self.trial.challenger is None)
 
     def add(self, plans: Sequence[Plan], complete: bool) -> None:
         """Add contenders whose code is compiled; `complete`: no others will come."""
@@ -95,11 +98,22 @@ class Lesson:
             self.plans += [plan for plan in plans if all(plan.candidate != one.candidate for one in self.plans)]
             self._become(admit(self.trial, len(self.plans), complete))
 
+    def charge(self, seconds: float) -> None:
+        """Count processor seconds that compiled contenders beside the calls."""
+        with self._lock:
+            self.trial = replace(self.trial, compiled=self.trial.compiled + seconds)
+
+    def hasten(self) -> None:
+        """Ask for the next contenders now: no call of the user's pays for their compilation."""
+        with self._lock:
+            if self.rounds and self._wants:
+                self._ask()
+
     def begin(self) -> tuple[int, bool | None]:
         """Return the contender of a call that begins, and whether its time counts; None: the call is not timed."""
         with self._lock:
             self.calls += 1
-            if self.calls >= ASKED and self.trial.open and not self.rounds:
+            if self._wants and self.calls >= ASKED and self.trial.open and affords_more(self.trial):
                 self._ask()
             self._read()
             # Nothing is to be compared yet, or not for a while: a GPU's events cost a small call more than itself.
@@ -160,7 +174,7 @@ class Lesson:
         return near or trial.leader >= trial.vendors
 
     def _ask(self) -> None:
-        self.rounds += 1
+        self.rounds, self._wants = self.rounds + 1, False
         self._on_wanted(self)
 
     def _become(self, trial: Trial) -> None:
@@ -169,8 +183,7 @@ class Lesson:
         if self.is_settled and (before.median is None or not before.decided):
             self._on_decided(self)
             if 0 < self.rounds < len(CONTENDERS[self.request.device]) and self._is_promising():
-                self.trial = widen(self.trial)
-                self._ask()
+                self.trial, self._wants = widen(self.trial), True
         if before.decided and before.median is not None and trial.median is None and not self.rounds:
             # Compared again: of the contenders only those that wisdom names are known here.
             self.trial = replace(trial, open=True)

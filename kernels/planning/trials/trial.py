@@ -7,7 +7,7 @@ the machine falls on both. A duel ends when the median of these ratios differs f
 after MOST_COUNTED of them. Ties go to the vendor. A scheme that leads after all duels is compared with the vendor once
 more, when nothing is compiled any longer: of several contenders one leads by chance. What the challengers cost is
 bounded: they run only while the seconds lost stay below REGRET_PART of the seconds spent in the class, plus
-REGRET_SECONDS.
+REGRET_SECONDS. More contenders are compiled only while all that was lost, compilation included, stays below MORE_PART.
 
 All functions are pure: no clock, no randomness.
 """
@@ -31,6 +31,12 @@ REGRET_PART, REGRET_SECONDS = 0.015, 0.05
 """Bound of the net seconds that challengers may lose: a part of all seconds spent in the class, and a constant.
 
 A vendor's library that challenges a scheme loses nothing to the vendor: it is not counted.
+"""
+
+MORE_PART = 0.025
+"""Bound of the net seconds that challengers and compilation may lose, as a part, where the vendor's library leads.
+
+On two cores, of which products use both, a second of another process's compilation costs a second of calls.
 """
 
 VENDOR_PART = 0.985
@@ -92,10 +98,11 @@ class Trial:
     `vendors` is the number of the vendor's libraries, `contenders` that of all contenders so far; `open` states that
     more may come. `led` and `tried` are the counted seconds of the leader and of the challenger in this duel, `ratios`
     those of `tried` over RECENT of `led`. `last` is the contender of the latest call, `streak` the number of its
-    consecutive calls. `spent` and `regret` are seconds; `outstanding` counts calls of the challenger that were issued
-    and not yet timed. `confirmed` is the scheme that was, or is, compared with the vendor once more. `median` is the
-    decided leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls since the decision,
-    `looks` the number of later comparisons since the leader last changed.
+    consecutive calls. `spent`, `regret` and `compiled` are seconds: those of the calls, those that challengers lost,
+    and those of a processor that compiled contenders beside the calls. `outstanding` counts calls of the challenger
+    that were issued and not yet timed. `confirmed` is the scheme that was, or is, compared with the vendor once more.
+    `median` is the decided leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls
+    since the decision, `looks` the number of later comparisons since the leader last changed.
     """
 
     vendors: int = 1
@@ -113,6 +120,7 @@ class Trial:
     outstanding: int = 0
     spent: float = 0.0
     regret: float = 0.0
+    compiled: float = 0.0
     confirmed: int | None = None
     median: float | None = None
     since: int = 0
@@ -202,6 +210,15 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
 def widen(trial: Trial) -> Trial:
     """Return a decided trial open for more contenders: losers stay beaten, the leader is timed anew."""
     return replace(trial, open=True, led=())
+
+
+def affords_more(trial: Trial) -> bool:
+    """Return whether more contenders may be compiled now, which takes about as long again as those before did.
+
+    Where a scheme leads, what it gains pays for them.
+    """
+    lost = trial.regret + 2 * trial.compiled
+    return trial.leader >= trial.vendors or lost <= MORE_PART * trial.spent + REGRET_SECONDS
 
 
 def fail(trial: Trial, contender: int) -> Trial:

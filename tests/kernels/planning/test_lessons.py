@@ -132,3 +132,43 @@ def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, lea
     assert lesson.trial.decided
     assert lesson.plan is [vendor, *others][leader]
     assert len(asked) == len(schemes)  # and not once more
+
+
+def asking_lesson(scheme_seconds, compiled):
+    """Return a lesson whose first contender took `compiled` processor seconds, its requests, and its next calls."""
+    seconds, asked = (4e-3, scheme_seconds), []
+    ticks = clock.HostClock()
+    ticks.seconds = lambda reading: reading
+    vendor, scheme = (SimpleNamespace(candidate=number) for number in range(2))
+    lesson = Lesson(Request(*SIZES), [vendor], begun(1), ticks, lambda _: None, asked.append)
+
+    def calls(count):
+        for _ in range(count):
+            contender, counts = lesson.begin()
+            if counts is not None:
+                lesson.end(contender, seconds[contender], counts)
+
+    calls(10)
+    lesson.charge(compiled)
+    lesson.add([scheme], complete=True)
+    calls(200)
+    return lesson, asked, calls
+
+
+def test_the_vendors_calls_pay_for_compilation_before_more_is_compiled():
+    lesson, asked, calls = asking_lesson(4.2e-3, compiled=0.3)
+    calls(4000)
+    assert len(asked) == 1
+    assert not lesson.is_settled
+    assert not lesson.rests  # calls bring the next request nearer
+    calls(4000)  # 2.5% of 4 ms each are twice 0.3 s
+    assert len(asked) == 2
+    assert lesson.rests
+
+
+def test_where_a_scheme_leads_or_nobody_waits_compilation_goes_on():
+    assert len(asking_lesson(3.5e-3, compiled=0.3)[1]) == 2
+    lesson, asked, _ = asking_lesson(4.2e-3, compiled=0.3)
+    lesson.hasten()
+    lesson.hasten()
+    assert len(asked) == 2
