@@ -10,13 +10,12 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ...request import Request
 from .clock import Clock, Reading
-from .trial import MOST_COUNTED, SHORT, Trial, admit, affords_more, choose, fail, issue, observe, widen
+from .trial import MOST_COUNTED, SHORT, Trial, admit, affords_more, changed, choose, fail, issue, observe, widen
 
 if TYPE_CHECKING:
     from ..strategy import Executor, Operand, Plan
@@ -101,7 +100,7 @@ class Lesson:
     def charge(self, seconds: float) -> None:
         """Count processor seconds that compiled contenders beside the calls."""
         with self._lock:
-            self.trial = replace(self.trial, compiled=self.trial.compiled + seconds)
+            self.trial = changed(self.trial, compiled=self.trial.compiled + seconds)
 
     def hasten(self) -> None:
         """Ask for the next contenders now: no call of the user's pays for their compilation."""
@@ -116,9 +115,11 @@ class Lesson:
             if self._wants and self.calls >= ASKED and self.trial.open and affords_more(self.trial):
                 self._ask()
             self._read()
-            # Nothing is to be compared yet, or not for a while: a GPU's events cost a small call more than itself.
-            waiting = self.trial.challenger is None and (self.trial.decided or len(self.trial.led) >= MOST_COUNTED)
-            rare = waiting and self.calls % self.clock.watched
+            # Nothing is to be compared yet, or not for a while: timing costs a short call up to a tenth of itself, and
+            # a GPU's events more than itself.
+            led = self.trial.led
+            waiting = self.trial.challenger is None and (self.trial.decided or len(led) >= MOST_COUNTED)
+            rare = waiting and self.calls % (WATCHED if led and led[-1] < SHORT else self.clock.watched)
             if self._timing or rare or len(self._unread) >= MOST_UNREAD:
                 self._untimed += 1
                 return self.trial.leader, None
@@ -131,7 +132,7 @@ class Lesson:
         """Record the reading of a timed call."""
         with self._lock:
             self._timing = False
-            # In a decided class the call stands for those before it that were not timed.
+            # The call stands for those before it that were not timed.
             self._unread.append((contender, reading, counts, 1 + self._untimed))
             self._untimed = 0
             self._read()
@@ -186,7 +187,7 @@ class Lesson:
                 self.trial, self._wants = widen(self.trial), True
         if before.decided and before.median is not None and trial.median is None and not self.rounds:
             # Compared again: of the contenders only those that wisdom names are known here.
-            self.trial = replace(trial, open=True)
+            self.trial = changed(trial, open=True)
 
 
 class LearningExecutor:
