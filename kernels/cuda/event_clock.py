@@ -15,8 +15,6 @@ class EventClock:
     the GPU has not come to a call before its host part ends, the host may have waited for room in the queue.
     """
 
-    watched = 8
-
     def begin(self) -> Any:
         return _recorded(), time.perf_counter()
 

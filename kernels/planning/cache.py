@@ -26,7 +26,7 @@ class PlanCache:
     def __init__(self, most: int = MOST_ENTRIES) -> None:
         self.most = most
         self._kept_in_order = most // 2  # below it nothing is dropped soon, and a lookup costs half
-        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self.entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._stamps: list[Callable[[], object]] = []
         self._seen: list[object] = []
@@ -39,11 +39,11 @@ class PlanCache:
     def reset(self) -> None:
         """Drop all plans in a forked child: a thread of the parent may have held the lock."""
         self._lock = threading.Lock()
-        self._entries = OrderedDict()
+        self.entries = OrderedDict()
         self.generation += 1
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def watch(self, stamp: Callable[[], object]) -> None:
         """Clear the cache whenever the value of `stamp()` changes."""
@@ -56,25 +56,25 @@ class PlanCache:
         self.used = now = time.monotonic()
         if now - self._checked > CHECK_SECONDS:
             self._check(now)
-        found = self._entries.get(key)  # atomic: no lock
-        if found is not None and len(self._entries) > self._kept_in_order:
+        found = self.entries.get(key)  # atomic: no lock
+        if found is not None and len(self.entries) > self._kept_in_order:
             with self._lock:
-                if key in self._entries:
-                    self._entries.move_to_end(key)
+                if key in self.entries:
+                    self.entries.move_to_end(key)
         return found
 
     def put(self, key: Hashable, value: Made) -> Made:
         """Store an entry; if there are more than the bound, the least recently used one is dropped."""
         with self._lock:
-            self._entries[key] = value
-            while len(self._entries) > self.most:
-                self._entries.popitem(last=False)
+            self.entries[key] = value
+            while len(self.entries) > self.most:
+                self.entries.popitem(last=False)
         return value
 
     def clear(self) -> None:
         """Drop all plans, because a profile, wisdom, a strategy or the catalogue has changed."""
         with self._lock:
-            self._entries.clear()
+            self.entries.clear()
             self.generation += 1
 
     def accept(self) -> None:
@@ -88,7 +88,7 @@ class PlanCache:
         with self._lock:
             self._checked = now
             if self._seen and found != self._seen:
-                self._entries.clear()
+                self.entries.clear()
                 self.generation += 1
             self._seen = found
 

@@ -161,6 +161,7 @@ def learning_executor(request: Request, wait: bool = True) -> LearningExecutor |
 
         executor = learner.executor(request, (class_request(request), place), wait)
         if executor is not None:
+            executor.place = place
             plan_cache.put(key, executor)
     return executor
 

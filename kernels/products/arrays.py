@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..arrays import Matrix
-from ..cpu.threads import blas_limit
+from ..cpu.threads import blas_limit, thread_count
 from ..learning import allowed
 from ..out import check_out
 from ..planning.cache import plan_cache
@@ -42,6 +42,10 @@ class IsNumpys:
     """The cache entry of operands for which the plan of `auto` is numpy's own product. See `LearningExecutor`."""
 
     threads = 0
+    lent = 0
+
+    def lend(self) -> None:
+        """See `LearningExecutor`: nothing is lent, so that changes of what is known are noticed."""
 
     def left_to(self, library: str) -> bool:
         return True
@@ -57,7 +61,7 @@ IS_NUMPYS = IsNumpys()
 
 
 def key_of(a: Matrix, b: Matrix) -> tuple[object, ...]:
-    """Return the key under which the plan cache has what multiplies arrays like these.
+    """Return the key under which the plan cache has what multiplies arrays like these; `matmul` makes it, too.
 
     It has no number of threads, which takes longer to find than all else: see `repeated`.
     """
@@ -69,8 +73,8 @@ def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix 
 
     After a large product all of Python's code has left the processor's caches: a request, its lesson and its checks
     take 100 to 200 us then, 2 to 4% of a product of 1500 x 1500. `limited`: only numpy's product is sure to be within
-    the caller's limits. A change of BLAS's threads is noticed at once; one of LCMA_NUM_THREADS, or of the processors
-    that this process may use, within 20 calls.
+    the caller's limits. A scheme notices a change of BLAS's threads at once; one of LCMA_NUM_THREADS, or of the
+    processors that this process may use, is noticed by the next call that is timed.
 
     Raises:
         PlanError: `out` is not for this result.
@@ -86,9 +90,10 @@ def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix 
         return cast(Matrix, np.matmul(a, b, out=out))
     leader = known.repeats()
     if leader is None:
-        return known.again(a, b) if known.is_trying and allowed() and known.threads <= blas_limit() else None
+        return known.again(a, b) if known.place == thread_count() and allowed() else None
     if leader.threads and leader.threads > blas_limit():
         return None
+    known.lend()
     try:
         return cast(Matrix, leader.again(a, b))
     except MemoryError:

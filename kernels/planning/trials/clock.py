@@ -10,10 +10,7 @@ Reading = Any
 
 
 class Clock(Protocol):
-    """Times calls of one device without waiting for them. Of a decided class one call in `watched` is timed."""
-
-    @property
-    def watched(self) -> int: ...
+    """Times calls of one device without waiting for them."""
 
     def begin(self) -> Any:
         """Return the start of a call."""
@@ -27,8 +24,6 @@ class Clock(Protocol):
 
 class HostClock:
     """The processor's own clock: calls have finished when they return."""
-
-    watched = 1
 
     def begin(self) -> float:
         return time.perf_counter()

@@ -26,10 +26,13 @@ MOST_UNREAD = 64
 """Calls whose times are not known yet; further calls are not timed."""
 
 WATCHED, SHORT_WATCHED = 20, 100
-"""Of the calls of a decided class that are made elsewhere, one in so many is timed here, and stands for them.
+"""Of the calls of a class in which nothing is compared one in so many is timed, and stands for them.
 
-Short calls are timed more rarely: timing one costs as much as several of them.
+Of a decided class of short calls one in SHORT_WATCHED: timing one costs as much as several of them.
 """
+
+LENT_SECONDS = 0.05
+"""Seconds of calls that a caller may leave to the library without a look at their class."""
 
 ASKED = 4
 """The call of a class at which its contenders are asked for: what is multiplied a few times has nothing to learn, and
@@ -73,7 +76,7 @@ class Lesson:
         self._lock = threading.Lock()
         self._timing = False
         self.watched = WATCHED
-        """Calls of a decided class of which one is timed."""
+        """Calls of which one is timed while nothing is compared."""
 
     @property
     def plan(self) -> Plan:
@@ -84,6 +87,14 @@ class Lesson:
     def is_settled(self) -> bool:
         """Whether the class is decided, with times."""
         return self.trial.decided and self.trial.median is not None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is compared: the class is decided, or waits for contenders and its leader has its times."""
+        trial = self.trial
+        if trial.challenger is not None:
+            return False
+        return len(trial.led) >= MOST_COUNTED if trial.open else trial.median is not None
 
     @property
     def rests(self) -> bool:
@@ -113,14 +124,13 @@ class Lesson:
         with self._lock:
             self.calls += 1
             if self._wants and self.calls >= ASKED and self.trial.open and affords_more(self.trial):
-                self._ask()
+                if self.rounds or self._may_gain():
+                    self._ask()
+                else:
+                    self._become(admit(self.trial, self.trial.contenders, complete=True))
             self._read()
-            # Nothing is to be compared yet, or not for a while: timing costs a short call up to a tenth of itself, and
-            # a GPU's events more than itself.
-            led = self.trial.led
-            waiting = self.trial.challenger is None and (self.trial.decided or len(led) >= MOST_COUNTED)
-            rare = waiting and self.calls % (WATCHED if led and led[-1] < SHORT else self.clock.watched)
-            if self._timing or rare or len(self._unread) >= MOST_UNREAD:
+            # Timing costs a short call a tenth of itself, and a GPU's events more than itself.
+            if self._timing or (self.is_quiet and self._untimed + 1 < self.watched) or len(self._unread) >= MOST_UNREAD:
                 self._untimed += 1
                 return self.trial.leader, None
             contender = choose(self.trial)
@@ -166,6 +176,14 @@ class Lesson:
             self._unread.popleft()
             self._become(observe(self.trial, contender, seconds, counts, calls))
 
+    def _may_gain(self) -> bool:
+        """Return whether any contender may be faster than a dense product of the library that is this short.
+
+        On a processor a scheme's threads wait for each other between its steps, 20 to 100 us each.
+        """
+        short = min(self.trial.led, default=SHORT) < SHORT  # the first calls of a process are slow
+        return not (short and self.request.device == "cpu" and self.request.is_dense)
+
     def _is_promising(self) -> bool:
         """Return whether more contenders are worth their compilation: a scheme leads, or nearly does at first."""
         trial, last = self.trial, self.rounds + 1 == len(CONTENDERS[self.request.device])
@@ -197,6 +215,10 @@ class LearningExecutor:
         self.request, self.lesson = request, lesson
         self._executors: dict[int, Executor] = {}
         self._left = 0
+        self.lent = 0
+        """Calls that the caller may run by numpy's product without asking."""
+        self.place: int | None = None
+        """The number of threads, or the index of the GPU, that the class is for."""
 
     @property
     def workspace(self) -> int:
@@ -204,12 +226,12 @@ class LearningExecutor:
         return self._executor(self.lesson.trial.leader).workspace
 
     def left_to(self, library: str) -> bool:
-        """Return whether the caller may call a vendor's library itself: the class is decided for its product.
+        """Return whether the caller may call a vendor's library itself: its product leads, and nothing is compared.
 
         One call in `watched` is to be run here, so that a change is noticed.
         """
         lesson = self.lesson
-        if not lesson.trial.decided or lesson.plan.library != library or self._left + 1 >= lesson.watched:
+        if not lesson.is_quiet or lesson.plan.library != library or self._left + 1 >= lesson.watched:
             if self._left:
                 lesson.skip(self._left)
                 self._left = 0
@@ -220,24 +242,22 @@ class LearningExecutor:
     def repeats(self) -> Any:
         """Return the leader's executor if a call of the operands of a run needs no lesson, else None.
 
-        The class is decided, the call is not the one in `watched` that is timed, and the executor repeats runs.
+        Nothing is compared, the call is not the one in `watched` that is timed, and the executor repeats runs.
         """
-        trial = self.lesson.trial
-        leader: Any = self._executors.get(trial.leader)
-        if trial.decided and self._left + 1 < self.lesson.watched and hasattr(leader, "again"):
+        lesson = self.lesson
+        leader: Any = self._executors.get(lesson.trial.leader)
+        if lesson.is_quiet and self._left + 1 < lesson.watched and hasattr(leader, "again"):
             self._left += 1
             return leader
         return None
 
-    @property
-    def is_trying(self) -> bool:
-        """Whether the class is not decided, but for one call in WATCHED, with which a caller looks at its request."""
-        return not self.lesson.trial.decided and self.lesson.calls % WATCHED > 0
-
-    @property
-    def threads(self) -> int:
-        """The most threads that an executor of this class uses, as far as they have run."""
-        return max((getattr(executor, "threads", 0) for executor in self._executors.values()), default=0)
+    def lend(self) -> None:
+        """Lend the caller calls that numpy's product is to run, if it leads, up to the one that is to be timed."""
+        lesson = self.lesson
+        if lesson.plan.library == "numpy" and lesson.is_quiet:
+            seconds = lesson.trial.median or lesson.trial.led[-1]
+            self.lent = max(0, min(lesson.watched - self._left - 2, int(LENT_SECONDS / seconds)))
+            self._left += self.lent
 
     def again(self, a: Operand, b: Operand) -> Operand:
         """Compute C = A B as `run` does, without checks where the contender has a way: the operands are as in a run."""

@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from lcma.errors import PlanError
+from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.trials import clock
-from lcma.kernels.planning.trials.lesson import LearningExecutor, Lesson
-from lcma.kernels.planning.trials.trial import BLOCK, begun
+from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, LearningExecutor, Lesson
+from lcma.kernels.planning.trials.trial import BLOCK, SHORT, begun, decided_by
 from lcma.kernels.request import Request
+from lcma.kernels.structured.chain import KroneckerSparse
+from lcma.kernels.structured.pattern import Pattern
 
 SIZES = 656, 648, 664
 
@@ -172,3 +175,45 @@ def test_where_a_scheme_leads_or_nobody_waits_compilation_goes_on():
     lesson.hasten()
     lesson.hasten()
     assert len(asked) == 2
+
+
+class Repeats:
+    """A product of no time that repeats runs."""
+
+    workspace = 0
+
+    def run(self, a, b, out=None):
+        return "product"
+
+    def again(self, a, b):
+        return "product"
+
+
+@pytest.mark.parametrize("seconds", [5e-4, 5e-3])
+@pytest.mark.parametrize("watched", [1, 8])
+@pytest.mark.parametrize("before", range(8))
+def test_a_decided_class_is_watched_whatever_number_of_calls_came_before(seconds, watched, before):
+    ticks, read = clock.HostClock(), []
+    ticks.watched, ticks.seconds = watched, lambda reading: read.append(reading) or seconds
+    lesson = Lesson(Request(*SIZES), [None], decided_by(1, (seconds,)), ticks, print, print)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Repeats()}
+    lesson.calls = before
+    for _ in range(2000):
+        executor.again(1, 2)
+    rate = 1 + len(read) // 2
+    assert 2000 / rate <= 2.1 * (SHORT_WATCHED if seconds < SHORT else WATCHED)
+
+
+@pytest.mark.parametrize(("seconds", "structured", "asks"), [(5e-4, False, 0), (5e-4, True, 1), (5e-3, False, 1)])
+def test_nothing_is_compiled_for_short_dense_products_of_a_processor(seconds, structured, asks):
+    ticks, asked = clock.HostClock(), []
+    ticks.seconds = lambda reading: seconds
+    sizes = factored_request(KroneckerSparse.of(Pattern(1, 96, 48, 5)), 64) if structured else Request(*SIZES)
+    lesson = Lesson(sizes, [None], begun(1), ticks, lambda _: None, asked.append)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Repeats()}
+    for _ in range(200):
+        executor.run(1, 2)
+    assert len(asked) == asks
+    assert lesson.is_settled is not bool(asks)
