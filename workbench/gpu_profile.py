@@ -7,18 +7,18 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...schemes_db.shipped import shipped
-from ...schemes_db.straightline import program_of
-from ..arrays import torch
-from ..codegen.flatten import flatten
-from ..planning.profile import GemmRate, Profile
-from .clock import settled
-from .cost_model import MULTIPROCESSORS, mode_of
-from .dtypes import vendor_precision
-from .level import CudaLevel, CudaMethod
-from .machine import device_id, require_device, versions
-from .points import DTYPES, Point, points
-from .stack import missing_accelerator, multiply_stack
+from ..kernels.arrays import torch
+from ..kernels.codegen.flatten import flatten
+from ..kernels.cuda.clock import settled
+from ..kernels.cuda.cost_model import MULTIPROCESSORS, mode_of
+from ..kernels.cuda.dtypes import vendor_precision
+from ..kernels.cuda.level import CudaLevel, CudaMethod
+from ..kernels.cuda.machine import device_id, require_device, versions
+from ..kernels.cuda.stack import missing_accelerator, multiply_stack
+from ..kernels.planning.profile import GemmRate, Profile
+from ..schemes_db.shipped import shipped
+from ..schemes_db.straightline import program_of
+from .gpu_points import DTYPES, Point, points
 
 COPIED = 1 << 30
 """Bytes of the array that is copied to measure the bandwidth."""
