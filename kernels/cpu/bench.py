@@ -10,7 +10,6 @@ import numpy as np
 
 from ..arrays import Matrix
 from ..dtypes import dtype_of
-from ..planning.strategy import Plan
 from ..request import Layout, Request
 from ..structure import is_factored
 
@@ -19,7 +18,7 @@ CHECKED = 96
 
 
 class CpuBench:
-    """A `planning.tune.Bench`."""
+    """A `planning.candidates.Bench`."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Matrix, Matrix]:
         """See `Bench.operands`: standard normal numbers, or small integers; for a factored A, random parameters."""
@@ -35,9 +34,6 @@ class CpuBench:
             return factored.draw(rng, request.dtype), b, c
         a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
         return a, b, c
-
-    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """See `Bench.precompile`: building a plan compiles it here."""
 
     def errors(self, request: Request, a: Any, b: Matrix) -> Callable[[Matrix], float]:
         """See `Bench.errors`; for a factored A, computed on some columns only."""
