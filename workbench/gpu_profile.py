@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kernels.arrays import torch
 from ..kernels.codegen.flatten import flatten
-from ..kernels.cuda.clock import settled
+from ..kernels.cuda.clock import seconds_of
 from ..kernels.cuda.cost_model import MULTIPROCESSORS, mode_of
 from ..kernels.cuda.dtypes import vendor_precision
 from ..kernels.cuda.level import CudaLevel, CudaMethod
@@ -55,6 +55,19 @@ def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Prof
         call_overhead=overhead,
         source="measured",
     )
+
+
+def settled(call: Callable[[], object], spent: float = 0.3) -> float:
+    """Return the seconds of a call in the steady state: warm up for half of `spent`, then the median over the rest.
+
+    An idle GPU runs faster than its power limit permits for about a tenth of a second.
+    """
+    seconds_of(call)
+    once = seconds_of(call)
+    repeats = max(1, round(spent / 10 / max(once, 1e-7)))
+    rounds = max(1, min(5, round(spent / 2 / max(once, 1e-7))))
+    seconds_of(call, rounds * repeats)
+    return statistics.median(seconds_of(call, repeats) for _ in range(rounds))
 
 
 def _copy_rate() -> float:

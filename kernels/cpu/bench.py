@@ -16,6 +16,9 @@ from ..structure import is_factored
 CHECKED = 96
 """Number of rows of C that are compared with a float64 reference."""
 
+LEAST_SECONDS = 0.02
+"""The rate of a pass is the best over at least this long, and at least two runs: disturbances only add time."""
+
 
 class CpuBench:
     """A `planning.candidates.Bench`."""
@@ -57,6 +60,18 @@ class CpuBench:
         without it, a call's time would depend on the call that happened to precede it.
         """
         return in_turns(calls, rounds, before=_by_library)
+
+
+def best_seconds(call: Callable[[], object]) -> float:
+    """Return the least seconds of a call, after an untimed one: see LEAST_SECONDS."""
+    call()
+    seconds: list[float] = []
+    began = time.perf_counter()
+    while len(seconds) < 2 or time.perf_counter() - began < LEAST_SECONDS:
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def in_turns(

@@ -74,8 +74,8 @@ def _measure(device: str) -> int:
 
         profile = measure_gpu(say=_say)
     else:
-        from ...kernels.cpu.measure import measure
         from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
+        from ..cpu_profile import measure
 
         monitor = CpuLoadMonitor()
         profile = measure(say=_say)

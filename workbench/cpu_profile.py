@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ...schemes_db.resolve import resolve
-from ...schemes_db.straightline import program_of
-from ..codegen.flatten import flatten
-from ..dtypes import dtype_of
-from ..planning.profile import GemmRate, Profile
-from .blas import NUMPY, Backend, backends
-from .blocks import leading_dimension, stack_blocks
-from .hardware import caches, hardware, machine_id, versions
-from .partition import Partition
-from .threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
-from .workspace import empty_aligned
+from ..kernels.codegen.flatten import flatten
+from ..kernels.cpu.bench import best_seconds
+from ..kernels.cpu.blas import NUMPY, Backend, backends
+from ..kernels.cpu.blocks import leading_dimension, stack_blocks
+from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
+from ..kernels.cpu.partition import Partition
+from ..kernels.cpu.threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
+from ..kernels.cpu.workspace import empty_aligned
+from ..kernels.dtypes import dtype_of
+from ..kernels.planning.profile import GemmRate, Profile
+from ..schemes_db.resolve import resolve
+from ..schemes_db.straightline import program_of
 
 CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 """Square sizes whose rates are measured."""
@@ -38,9 +38,6 @@ TIMES_THE_CACHE, MATRICES_BYTES = 2, 1 << 29
 The products of a scheme read their operands where the sums stored them: in memory. Measured, float32 256, two
 cores: 226 Gflop/s from the caches, 209 from memory, 212 within a scheme on 4096; at 512 the three are the same.
 """
-
-LEAST_SECONDS = 0.02
-"""The rate of a pass is the best over at least this long, and at least two runs: disturbances only add time."""
 
 PASSES = 3
 """Passes over all sizes and libraries."""
@@ -103,18 +100,6 @@ def _pass(dtype: str, threads: int) -> Iterator[GemmRate]:
     for size in sizes:
         for backend in able:
             yield from _rates(backend, dtype, size, threads, main and backend is NUMPY)
-
-
-def best_seconds(call: Callable[[], object]) -> float:
-    """Return the least seconds of a call, after an untimed one: see LEAST_SECONDS."""
-    call()
-    seconds: list[float] = []
-    began = time.perf_counter()
-    while len(seconds) < 2 or time.perf_counter() - began < LEAST_SECONDS:
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Measuring a GPU and storing the figures in a profile; no GPU is needed."""
+"""Measuring a processor or a GPU and storing the figures in a profile; no GPU is needed."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from lcma.kernels import Profile
 from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency
 from lcma.kernels.cuda.level import CudaMethod
 from lcma.kernels.cuda.stack import fits_stack
-from lcma.workbench import gpu_profile
+from lcma.workbench import cpu_profile, gpu_profile
 from lcma.workbench.gpu_points import DTYPES, Point, points
 from lcma.workbench.gpu_profile import rate_of
 
@@ -75,3 +75,13 @@ def test_every_point_is_visited_there_and_back(monkeypatch):
     assert len(visited) == gpu_profile.VISITS * len(wanted)
     # Both visits count: the mean place of a point in a way there and back is the middle one.
     assert rates[0] == rate_of(first[0], 1e-3 * (1 + 2 * len(first)) / 2)
+
+
+def test_products_that_are_measured_find_their_operands_in_memory(monkeypatch):
+    monkeypatch.setattr(cpu_profile, "caches", lambda: (1 << 15, 1 << 25))
+    assert cpu_profile._turns(1 << 20, 1e8, False) == 64  # twice the last cache
+    assert cpu_profile._turns(1 << 20, 1e9, False) == 10
+    assert cpu_profile._turns(1 << 30, 1e11, False) == 1
+    assert cpu_profile._turns(1 << 16, 1e8, True) == 3  # numpy's own loops would take a second a turn
+    monkeypatch.setattr(cpu_profile, "caches", lambda: ())
+    assert cpu_profile._turns(1 << 20, 1e8, False) == 64
