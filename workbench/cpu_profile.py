@@ -10,13 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.arrays import torch
 from ..kernels.codegen.flatten import flatten
 from ..kernels.cpu.bench import best_seconds
 from ..kernels.cpu.blas import NUMPY, Backend, backends
 from ..kernels.cpu.blocks import leading_dimension, stack_blocks
 from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
 from ..kernels.cpu.partition import Partition
-from ..kernels.cpu.threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
+from ..kernels.cpu.threads import (
+    blas_is_limited,
+    limit_blas,
+    parallel_rows,
+    parallel_tasks,
+    single_threaded_blas,
+    thread_count,
+)
 from ..kernels.cpu.workspace import empty_aligned
 from ..kernels.dtypes import dtype_of
 from ..kernels.planning.profile import GemmRate, Profile
@@ -103,12 +111,23 @@ def _pass(dtype: str, threads: int) -> Iterator[GemmRate]:
 
 
 @contextmanager
-def _allowed(backend: Backend, threads: int) -> Iterator[None]:
-    before = backend.limit(threads)
+def limited(threads: int, only: Backend | None = None) -> Iterator[None]:
+    """The products of all libraries, or of one, on so many threads."""
+    before = [(backend, _limit(backend, threads)) for backend in backends() if only in (None, backend)]
     try:
         yield
     finally:
-        backend.limit(before)
+        for backend, count in before:
+            _limit(backend, count)
+
+
+def _limit(backend: Backend, threads: int) -> int:
+    """Set the number of threads of a library's products; return the previous number."""
+    if backend is NUMPY:
+        return limit_blas(threads)
+    found = int(torch.get_num_threads())
+    torch.set_num_threads(threads)
+    return found
 
 
 def _rates(backend: Backend, dtype: str, size: tuple[int, int, int], threads: int, tasks: bool) -> Iterator[GemmRate]:
@@ -121,7 +140,7 @@ def _rates(backend: Backend, dtype: str, size: tuple[int, int, int], threads: in
     def one(i: int, _: int = 0) -> None:
         backend.multiply(a[i % count], b[i % count], out[i % count], dtype)
 
-    with _allowed(backend, threads):
+    with limited(threads, backend):
         seconds = best_seconds(partial(parallel_tasks, one, count, 1))
         yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
     if tasks and threads > 1 and blas_is_limited():

@@ -118,16 +118,6 @@ def padded(rows: int, cols: int) -> tuple[int, int]:
     return -(-rows // LEAST_PAD) * LEAST_PAD, -(-cols // LEAST_PAD) * LEAST_PAD
 
 
-def padding_advice(rows: int, cols: int) -> str | None:
-    """Return why there are few lists for a layer of these sizes and which sizes have more, or None."""
-    if (sizes := padded(rows, cols)) == (rows, cols):
-        return None
-    return (
-        f"only divisors of gcd({rows}, {cols}) = {math.gcd(rows, cols)} can be numbers of blocks; a layer padded to "
-        f"{sizes[0]} x {sizes[1]} has more patterns"
-    )
-
-
 def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
     """Return the pairs of factors of `suggested`: chainable ones, as Monarch's, for every number of blocks.
 
