@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +38,7 @@ def command(
     OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
     ones would.
     """
-    from ...kernels.structured.constructions import suggested
+    from ..suggestions import padding_advice, suggested
 
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
@@ -89,16 +88,4 @@ def command(
     answer(
         {**data, "reason": decision.reason, "candidates": list(schemes.values())},
         lambda: print_table((*names, "ms", "ratio to baseline"), rows, stay=("ratio to baseline", "ms")),
-    )
-
-
-def padding_advice(rows: int, cols: int) -> str | None:
-    """Return why there are few lists for a layer of these sizes and which sizes have more, or None."""
-    from ...kernels.structured.constructions import padded
-
-    if (sizes := padded(rows, cols)) == (rows, cols):
-        return None
-    return (
-        f"only divisors of gcd({rows}, {cols}) = {math.gcd(rows, cols)} can be numbers of blocks; a layer padded to "
-        f"{sizes[0]} x {sizes[1]} has more patterns"
     )
