@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from .beside_calls import beside_calls
 from .compile_process import CompileProcess
+from .planning.candidates import candidates
 from .planning.machine import Machine
 from .planning.planner import Strategies, restored, vendor_plans
 from .planning.profile import GemmRate
 from .planning.strategy import Plan, registered
 from .planning.trials.lesson import Lesson
 from .planning.trials.trial import Trial, begun, decided_by
-from .planning.tune import candidates
 from .planning.wisdom import TimedCandidate, WisdomRecord, class_of, sizes_of
 from .plans.families import machine_for, strategies
 from .request import Request

@@ -1,7 +1,4 @@
-"""Factored matrices in .npz and .safetensors files: one header tensor of integers, and `factor1` ... `factorL`.
-
-Sizes are checked before data is read; the family of a matrix defines its header.
-"""
+"""Factored matrices in .npz and .safetensors files: one header tensor of integers, and `factor1` ... `factorL`."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,20 +18,20 @@ from ..home import write_atomic
 from . import safetensors
 from .arrays import Matrix
 
-HEADER_BYTES = 1 << 14
-"""Maximum bytes of a .npy header in addition to the data of an array."""
-
 UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, KeyError, SyntaxError, struct.error)
 """Exceptions of zipfile and numpy for damaged archives and headers; RuntimeError also for encrypted ones."""
 
 KINDS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64"}
 """The names of dtypes in .safetensors files."""
 
-Factor = tuple[tuple[int, ...], str]
-"""The required shape of a factor, and its description."""
 
-ReadHeader = Callable[[tuple[int, ...], Callable[[], Matrix]], Sequence[Factor]]
-"""read_header(shape, read): the factors that a header of this shape defines; `read` loads it."""
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor of a file: the name of its dtype, its shape, and the function that reads its data."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    read: Callable[[], Matrix]
 
 
 def save_factors(path: str | Path, header: str, sizes: Matrix, factors: Sequence[Matrix], dtype: str) -> None:
@@ -64,87 +62,53 @@ def save_factors(path: str | Path, header: str, sizes: Matrix, factors: Sequence
         raise LcmaError(f"{path} can't be written: {error.strerror}") from None
 
 
-def load_factors(path: Path, header: str, most_bytes: int, too_long: str, read: ReadHeader) -> tuple[list[Matrix], str]:
-    """Load the factors of a file and their dtype; `most_bytes` bounds the header, `too_long` describes a longer one.
+def names_in(path: Path) -> Collection[str]:
+    """Return the names of the tensors of a file; none if it is neither .npz nor .safetensors.
 
     Raises:
-        SchemeFormatError: there is no such file, or it does not contain these factors.
-        PlanError: the header defines no matrix.
-        OSError: the file cannot be read.
+        SchemeFormatError: the file cannot be read, or is damaged or truncated.
     """
-    if path.suffix == ".safetensors":
-        return _from_safetensors(path, header, read)
-    return _from_npz(path, header, most_bytes, too_long, read)
-
-
-def header_of(path: str | Path, headers: Sequence[str]) -> str | None:
-    """Return the first of these header tensors in a file; None if it has none, or is no .npz or .safetensors.
-
-    Raises:
-        SchemeFormatError: the file is damaged or truncated.
-    """
-    path = Path(path)
-    names: Mapping[str, Any] | set[str] = set()
-    if not path.is_file():
-        return None
-    try:
+    with _readable(path):
+        path.stat()  # a file that is not there can't be read, whatever its suffix
         if path.suffix == ".safetensors":
-            names = safetensors.entries(path)
-        elif path.suffix == ".npz":
+            return safetensors.entries(path)
+        if path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
-                names = {name.removesuffix(".npy") for name in archive.namelist()}
-    except SchemeFormatError:
-        raise
-    except (OSError, *UNREADABLE) as error:
-        reason = error.strerror if isinstance(error, OSError) else next(iter(str(error).splitlines()), "")
-        raise SchemeFormatError(f"is damaged or cut off: {reason}", path) from None
-    return next((header for header in headers if header in names), None)
+                return {name.removesuffix(".npy") for name in archive.namelist()}
+    return ()
 
 
-def _from_safetensors(path: Path, header: str, read: ReadHeader) -> tuple[list[Matrix], str]:
-    known = safetensors.entries(path)
-    names = {kind: name for name, kind in KINDS.items()}
-    if header not in known or known[header].kind not in ("I64", "I32"):
-        raise SchemeFormatError(f"has no tensor {header!r} of whole numbers", path)
-    found, dtype = [], ""
-    for place, (shape, text) in enumerate(read(known[header].shape, lambda: safetensors.read(path, known[header])), 1):
-        entry = known.get(f"factor{place}")
-        if entry is None or entry.shape != shape:
-            there = "nothing" if entry is None else f"shape {entry.shape}"
-            raise _missing(place, text, there, path)
-        if entry.kind not in names:
-            raise SchemeFormatError(f"factor{place} is {entry.kind}, which holds no parameters", path)
-        dtype = dtype or names[entry.kind]
-        found.append(np.array(safetensors.read(path, entry)))
-    return found, dtype
+def tensor_in(path: Path, name: str) -> StoredTensor:
+    """Return a tensor of a file that has one of this name, without its data.
+
+    Raises:
+        SchemeFormatError: the file cannot be read, or is damaged or truncated.
+    """
+    with _readable(path):
+        if path.suffix == ".safetensors":
+            entry = safetensors.entries(path)[name]
+            dtype = "bfloat16" if entry.kind == "BF16" else np.dtype(safetensors.STORAGE[entry.kind]).name
+            return StoredTensor(dtype, entry.shape, lambda: np.array(safetensors.read(path, entry)))
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+            old = np.lib.format.read_magic(stream) == (1, 0)
+            read_header = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+            shape, _, kind = read_header(stream)
+        return StoredTensor(kind.name, shape, lambda: _array(path, name))
 
 
-def _from_npz(path: Path, header: str, most_bytes: int, too_long: str, read: ReadHeader) -> tuple[list[Matrix], str]:
+def _array(path: Path, name: str) -> Matrix:
+    with _readable(path), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+        found: Matrix = np.lib.format.read_array(stream, allow_pickle=False)
+        return np.ascontiguousarray(found, found.dtype.newbyteorder("="))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what reading a file may raise into a SchemeFormatError."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-        if f"{header}.npy" not in sizes:
-            raise SchemeFormatError(f"has no array {header!r}", path)
-        if sizes[f"{header}.npy"] > HEADER_BYTES + most_bytes:
-            raise SchemeFormatError(too_long, path)
-        with np.load(path, allow_pickle=False) as arrays:
-            given = arrays[header]
-            found = []
-            for place, (shape, text) in enumerate(read(given.shape, lambda: given), 1):
-                size = sizes.get(f"factor{place}.npy")
-                if size is None or size > 16 * int(np.prod(shape)) + HEADER_BYTES:
-                    raise _missing(place, text, "nothing" if size is None else f"an array of {size} bytes", path)
-                weights = arrays[f"factor{place}"]
-                if weights.shape != shape:
-                    raise _missing(place, text, f"shape {weights.shape}", path)
-                found.append(np.ascontiguousarray(weights, weights.dtype.newbyteorder("=")))
-    except (SchemeFormatError, PlanError):
-        raise
+        yield
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
     except UNREADABLE as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise SchemeFormatError(f"is not a .npz file: {reason}", path) from None
-    return found, found[0].dtype.name
-
-
-def _missing(place: int, wanted: str, found: str, path: Path) -> SchemeFormatError:
-    return SchemeFormatError(f"factor{place} must hold {wanted}, and {found} is there", path)
+        raise SchemeFormatError(f"is damaged or cut off: {reason}", path) from None

@@ -14,7 +14,6 @@ from ..schemes_db.symmetry import Triangle
 from .arrays import Matrix
 from .operand_kinds import Array, all_tensors
 from .products.triangular import (
-    batch_shape,
     grouped,
     strategy_text,
     triangular,
@@ -136,7 +135,7 @@ def _qk(q: Matrix, k: Matrix, strategy: str | None) -> Matrix:
         return ungrouped(triangular(left, right, Triangle("out"), strategy), q, k)
     # Rows below the square use every column; columns beyond it are used by no row.
     request = Request.of(left, right)  # checks that the operands fit each other
-    out = np.zeros((*batch_shape(left, right), rows, cols), dtype=left.dtype)
+    out = np.zeros((*request.batch, rows, cols), dtype=left.dtype)
     corner = (..., slice(None, square), slice(None, square))
     out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), strategy)
     if rows > square and math.prod(request.shape):
@@ -151,8 +150,7 @@ def _pv(p: Matrix, v: Matrix, strategy: str | None) -> Matrix:
     square = min(rows, cols)
     if rows == cols:
         return ungrouped(triangular(left, right, Triangle("left"), strategy), p, v)
-    Request.of(left, right)
-    out = np.empty((*batch_shape(left, right), rows, right.shape[-1]), dtype=left.dtype)
+    out = np.empty((*Request.of(left, right).batch, rows, right.shape[-1]), dtype=left.dtype)
     out[..., :square, :] = triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), strategy)
     np.matmul(left[..., square:, :], right, out=out[..., square:, :])
     return ungrouped(out, p, v)

@@ -117,8 +117,8 @@ def approximated(
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
     from ..kernels.kronecker import factorize
-    from ..kernels.structured.constructions import suggested
     from ..kernels.structured.pattern import parse_patterns
+    from .suggestions import suggested
 
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]

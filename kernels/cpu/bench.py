@@ -10,16 +10,18 @@ import numpy as np
 
 from ..arrays import Matrix
 from ..dtypes import dtype_of
-from ..planning.strategy import Plan
 from ..request import Layout, Request
 from ..structure import is_factored
 
 CHECKED = 96
 """Number of rows of C that are compared with a float64 reference."""
 
+LEAST_SECONDS = 0.02
+"""The rate of a pass is the best over at least this long, and at least two runs: disturbances only add time."""
+
 
 class CpuBench:
-    """A `planning.tune.Bench`."""
+    """A `planning.candidates.Bench`."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Matrix, Matrix]:
         """See `Bench.operands`: standard normal numbers, or small integers; for a factored A, random parameters."""
@@ -35,9 +37,6 @@ class CpuBench:
             return factored.draw(rng, request.dtype), b, c
         a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
         return a, b, c
-
-    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """See `Bench.precompile`: building a plan compiles it here."""
 
     def errors(self, request: Request, a: Any, b: Matrix) -> Callable[[Matrix], float]:
         """See `Bench.errors`; for a factored A, computed on some columns only."""
@@ -61,6 +60,18 @@ class CpuBench:
         without it, a call's time would depend on the call that happened to precede it.
         """
         return in_turns(calls, rounds, before=_by_library)
+
+
+def best_seconds(call: Callable[[], object]) -> float:
+    """Return the least seconds of a call, after an untimed one: see LEAST_SECONDS."""
+    call()
+    seconds: list[float] = []
+    began = time.perf_counter()
+    while len(seconds) < 2 or time.perf_counter() - began < LEAST_SECONDS:
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def in_turns(

@@ -34,12 +34,6 @@ class Numpy:
         """Compute out = a b of stored matrices (see `dtypes`) whose rows or columns are contiguous."""
         np.matmul(a, b, out=out)
 
-    def limit(self, threads: int) -> int:
-        """Set the number of threads of the library's products; return the previous number."""
-        from .threads import limit_blas
-
-        return limit_blas(threads)
-
 
 @dataclass(frozen=True)
 class Torch:
@@ -57,11 +51,6 @@ class Torch:
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
         left, right, result = (as_tensor(matrix, dtype) for matrix in (a, b, out))
         torch.mm(left, right, out=result)
-
-    def limit(self, threads: int) -> int:
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        return int(before)
 
 
 Backend = Numpy | Torch

@@ -27,7 +27,7 @@ SPENT = 0.02
 
 
 class CudaBench:
-    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
+    """A `planning.candidates.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: standard normal numbers, or integers up to `max_abs`.
@@ -39,7 +39,7 @@ class CudaBench:
         return drawn_operands(request, seed, blank)
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """See `Bench.precompile`: all kernels, by one process per core, into Triton's cache."""
+        """Compile the kernels of many plans, by one process per core, into Triton's cache."""
         calls = []
         for plan in plans:
             with suppress(PlanError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping
 
 from ..arrays import torch
@@ -20,19 +19,6 @@ def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
     stop.record()
     stop.synchronize()
     return float(start.elapsed_time(stop)) / 1e3 / repeats
-
-
-def settled(call: Callable[[], object], spent: float = 0.3) -> float:
-    """Return the seconds of a call in the steady state: warm up for half of `spent`, then the median over the rest.
-
-    An idle GPU runs faster than its power limit permits for about a tenth of a second.
-    """
-    seconds_of(call)
-    once = seconds_of(call)
-    repeats = max(1, round(spent / 10 / max(once, 1e-7)))
-    rounds = max(1, min(5, round(spent / 2 / max(once, 1e-7))))
-    seconds_of(call, rounds * repeats)
-    return statistics.median(seconds_of(call, repeats) for _ in range(rounds))
 
 
 def interleaved(

@@ -69,18 +69,17 @@ class LevelProduct(TensorCore):
         return self._level.repetition(a, b, out)
 
 
-def level_executor(request: Request, level: CudaLevel, pieces: int | None = None) -> TensorExecutor:
-    """Return the executor of a level in so many pieces (None: as few as its workspace permits).
+def level_executor(request: Request, level: CudaLevel) -> TensorExecutor:
+    """Return the executor of a level in as few pieces as the workspace of the request permits.
 
     Kernels are compiled at the first run, for the strides of its tensors.
 
     Raises:
         PlanError: the request cannot be run within its workspace.
     """
-    pieces = pieces or pieces_of(request, level)
-    if pieces is None:
+    if (pieces := pieces_of(request, level)) is None:
         raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-    return TensorExecutor(request, LevelProduct(request, level, pieces), level_workspace(request, level, pieces))
+    return TensorExecutor(request, LevelProduct(request, level, pieces), level_workspace(request, level))
 
 
 def pieces_of(request: Request, level: CudaLevel) -> int | None:
@@ -89,9 +88,9 @@ def pieces_of(request: Request, level: CudaLevel) -> int | None:
     return 1 if shape.empty else shape.pieces_within(level.target, level.slabs, request.max_workspace)
 
 
-def level_workspace(request: Request, level: CudaLevel, pieces: int | None = None) -> int:
+def level_workspace(request: Request, level: CudaLevel) -> int:
     """Return the bytes of the stacks of a level; exact if both operands have equal batches, else an upper bound."""
-    shape, pieces = Shape.of(request), pieces or pieces_of(request, level) or MAX_PIECES
+    shape, pieces = Shape.of(request), pieces_of(request, level) or MAX_PIECES
     return 0 if shape.empty else shape.stack_bytes(level.target, level.slabs, pieces)
 
 

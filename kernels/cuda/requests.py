@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...errors import PlanError
 from ..arrays import Tensor
 from ..request import Layout, Request, product_sizes
@@ -17,19 +15,25 @@ def request_of(a: Tensor, b: Tensor, precision: str | None = None, **others: Any
     Raises:
         PlanError: the tensors do not multiply, or differ in dtype or device.
     """
-    if a.dtype != b.dtype:
-        raise PlanError(f"a is {a.dtype} and b is {b.dtype}; convert one with .to")
-    if a.device != b.device:
-        raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
+    check_alike(a, b)
     sizes, batches = product_sizes(a, b), (tuple(a.shape[:-2]), tuple(b.shape[:-2]))
-    try:
-        np.broadcast_shapes(*batches)  # torch's imports sympy, for two seconds
-    except ValueError:
-        raise PlanError(f"leading sizes {[*batches[0]]} and {[*batches[1]]} do not broadcast; reshape one") from None
     device = "cuda" if a.is_meta else a.device.type  # tensors without data represent GPU tensors
     layouts = layout_of(a), layout_of(b), Layout.ROWS
     name = str(a.dtype).removeprefix("torch.")
     return Request(*sizes, name, *batches, device, layouts, precision=precision, **others)
+
+
+def check_alike(*tensors: Tensor) -> None:
+    """Check that tensors have one dtype and are on one device.
+
+    Raises:
+        PlanError: they do not, or are not.
+    """
+    first, *others = tensors
+    for other in others:
+        if (first.dtype, first.device) != (other.dtype, other.device):
+            found = f"{first.dtype} on {first.device} and {other.dtype} on {other.device}"
+            raise PlanError(f"operands are {found}; convert one with .to")
 
 
 def layout_of(tensor: Tensor) -> Layout:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..cpu.bench import in_turns
-from ..planning.strategy import Plan
 from ..request import BITS, WIDE, Request
 from .bits import BitMatrix
 from .integers import empty_integers
@@ -20,7 +19,7 @@ CHECKED = 4
 
 
 class ExactBench:
-    """A `planning.tune.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
+    """A `planning.candidates.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """See `Bench.operands`: uniformly random entries."""
@@ -37,9 +36,6 @@ class ExactBench:
         low, high = max(low, info.min), min(high, info.max, most)
         a, b = (rng.integers(low, high, shape, dtype=request.storage, endpoint=True) for shape in shapes)
         return a, b, empty_integers(out_shape, request.out_dtype)
-
-    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """See `Bench.precompile`: building a plan compiles it here."""
 
     def errors(self, request: Request, a: Any, b: Any) -> Callable[[Any], float]:
         """See `Bench.errors`: the fraction of wrong entries, in some rows of the first matrix."""

@@ -75,20 +75,6 @@ class Source(Protocol):
     def program(self) -> Program: ...
 
 
-class NamedSource:
-    """A `Source` whose key and label are its name."""
-
-    name: str
-
-    @property
-    def key(self) -> str:
-        return self.name
-
-    @property
-    def label(self) -> str:
-        return self.name
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A strategy with its arguments for a request: the source of a program or None, and parameters.

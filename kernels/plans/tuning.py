@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import datetime
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ...errors import PlanError
+from ...errors import PlanError, VerificationError
+from ..planning.candidates import TOP, Bench, Tuned, candidates
 from ..planning.machine import Machine
-from ..planning.tune import TOP, Bench, Tuned, candidates
-from ..planning.tune import tune as tune_on
+from ..planning.strategy import Plan
+from ..planning.wisdom import TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
 from ..request import Request
 from .families import machine_for, strategies
 
@@ -34,27 +38,45 @@ def tune(
     """
     bench = bench_for(request)
     machine = machine_for(request) if machine is None else machine
-    known = strategies(request.device, request.family)
-    return tune_on(request, machine, known, bench, top=top, rounds=rounds, seed=seed, keep=keep, on_event=on_event)
-
-
-def precompile(
-    requests: Iterable[Request], *, top: int = TOP, on_event: Callable[[str], None] = lambda line: None
-) -> None:
-    """Compile the candidates that `tune` would time for many requests of one device, in parallel if it allows it.
-
-    Requests that nothing can run are skipped: `tune` gives the reason.
-
-    Raises:
-        PlanError: there is no GPU.
-    """
-    requests = list(requests)
-    plans = []
-    for request in requests:
-        with contextlib.suppress(PlanError):
-            plans += candidates(request, machine_for(request), strategies(request.device, request.family), top)
-    if plans:
-        bench_for(requests[0]).precompile(plans, on_event)
+    if request.is_empty:
+        raise PlanError(f"{request} is empty: there is nothing to measure")
+    plans = candidates(request, machine, strategies(request.device, request.family), top)
+    a, b, out = bench.operands(request, seed)
+    calls: dict[str, Callable[[], object]] = {}
+    built: dict[str, Plan] = {}
+    errors: dict[str, float] = {}
+    error_of = bench.errors(request, a, b)
+    for plan in plans:
+        name = str(plan.candidate)
+        on_event(f"compiling {name}")
+        with contextlib.suppress(PlanError, MemoryError):
+            executor: Any = plan.build()
+            errors[name] = error_of(executor.run(a, b, out))
+            left = a
+            if request.max_extra_bytes and request.static == "A":  # the dense matrix would be computed once
+                left = executor.prepare(a)
+            calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
+            built[name] = plan
+    vendors = [name for name, plan in built.items() if plan.strategy.baseline]
+    if not vendors:
+        raise PlanError(f"{request} cannot be run: there is too little memory for its baseline")
+    limit = 64 * max(min(errors[name] for name in vendors), 1e-16)
+    for name, error in errors.items():
+        if not error <= max(limit, 1e-12):
+            raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was stored")
+    on_event(f"timing {len(calls)} candidates")
+    samples = bench.interleaved(calls, rounds)
+    medians = {name: statistics.median(seconds) for name, seconds in samples.items()}
+    base = min(vendors, key=medians.__getitem__)
+    found = [
+        Tuned(built[name], medians[name], medians[base] / medians[name], _quartiles(samples[name]), errors[name])
+        for name in calls
+    ]
+    if keep:
+        entries = tuple(TimedCandidate(*one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
+        today = datetime.date.today().isoformat()
+        keep_record(machine.profile.id, WisdomRecord(class_of(request), sizes_of(request), today, entries))
+    return sorted(found, key=lambda one: one.seconds)
 
 
 def bench_for(request: Request) -> Bench:
@@ -82,3 +104,8 @@ def bench_for(request: Request) -> Bench:
 
     require_device()
     return CudaBench()
+
+
+def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:
+    lower, _, upper = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else [*seconds] * 3
+    return lower, upper

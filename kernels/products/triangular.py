@@ -89,18 +89,6 @@ def ungrouped(c: Array, a: Array, b: Array) -> Array:
     return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if grouped_heads else c
 
 
-def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
-    """Return the broadcast leading sizes.
-
-    Raises:
-        PlanError: they do not broadcast.
-    """
-    try:
-        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
-
-
 def run_triangular(request: Request, a: Any, b: Any, strategy: str | None) -> Any:
     """Compute the triangular product of a request, by a strategy or scheme name, or by the planner's choice."""
     if strategy is None or strategy in STRATEGIES:

@@ -82,77 +82,22 @@ def deformable_butterfly(patterns: Sequence[Pattern]) -> Patterns:
 LEAST_BLOCK = 16
 """Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""
 
-LEAST_PAD = 64
-"""Padded sizes are multiples of this, so that 2 to 64 blocks divide them."""
-
-
-def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
-    """Return single factors, pairs of factors as Monarch's, and low rank, each of at most density rows cols parameters.
-
-    For each kind and number of blocks it is the list with the most parameters.
-
-    Raises:
-        PlanError: no list has so few parameters, or the density is not between 0 and 1. The text says which sizes have
-            patterns, or the least density.
-    """
-    if not 0 < density <= 1:
-        raise PlanError(f"density must be above 0 and at most 1, not {density}")
-    budget = density * rows * cols
-    found = [*_single(rows, cols, budget), *_pairs(rows, cols, budget)]
-    if rank := int(budget // (rows + cols)):
-        found.append(KroneckerSparse(low_rank(rows, cols, min(rank, rows, cols))))
-    if not found:
-        advice = "" if (sizes := padded(rows, cols)) == (rows, cols) else f", or pad to {sizes[0]} x {sizes[1]}"
-        least = (rows + cols) / (rows * cols)
-        raise PlanError(
-            f"no list for {rows} x {cols} has a density of at most {density:g}: rank 1 has {least:.3g}; raise the "
-            f"density{advice}"
-        )
-    return tuple(found)
-
-
-def padded(rows: int, cols: int) -> tuple[int, int]:
-    """Return the least larger sizes that patterns divide: the same if LEAST_BLOCK does, else multiples of LEAST_PAD."""
-    if math.gcd(rows, cols) % LEAST_BLOCK == 0:
-        return rows, cols
-    return -(-rows // LEAST_PAD) * LEAST_PAD, -(-cols // LEAST_PAD) * LEAST_PAD
-
-
-def padding_advice(rows: int, cols: int) -> str | None:
-    """Return why there are few lists for a layer of these sizes and which sizes have more, or None."""
-    if (sizes := padded(rows, cols)) == (rows, cols):
-        return None
-    return (
-        f"only divisors of gcd({rows}, {cols}) = {math.gcd(rows, cols)} can be numbers of blocks; a layer padded to "
-        f"{sizes[0]} x {sizes[1]} has more patterns"
-    )
-
 
 def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
-    """Return the pairs of factors of `suggested`: chainable ones, as Monarch's, for every number of blocks.
+    """Return the `pairs` of at most density rows cols parameters.
 
     Raises:
         PlanError: no pair has so few parameters.
     """
-    found = tuple(_pairs(rows, cols, density * rows * cols))
+    found = tuple(pairs(rows, cols, density * rows * cols))
     if not found:
         raise PlanError(f"no pair of Kronecker-sparse factors of {rows} x {cols} has a density of at most {density:g}")
     return found
 
 
-def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
-    """Yield factors (a, b, c, d) with the fewest blocks a d within the budget, for every factorization into a d."""
-    common = math.gcd(rows, cols)
-    blocks = next((one for one in _divisors(common) if rows * cols / one <= budget), None)
-    if blocks is None or min(rows, cols) // blocks < LEAST_BLOCK:
-        return
-    for d in _divisors(blocks):
-        yield KroneckerSparse((Pattern(blocks // d, rows // blocks, cols // blocks, d),))
-
-
-def _pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
+def pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
     """Yield pairs (1, M/p, r p, p)(p, r p, N/p, 1), chainable with blocks of rank r; for every p the largest r."""
-    for p in _divisors(math.gcd(rows, cols))[1:]:
+    for p in divisors(math.gcd(rows, cols))[1:]:
         rank = int(budget // (p * (rows + cols)))
         rank = min(rank, rows // p, cols // p)
         if rank < 1 or min(rows // p, cols // p, rank * p) < LEAST_BLOCK:
@@ -162,6 +107,7 @@ def _pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
             yield KroneckerSparse(pair)
 
 
-def _divisors(number: int) -> list[int]:
+def divisors(number: int) -> list[int]:
+    """Return the divisors in increasing order."""
     small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
     return sorted({*small, *(number // one for one in small)})

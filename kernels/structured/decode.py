@@ -52,8 +52,6 @@ class DecodeTile:
     warps: int = 4
     weights: int = 4096
     ahead: int = 2
-    joined: bool = True
-    """True if one launch runs both stages; else each has its own."""
 
     @property
     def parameters(self) -> Parameters:
@@ -102,7 +100,7 @@ def _launches(
     interleaved = isinstance(structure, Monarch) and structure.interleaved
     block, row = (row, last.blocks * row) if interleaved else (last.b * row, row)
     fixed |= {"n": n, "programs": programs, "x_strides": x_strides, "y_strides": (block, row, col)}
-    options["launch_cooperative_grid"] = joined = tile.joined and programs > 1 and device.type != "cpu"
+    options["launch_cooperative_grid"] = joined = programs > 1 and device.type != "cpu"
     tensors = "v", "scales", "u", "x", "z", "y", "counter"
     return [
         Repeated(multiply_few_columns, (programs,), tensors, FIRST=first, LAST=second, **fixed, **options)

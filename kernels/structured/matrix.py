@@ -9,7 +9,7 @@ A file has one header tensor of integers, and the factors `factor1` ... `factorL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ...errors import PlanError, SchemeFormatError
 from ...schemes_db.display import line
 from ...schemes_db.masks import refuse_masks
 from ..bfloat16 import converted, dtype_of
-from ..factor_files import Factor, header_of, load_factors, save_factors
+from ..factor_files import StoredTensor, names_in, save_factors, tensor_in
 from .block_low_rank import KINDS, Blast, BlockLowRank, LowRank, Monarch, block_low_rank_of
 from .blocks import Matrix
 from .chain import FactorChain, KroneckerSparse
@@ -211,25 +211,27 @@ def load(path: str | Path) -> FactoredMatrix:
     """
     need(PATH, path=path)
     path = Path(path)
-    found: list[FactorChain] = []
     try:
-        header = header_of(path, (PATTERNS, BLOCK_LOW_RANK))
-        if header is None and path.is_file():
-            raise SchemeFormatError(f"has no array {PATTERNS!r} or {BLOCK_LOW_RANK!r}", path)
-        parse, most = (_kronecker, 32 * MOST_FACTORS) if header != BLOCK_LOW_RANK else (_block_low_rank, 8 * 7)
-
-        def read(shape: tuple[int, ...], loaded: Callable[[], Matrix]) -> Sequence[Factor]:
-            found.append(structure := parse(shape, loaded))
-            return [(one, f"a factor {one} of {structure.name}") for one in structure.factor_shapes]
-
-        factors, dtype = load_factors(path, header or PATTERNS, most, f"has more than {most} bytes of {header}", read)
-        return FactoredMatrix(found[0], tuple(factors), dtype)
+        names = names_in(path)
+        header = next((header for header in (PATTERNS, BLOCK_LOW_RANK) if header in names), None)
+        if header is None:
+            raise SchemeFormatError(f"has no array {PATTERNS!r} or {BLOCK_LOW_RANK!r}")
+        structure = (_kronecker if header == PATTERNS else _block_low_rank)(tensor_in(path, header))
+        factors, kinds = [], []
+        for place, shape in enumerate(structure.factor_shapes, 1):
+            found = tensor_in(path, name) if (name := f"factor{place}") in names else None
+            if found is None or found.shape != shape:
+                there = "nothing" if found is None else f"shape {found.shape}"
+                raise SchemeFormatError(f"{name} must hold a factor {shape} of {structure.name}, and {there} is there")
+            if found.dtype not in DTYPES:
+                raise SchemeFormatError(f"{name} is {found.dtype}, which holds no parameters")
+            factors.append(found.read())
+            kinds.append(found.dtype)
+        return FactoredMatrix(structure, tuple(factors), kinds[0])
     except SchemeFormatError as error:
         raise error.located(path) from None
     except PlanError as error:
         raise SchemeFormatError(f"is not a factored matrix: {error}", path) from None
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
 
 
 def is_operand_file(path: str | Path) -> bool:
@@ -238,7 +240,8 @@ def is_operand_file(path: str | Path) -> bool:
     Raises:
         SchemeFormatError: the file is damaged or truncated.
     """
-    return header_of(path, (PATTERNS, BLOCK_LOW_RANK)) is not None
+    given = Path(path)
+    return given.is_file() and not {PATTERNS, BLOCK_LOW_RANK}.isdisjoint(names_in(given))
 
 
 def _header(structure: FactorChain) -> tuple[str, Matrix]:
@@ -250,24 +253,24 @@ def _header(structure: FactorChain) -> tuple[str, Matrix]:
     return BLOCK_LOW_RANK, np.array([list(KINDS).index(structure.kind), *numbers, interleaved], np.int64)
 
 
-def _whole(name: str, read: Callable[[], Matrix]) -> list[Any]:
-    numbers = read()
-    if numbers.dtype.kind not in "iu":
-        raise SchemeFormatError(f"{name} is {numbers.dtype}; whole numbers are needed")
-    rows: list[Any] = numbers.tolist()
+def _whole(name: str, found: StoredTensor) -> list[Any]:
+    if not found.dtype.startswith(("int", "uint")):
+        raise SchemeFormatError(f"{name} is {found.dtype}; whole numbers are needed")
+    rows: list[Any] = found.read().tolist()
     return rows
 
 
-def _kronecker(shape: tuple[int, ...], read: Callable[[], Matrix]) -> FactorChain:
+def _kronecker(found: StoredTensor) -> FactorChain:
+    shape = found.shape
     if len(shape) != 2 or shape[1] != 4 or not 1 <= shape[0] <= MOST_FACTORS:
         raise SchemeFormatError(f"{PATTERNS} has shape {shape}; (L, 4) with L from 1 to {MOST_FACTORS} is needed")
-    return KroneckerSparse(tuple(Pattern(*row) for row in _whole(PATTERNS, read)))
+    return KroneckerSparse(tuple(Pattern(*row) for row in _whole(PATTERNS, found)))
 
 
-def _block_low_rank(shape: tuple[int, ...], read: Callable[[], Matrix]) -> FactorChain:
-    if shape != (7,):
-        raise SchemeFormatError(f"{BLOCK_LOW_RANK} has shape {shape}; (7,) is needed")
-    numbers = _whole(BLOCK_LOW_RANK, read)
+def _block_low_rank(found: StoredTensor) -> FactorChain:
+    if found.shape != (7,):
+        raise SchemeFormatError(f"{BLOCK_LOW_RANK} has shape {found.shape}; (7,) is needed")
+    numbers = _whole(BLOCK_LOW_RANK, found)
     kind, rows, cols, b1, b2, rank, interleaved = numbers
     if kind == 0 and (b1, b2, interleaved) == (1, 1, 0):
         return LowRank(rows, cols, rank)

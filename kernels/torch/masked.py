@@ -14,6 +14,7 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..causal.block_masks import TILE, Mask, block_sizes, check_square, coarse_mask, kinds_of, runs_of, scheme_reason
 from ..codegen.certified import SchemeLike, certified
+from ..cuda.requests import check_alike
 from ..operand_kinds import is_tensor
 from ..products.triangular import masked
 from .bilinear import Options, check_inner, define_bilinear, sum_to
@@ -47,8 +48,7 @@ def _kinds(mask: Any) -> Tensor:
 
 def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
     """Compute the product whose result (side "out") or left operand ("left") is masked."""
-    if a.dtype != b.dtype or a.device != b.device:
-        raise PlanError(f"a is {a.dtype} on {a.device} and b {b.dtype} on {b.device}; convert one with .to")
+    check_alike(a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise PlanError(f"operands of shapes {tuple(a.shape)} and {tuple(b.shape)} don't multiply")
     kinds = mask.numpy()

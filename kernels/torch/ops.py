@@ -16,6 +16,7 @@ from torch import Tensor
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
+from ..cuda.requests import check_alike
 from ..learning import deferred
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
@@ -214,8 +215,7 @@ register_autocast("bilinear_mm", _under_autocast)
 
 def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | None) -> Tensor:
     recipe = ProductRecipe.parse(text)
-    if a.device != b.device or a.dtype != b.dtype:
-        raise PlanError(f"a is {a.dtype} on {a.device} and b {b.dtype} on {b.device}; convert one with .to")
+    check_alike(a, b)
     if a.device.type == "cuda":
         return dispatch.run(recipe, a, b, out, packed)
     if a.device.type == "cpu":

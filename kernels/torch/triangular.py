@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..cuda.requests import check_alike
 from ..products.triangular import triangular_heads
 from ..request import need_matrices
 from .bilinear import Options, check_inner, define_bilinear, sum_to
@@ -34,10 +35,7 @@ def triangular_mm(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None
 
 
 def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
-    if a.dtype != b.dtype:
-        raise PlanError(f"operands are {a.dtype} and {b.dtype}; convert one with .to")
-    if a.device != b.device:
-        raise PlanError(f"operands are on {a.device} and {b.device}; move them to one processor or GPU with .to")
+    check_alike(a, b)
     product = PRODUCTS.get(a.device.type)
     if product is None:
         raise PlanError(f"triangular products run on cpu and cuda, not on {a.device}; move the operands with .to")
@@ -180,9 +178,4 @@ def _full(a: Tensor, b: Tensor) -> Tensor:
 def _check(**tensors: Tensor) -> None:
     """Raise PlanError unless all are matrices of one dtype on one device."""
     need_matrices(**tensors)
-    first, *others = tensors.values()
-    for other in others:
-        if first.dtype != other.dtype:
-            raise PlanError(f"operands are {first.dtype} and {other.dtype}; convert one with .to")
-        if first.device != other.device:
-            raise PlanError(f"operands are on {first.device} and {other.device}; move them to one processor or GPU")
+    check_alike(*tensors.values())

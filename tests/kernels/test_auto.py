@@ -223,15 +223,3 @@ np.testing.assert_allclose(matmul(a, a.T, "strassen"), a @ a.T, atol=1e-4)
 def test_code_for_a_plain_processor(warm_home):
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     subprocess.run([sys.executable, "-c", GENERIC], check=True, env=environment)
-
-
-def test_products_that_are_measured_find_their_operands_in_memory(monkeypatch):
-    from lcma.kernels.cpu import measure
-
-    monkeypatch.setattr(measure, "caches", lambda: (1 << 15, 1 << 25))
-    assert measure._turns(1 << 20, 1e8, False) == 64  # twice the last cache
-    assert measure._turns(1 << 20, 1e9, False) == 10
-    assert measure._turns(1 << 30, 1e11, False) == 1
-    assert measure._turns(1 << 16, 1e8, True) == 3  # numpy's own loops would take a second a turn
-    monkeypatch.setattr(measure, "caches", lambda: ())
-    assert measure._turns(1 << 20, 1e8, False) == 64

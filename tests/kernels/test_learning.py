@@ -22,7 +22,6 @@ from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profiles import profiles_folder
 from lcma.kernels.planning.strategy import (
     BaseStrategy,
     Candidate,
@@ -77,13 +76,12 @@ def decided(lesson):
     return lesson.trial.decided and lesson.trial.median is not None
 
 
-def test_the_first_call_runs_numpy_and_neither_plans_nor_measures(learner, monkeypatch):
+def test_the_first_call_runs_numpy_and_plans_nothing(learner, monkeypatch):
     monkeypatch.setattr(learner, "_start", lambda: None)
     a, b = operands()
     began = time.process_time()
     np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
     assert time.process_time() - began < 5.0
-    assert "lcma.kernels.cpu.measure" not in sys.modules or not profiles_folder().exists()
     assert len(learner._jobs) == 1
 
 

@@ -80,7 +80,7 @@ def of_tensors():
     request = request_of(a, b)
     yield "vendor", partial(VendorExecutor().run, a, b)
     yield "vendor of a batch", partial(VendorExecutor(strict=True).run, three, b)
-    yield "padded", partial(level_executor(request, padded_product(), 1).run, a, b)
+    yield "padded", partial(level_executor(request, padded_product()).run, a, b)
 
 
 @pytest.fixture(scope="module")

@@ -233,7 +233,7 @@ def test_mistakes_are_named():
     a, b = torch.randn(4, 5), torch.randn(4, 5)
     for wrong, pattern in (
         (lambda: causal_qk(a, b.double()), "convert one with .to"),
-        (lambda: causal_qk(a, b.to("meta")), "move them"),
+        (lambda: causal_qk(a, b.to("meta")), "cpu and torch.float32 on meta; convert one"),
         (lambda: causal_qk(a, b[:, :3]), "inner sizes"),
         (lambda: causal_pv(a, b), "inner sizes"),
         (lambda: causal_pv(a[0], b), "1 dimensions"),

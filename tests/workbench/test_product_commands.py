@@ -242,7 +242,7 @@ def test_suggest_lists_the_planners_proposals(run, no_gpu):
 @pytest.fixture
 def small_sums(monkeypatch):
     """Only the baseline is measured: compiling candidates takes seconds."""
-    from lcma.kernels.planning import tune as tuning
+    from lcma.kernels.plans import tuning
 
     both = tuning.candidates
     monkeypatch.setattr(tuning, "candidates", lambda *arguments: both(*arguments)[:1])

@@ -43,7 +43,7 @@ doctor --profile --device cpu
 SCRIPT = """
 import json, os, sys
 from lcma.errors import PlanError
-from lcma.kernels.cpu import measure
+from lcma.workbench import cpu_profile
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import additions_table
 from lcma.workbench import cli, output
@@ -80,7 +80,7 @@ suite = Suite("long", "many columns", lambda options: rows, names, ("schemes_db/
 known, bench.find_suite = bench.find_suite, lambda name: suite if name == "long" else known(name)
 hashed, runner.code_hash = runner.code_hash, lambda sources: hashed(["schemes_db/ranks.py"])
 rates = tuple(GemmRate("float32", 1 << size, 64, 64, 1e11) for size in range(6, 9))
-measure.measure = lambda say: Profile("flat", "test", (), rates, 5e10, 5e10)
+cpu_profile.measure = lambda say: Profile("flat", "test", (), rates, 5e10, 5e10)
 for line in json.load(open("lines.json")):
     code = cli.main(line.split())
     assert code in (0, 1), (line, code)

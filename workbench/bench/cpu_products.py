@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -22,17 +21,6 @@ CHECKED = 192
 """Rows of C that are compared with float64."""
 
 LIMIT = {"float32": 1e-4, "float64": 1e-12}
-
-
-@contextmanager
-def limited(threads: int) -> Iterator[None]:
-    """All libraries on so many threads."""
-    before = [(backend, backend.limit(threads)) for backend in backends()]
-    try:
-        yield
-    finally:
-        for backend, threads in before:
-            backend.limit(threads)
 
 
 def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix, Matrix]:

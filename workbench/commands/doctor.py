@@ -70,12 +70,12 @@ def _measure(device: str) -> int:
     """Measure, keep, and show the profile."""
     began = time.perf_counter()
     if device == "cuda":
-        from ...kernels.cuda.measure import measure as measure_gpu  # an extra of its own
+        from ..gpu_profile import measure as measure_gpu  # an extra of its own
 
         profile = measure_gpu(say=_say)
     else:
-        from ...kernels.cpu.measure import measure
         from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
+        from ..cpu_profile import measure
 
         monitor = CpuLoadMonitor()
         profile = measure(say=_say)

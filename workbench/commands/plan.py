@@ -15,7 +15,7 @@ from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
-    from ...kernels.planning.explain import Considered, Explanation
+    from ..explanation import Considered, Explanation
 
 
 @lcma_command("plan", json="the result")
@@ -40,7 +40,7 @@ def command(
     GPU here the plan is for one like nvidia-h200.
     """
     from ...kernels import decision_for, strategies
-    from ...kernels.planning.explain import explanation
+    from ..explanation import explanation
 
     if (matrix := product.factored(arguments, max_error=max_error)) is not None:
         request = product.request_by(matrix)
@@ -75,7 +75,7 @@ def command(
 
 def _explain(found: Explanation) -> None:
     """Print all that an explanation holds beside the plan."""
-    from ...kernels.dense.roofline import roofline_checks
+    from ..roofline import roofline_checks
 
     decision = found.decision
     if notes := decision.machine.profile.notes:

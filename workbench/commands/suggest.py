@@ -38,7 +38,7 @@ def command(
     OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
     ones would.
     """
-    from ...kernels.structured.constructions import padding_advice, suggested
+    from ..suggestions import padding_advice, suggested
 
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,8 @@ from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
 
 if TYPE_CHECKING:
-    from ...kernels import Machine, Request
-    from ...kernels.planning.tune import Tuned
+    from ...kernels import Machine, Plan, Request
+    from ...kernels.planning.candidates import Tuned
 
 
 @lcma_command("tune", json="the result")
@@ -82,12 +83,20 @@ def command(
 
 def _precompile(requests: list[Request], top: int, again: bool, progress: CountedProgress) -> None:
     """Compile the kernels of all products that are not measured yet side by side: one after the other takes minutes."""
-    from ...kernels.plans.tuning import precompile
+    from ...kernels import machine_for, strategies
+    from ...kernels.planning.candidates import candidates
 
     pending = [request for request in requests if again or _measured(request) is None]
-    if len(pending) > 1 and pending[0].device == "cuda":
-        progress.update(f"compiling kernels of {len(pending)} products")
-        precompile(pending, top=top, on_event=progress.update)
+    if len(pending) < 2 or pending[0].device == "cpu" or pending[0].ring is not None:
+        return
+    from ...kernels.cuda.bench import CudaBench
+
+    progress.update(f"compiling kernels of {len(pending)} products")
+    plans: list[Plan] = []
+    for request in pending:
+        with suppress(PlanError):  # tuning it gives the reason
+            plans += candidates(request, machine_for(request), strategies(request.device, request.family), top)
+    CudaBench().precompile(plans, progress.update)
 
 
 def _measured(request: Request) -> str | None:

@@ -7,12 +7,12 @@ from lcma.errors import PlanError
 from lcma.kernels import Machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.planning.explain import explanation
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.strategy import Candidate
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
+from lcma.workbench.explanation import explanation
 
 MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
 SCALED_HALF = strategies("cuda")["dense", "scaled-half"]

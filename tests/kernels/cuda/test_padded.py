@@ -20,7 +20,7 @@ def test_products_of_any_sizes_are_right(m, k, n, dtype):
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(m, k, generator=generator).to(getattr(torch, dtype))
     b = torch.randn(k, n, generator=generator).to(a.dtype)
-    executor = level_executor(request_of(a, b), padded_product(), 1)
+    executor = level_executor(request_of(a, b), padded_product())
     truth = a.double() @ b.double()
     for right in (b, executor.prepare(b)):
         error = torch.linalg.norm(executor.run(a, right).double() - truth) / torch.linalg.norm(truth)

@@ -54,19 +54,19 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path):
         ({"patterns": np.zeros((2, 3), np.int64)}, r"patterns has shape \(2, 3\)"),
         ({"patterns": np.ones((1, 4))}, "patterns is float64"),
         ({"patterns": np.zeros((1, 4), np.int64)}, "positive integer"),
-        ({"patterns": np.ones((100_000, 4), np.int64)}, "more than 8192 bytes of patterns"),
+        ({"patterns": np.ones((100_000, 4), np.int64)}, r"patterns has shape \(100000, 4\)"),
         ({"patterns": np.array([[1, 2, 2, 1]])}, r"factor1 must hold a factor \(1, 1, 2, 2\)"),
         ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros((2, 2))}, r"shape \(2, 2\) is there"),
-        ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros(1 << 16)}, "array of 524416 bytes is there"),
+        ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros(1 << 16)}, r"shape \(65536,\) is there"),
         ({"patterns": np.array([[1, 2, 2, 1], [1, 3, 2, 1]])}, "patterns 1 and 2 do not compose"),
-        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[["text"]]]])}, "str128 are not supported"),
-        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[[{}]]]], object)}, "not a .npz file"),
+        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[["text"]]]])}, "str128, which holds"),
+        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[[{}]]]], object)}, "object, which holds"),
         ({"block_low_rank": np.zeros(6, np.int64)}, r"shape \(6,\)"),
         ({"block_low_rank": np.zeros(7)}, "whole numbers are needed"),
         ({"block_low_rank": np.array([3, 4, 4, 1, 1, 1, 0])}, "names no structure"),
         ({"block_low_rank": np.array([0, 4, 4, 1, 1, 5, 0])}, "exceeds the shorter side"),
         ({"block_low_rank": np.array([0, 4, 4, 1, 1, 2, 0])}, r"factor1 must hold a factor \(4, 2\)"),
-        ({"block_low_rank": np.zeros(100_000, np.int64)}, "more than 56 bytes of block_low_rank"),
+        ({"block_low_rank": np.zeros(100_000, np.int64)}, r"block_low_rank has shape \(100000,\)"),
     ],
 )
 def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
@@ -93,6 +93,8 @@ def test_damaged_files_are_refused(tmp_path):
             kronecker.load(other)
     with pytest.raises(SchemeFormatError, match="can't be read"):
         kronecker.load(tmp_path / "missing.npz")
+    with pytest.raises(SchemeFormatError, match="can't be read"):
+        kronecker.load(tmp_path / "missing")
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -17,12 +17,12 @@ from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, matmul
-from lcma.kernels.planning.explain import explanation
 from lcma.kernels.request import Layout
 from lcma.kernels.structured.cpu import ViewProduct
 from lcma.kernels.structured.naive import dense_product
 from lcma.kernels.structured.rewrites import REWRITES, rewritten, rewritten_chain
 from lcma.workbench.bench.baselines.kronecker import by_bmm
+from lcma.workbench.explanation import explanation
 
 LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
 STRATEGIES = ("strided", "slabs", "widened", "dense")

@@ -16,9 +16,10 @@ import numpy as np
 
 from ....kernels import Pool, Request, decision_for, executor_for, machine_for, matmul, plan_for
 from ....kernels.cpu.blas import TORCH, backends
+from ...cpu_profile import limited
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
-from ..cpu_products import compete, decided, libraries, limited, operands
+from ..cpu_products import compete, decided, libraries, operands
 from ..requirements import in_new_process
 
 PAIRS = 15

@@ -15,9 +15,9 @@ from ....kernels.exact.bench import from_words
 from ....kernels.exact.naive import naive_product
 from ....kernels.products.exact import exact_request
 from ....kernels.ring import GF2, INTEGERS, exact_ring
+from ...cpu_profile import limited
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Call, Clock, Contest, CpuClock
-from ..cpu_products import limited
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
 
 BIT_SIZES: Mapping[int, float] = {2048: 1.3, 4096: 1.4, 8192: 1.4, 16384: 1.5, 32768: 1.6}

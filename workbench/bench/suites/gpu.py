@@ -9,13 +9,13 @@ from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ....kernels.codegen.maps import maps_of
-from ....kernels.cuda.clock import settled
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....schemes_db.straightline import program_of
+from ...gpu_profile import settled
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
 from ..contest import Call

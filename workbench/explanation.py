@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import Any
 
-from ...errors import PlanError
-from ..request import PLAIN, Layout
-from ..structure import is_factored
-from .cost_model import seconds_or_none
-from .limits import Margin, applying_margins
-from .planner import Decision, Strategies, plan_candidate, vendor_plans
-from .strategy import Candidate, Stage
+from ..errors import PlanError
+from ..kernels.planning.cost_model import seconds_or_none
+from ..kernels.planning.limits import Margin, applying_margins
+from ..kernels.planning.planner import Decision, Strategies, plan_candidate, vendor_plans
+from ..kernels.planning.strategy import Candidate, Stage
+from ..kernels.request import PLAIN, Layout
+from ..kernels.structure import is_factored
 
 LISTED = 8
 """Maximum number of other candidates that are priced again and shown."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .dtypes import itemsize
-from .level import CudaMethod
-from .stack import DTYPES as STACKED
+from ..kernels.cuda.dtypes import itemsize
+from ..kernels.cuda.level import CudaMethod
+from ..kernels.cuda.stack import DTYPES as STACKED
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 """The measured dtypes, in order."""

@@ -7,15 +7,15 @@ import pytest
 
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.factored import factored_request
-from lcma.kernels.planning.explain import explanation
 from lcma.kernels.planning.planner import decide, vendor_plans
 from lcma.kernels.planning.profiles import read_profile
 from lcma.kernels.planning.wisdom import TimedCandidate, Wisdom, WisdomRecord, class_of, sizes_of
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
 from lcma.kernels.structured.block_low_rank import LowRank
+from lcma.workbench.explanation import explanation
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "profiles" / "h200.json"
+GOLDEN = Path(__file__).parent.parent / "kernels" / "golden" / "profiles" / "h200.json"
 
 
 @pytest.fixture(scope="module")

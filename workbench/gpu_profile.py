@@ -7,18 +7,18 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...schemes_db.shipped import shipped
-from ...schemes_db.straightline import program_of
-from ..arrays import torch
-from ..codegen.flatten import flatten
-from ..planning.profile import GemmRate, Profile
-from .clock import settled
-from .cost_model import MULTIPROCESSORS, mode_of
-from .dtypes import vendor_precision
-from .level import CudaLevel, CudaMethod
-from .machine import device_id, require_device, versions
-from .points import DTYPES, Point, points
-from .stack import missing_accelerator, multiply_stack
+from ..kernels.arrays import torch
+from ..kernels.codegen.flatten import flatten
+from ..kernels.cuda.clock import seconds_of
+from ..kernels.cuda.cost_model import MULTIPROCESSORS, mode_of
+from ..kernels.cuda.dtypes import vendor_precision
+from ..kernels.cuda.level import CudaLevel, CudaMethod
+from ..kernels.cuda.machine import device_id, require_device, versions
+from ..kernels.cuda.stack import missing_accelerator, multiply_stack
+from ..kernels.planning.profile import GemmRate, Profile
+from ..schemes_db.shipped import shipped
+from ..schemes_db.straightline import program_of
+from .gpu_points import DTYPES, Point, points
 
 COPIED = 1 << 30
 """Bytes of the array that is copied to measure the bandwidth."""
@@ -55,6 +55,19 @@ def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Prof
         call_overhead=overhead,
         source="measured",
     )
+
+
+def settled(call: Callable[[], object], spent: float = 0.3) -> float:
+    """Return the seconds of a call in the steady state: warm up for half of `spent`, then the median over the rest.
+
+    An idle GPU runs faster than its power limit permits for about a tenth of a second.
+    """
+    seconds_of(call)
+    once = seconds_of(call)
+    repeats = max(1, round(spent / 10 / max(once, 1e-7)))
+    rounds = max(1, min(5, round(spent / 2 / max(once, 1e-7))))
+    seconds_of(call, rounds * repeats)
+    return statistics.median(seconds_of(call, repeats) for _ in range(rounds))
 
 
 def _copy_rate() -> float:

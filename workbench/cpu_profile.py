@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,17 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from ...schemes_db.resolve import resolve
-from ...schemes_db.straightline import program_of
-from ..codegen.flatten import flatten
-from ..dtypes import dtype_of
-from ..planning.profile import GemmRate, Profile
-from .blas import NUMPY, Backend, backends
-from .blocks import leading_dimension, stack_blocks
-from .hardware import caches, hardware, machine_id, versions
-from .partition import Partition
-from .threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
-from .workspace import empty_aligned
+from ..kernels.arrays import torch
+from ..kernels.codegen.flatten import flatten
+from ..kernels.cpu.bench import best_seconds
+from ..kernels.cpu.blas import NUMPY, Backend, backends
+from ..kernels.cpu.blocks import leading_dimension, stack_blocks
+from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
+from ..kernels.cpu.partition import Partition
+from ..kernels.cpu.threads import (
+    blas_is_limited,
+    limit_blas,
+    parallel_rows,
+    parallel_tasks,
+    single_threaded_blas,
+    thread_count,
+)
+from ..kernels.cpu.workspace import empty_aligned
+from ..kernels.dtypes import dtype_of
+from ..kernels.planning.profile import GemmRate, Profile
+from ..schemes_db.resolve import resolve
+from ..schemes_db.straightline import program_of
 
 CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 """Square sizes whose rates are measured."""
@@ -38,9 +46,6 @@ TIMES_THE_CACHE, MATRICES_BYTES = 2, 1 << 29
 The products of a scheme read their operands where the sums stored them: in memory. Measured, float32 256, two
 cores: 226 Gflop/s from the caches, 209 from memory, 212 within a scheme on 4096; at 512 the three are the same.
 """
-
-LEAST_SECONDS = 0.02
-"""The rate of a pass is the best over at least this long, and at least two runs: disturbances only add time."""
 
 PASSES = 3
 """Passes over all sizes and libraries."""
@@ -105,25 +110,24 @@ def _pass(dtype: str, threads: int) -> Iterator[GemmRate]:
             yield from _rates(backend, dtype, size, threads, main and backend is NUMPY)
 
 
-def best_seconds(call: Callable[[], object]) -> float:
-    """Return the least seconds of a call, after an untimed one: see LEAST_SECONDS."""
-    call()
-    seconds: list[float] = []
-    began = time.perf_counter()
-    while len(seconds) < 2 or time.perf_counter() - began < LEAST_SECONDS:
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 @contextmanager
-def _allowed(backend: Backend, threads: int) -> Iterator[None]:
-    before = backend.limit(threads)
+def limited(threads: int, only: Backend | None = None) -> Iterator[None]:
+    """The products of all libraries, or of one, on so many threads."""
+    before = [(backend, _limit(backend, threads)) for backend in backends() if only in (None, backend)]
     try:
         yield
     finally:
-        backend.limit(before)
+        for backend, count in before:
+            _limit(backend, count)
+
+
+def _limit(backend: Backend, threads: int) -> int:
+    """Set the number of threads of a library's products; return the previous number."""
+    if backend is NUMPY:
+        return limit_blas(threads)
+    found = int(torch.get_num_threads())
+    torch.set_num_threads(threads)
+    return found
 
 
 def _rates(backend: Backend, dtype: str, size: tuple[int, int, int], threads: int, tasks: bool) -> Iterator[GemmRate]:
@@ -136,7 +140,7 @@ def _rates(backend: Backend, dtype: str, size: tuple[int, int, int], threads: in
     def one(i: int, _: int = 0) -> None:
         backend.multiply(a[i % count], b[i % count], out[i % count], dtype)
 
-    with _allowed(backend, threads):
+    with limited(threads, backend):
         seconds = best_seconds(partial(parallel_tasks, one, count, 1))
         yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
     if tasks and threads > 1 and blas_is_limited():
