@@ -19,12 +19,11 @@ import numpy.typing as npt
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..ring import Z2, Z3, Ring
-from ..scheme import Scheme
 from ..target import Target
 from .archive import NPY_MAGIC, array_of
-from .candidates import Row, likely_shapes, reading_of_rows
+from .candidates import Row, likely_shapes, reading_of_options, reading_of_rows
 from .layouts import PRIME, GridNumbering, IntArray, agrees, layouts_of, structured_layouts
-from .reading import C, Entries, Reading, factor_of, ring_of
+from .reading import C, Entries, Reading
 
 NAME = "flip-cpd"
 SUFFIX = ".npy"
@@ -110,12 +109,8 @@ def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: 
     target = layout.target
     if not layout.structured:
         return reading_of_rows(NAME, factors, target.shape, CONVENTION, target, ring, notes)
-    m, k, n = target.shape
-    u, v, w = (
-        factor_of(Entries.of([list(row) for row in part], cols), rows, cols, label)
-        for part, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "UVW", strict=True)
-    )
-    return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)))),), None, notes)
+    entries = [Entries.of(part, width) for part, width in zip(factors, (target.k, target.n, target.n), strict=True)]
+    return reading_of_options(NAME, [(C, target, (entries[0], entries[1], entries[2]))], (), ring, "", notes)
 
 
 def _guessed(residues: IntArray, total: int) -> tuple[GridNumbering, int]:

@@ -18,7 +18,7 @@ from ..certificate import Certificate
 from ..display import line
 from ..factor import Factor, IntArray, integer_array
 from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
-from ..inexact import Approximation, Coefficient, Inexact
+from ..inexact import Approximation, Coefficient, Inexact, Row, inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
 from .linear_program import BilinearPrograms
@@ -152,30 +152,27 @@ class Entries:
     def transposed(self) -> Entries:
         return dataclasses.replace(self, row=self.col, col=self.row)
 
-    def flat(self, width: int) -> list[list[tuple[int, Coefficient]]]:
+    def rounded(self, width: int) -> tuple[Row, ...]:
         """The flat index on a grid of this width and the coefficient of every entry, product by product."""
-        found: list[list[tuple[int, Coefficient]]] = [[] for _ in range(self.rank)]
-        for r, index, value in zip(
-            self.product.tolist(), (self.row * width + self.col).tolist(), self.values, strict=True
-        ):
-            found[r].append((index, value))
-        return found
+        found: list[list[tuple[int, Inexact]]] = [[] for _ in range(self.rank)]
+        indices = (self.row * width + self.col).tolist()
+        for r, index, value in zip(self.product.tolist(), indices, self.values, strict=True):
+            if value:
+                found[r].append((index, inexact(value)))
+        return tuple(map(tuple, found))
 
 
-def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
-    """The factor of entries on a grid, over their least common denominator.
+def places_on(entries: Entries, rows: int, cols: int, label: str) -> IntArray:
+    """The flat places of entries on a grid.
 
     Raises:
-        SchemeFormatError: a place outside the grid or given twice, a number too large, too many products.
+        SchemeFormatError: a place outside the grid or given twice, or too many products.
     """
     rank, product = entries.rank, entries.product
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     inside = (entries.row >= 0) & (entries.row < rows) & (entries.col >= 0) & (entries.col < cols)
     places = np.where(inside, entries.row * cols + entries.col, -1)
-    numerators, denominator, width = _numerators(entries.values, label)
-    values = integer_array(numerators, denominator)
-    values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
         at = int(np.argmin(places))
         block = f"[{entries.row[at] + 1},{entries.col[at] + 1}]"
@@ -186,7 +183,20 @@ def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
     if not (np.diff(keys) > 0).all() and len(twice := np.flatnonzero(np.diff(np.sort(keys)) == 0)):
         r, index = divmod(int(np.sort(keys)[twice[0]]), rows * cols)
         raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
-    return Factor.from_triplets(rank, rows, cols, product, places, values, denominator)
+    return places
+
+
+def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
+    """The factor of entries on a grid, over their least common denominator.
+
+    Raises:
+        SchemeFormatError: as `places_on`; a number too large.
+    """
+    places = places_on(entries, rows, cols, label)
+    numerators, denominator, width = _numerators(entries.values, label)
+    values = integer_array(numerators, denominator)
+    values = values.reshape(-1, 2) if width == 2 else values
+    return Factor.from_triplets(entries.rank, rows, cols, entries.product, places, values, denominator)
 
 
 def _numerators(given: Sequence[Coefficient], label: str) -> tuple[list[int], int, int]:
