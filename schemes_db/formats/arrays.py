@@ -27,6 +27,7 @@ from .reading import C_TRANSPOSED, C, Entries, Reading
 Array = npt.NDArray[Any]
 
 MAX_ENTRIES = 1 << 24
+_NO_NUMBERS = (type(None), list, dict, str)
 
 ROLES = (
     ("u", "a", "alpha", "l", "left", "x", "f1", "factor1", "0", "arr0", "umatrix", "ufactor", "factora", "matrixu"),
@@ -184,27 +185,11 @@ def _coefficients(values: Array) -> list[Coefficient]:
 
 def as_array(rows: Any) -> Array | None:
     """Nested lists of numbers as an array of 1 to 4 dimensions, of integers or of objects; None where ragged."""
-    shape: list[int] = []
-    probe = rows
-    while isinstance(probe, list):
-        shape.append(len(probe))
-        if not probe or len(shape) > 4:
-            return None
-        probe = probe[0]
-    if not shape:
+    array = np.array(rows, dtype=object) if isinstance(rows, list) else np.array(())
+    kinds = set(map(type, array.ravel().tolist()))
+    if not 1 <= array.ndim <= 4 or not kinds or any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
         return None
-    flat: list[Any] = rows
-    for size in shape[1:]:
-        if not all(isinstance(part, list) and len(part) == size for part in flat):
-            return None
-        flat = [item for part in flat for item in part]
-        if len(flat) > MAX_ENTRIES:
-            raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
-    kinds = set(map(type, flat))
-    if any(kind is type(None) or issubclass(kind, list | dict | str) for kind in kinds):
-        return None
-    if kinds == {int} and min(flat) > -(1 << 62) and max(flat) < 1 << 62:
-        return np.array(flat, dtype=np.int64).reshape(shape)
-    array = np.empty(len(flat), dtype=object)
-    array[:] = flat
-    return array.reshape(shape)
+    if array.size > MAX_ENTRIES:
+        raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
+    small = kinds == {int} and array.min() > -(1 << 62) and array.max() < 1 << 62
+    return array.astype(np.int64) if small else array

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence, Set
+
+import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
@@ -11,7 +14,7 @@ from ..inexact import Approximation, Coefficient
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import MAX_DIMENSION, Target
-from .layouts import triangular_targets
+from .layouts import GridNumbering, triangular_targets
 from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, places_on, ring_of
 
 Shape = tuple[int, int, int]
@@ -124,6 +127,22 @@ def reading_by_place(
         wanted += [(convention, target, three)] if target else found
         others += found if target else []
     return reading_of_options(format, wanted, others, ring, name, notes)
+
+
+def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> Option:
+    """What factors by running index are by a numbering of the entries.
+
+    Raises:
+        SchemeFormatError: an index beyond the entries that the target has.
+    """
+    found = []
+    for part, places, width in zip(factors, layout.places, (layout.target.k, *2 * [layout.target.n]), strict=True):
+        if part.extent[0] > len(places):
+            raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
+        row, col = divmod(np.array(places)[part.row], width)
+        found.append(dataclasses.replace(part, row=row, col=col))
+    label = f"{convention}, {layout.label}" if layout.label else convention
+    return label, layout.target, (found[0], found[1], found[2])
 
 
 def reading_of_options(

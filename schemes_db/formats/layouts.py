@@ -15,19 +15,16 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import TargetError
 from ..pairs import Pair, all_pairs, fits, parse_pair, stored_places
 from ..target import Target, pairs_of, parse_target
+from .reading import PRIME, Entries
 
-IntArray = npt.NDArray[np.int64]
 Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 MAX_SIDE = 9
 """The largest side of a structured matrix whose sizes are guessed: names write a side as one digit."""
-
-PRIME = (1 << 31) - 1
 
 _NAME = r"(?a)([gulskw][gulskwt])-?([1-9])([1-9])([1-9])([abc]?)(?:[-_.].*)?"
 
@@ -164,18 +161,18 @@ def triangular_targets(shape: tuple[int, int, int], blocks: Sequence[set[tuple[i
             yield parse_target(f"{m}x{k}x{n}:{'+'.join(filter(None, forms))}", files=False)
 
 
-def agrees(residues: IntArray, layout: GridNumbering, rank: int) -> bool:
-    """Return whether the trilinear form of a row of residues modulo PRIME is its target's at one random point."""
+def agrees(factors: Sequence[Entries], layout: GridNumbering) -> bool:
+    """Return whether the trilinear form of exact factors by running index is the target's at one random point."""
     generator = np.random.default_rng(1)
     m, k, n = layout.target.shape
     points = [generator.integers(1, PRIME, size) for size in (m * k, k * n, m * n)]
-    products = np.ones(rank, dtype=np.int64)
-    start = 0
-    for point, places in zip(points, layout.places, strict=True):
-        part = residues[start : start + rank * len(places)].reshape(rank, len(places))
-        start += part.size
-        form = (part * point[list(places)] % PRIME).sum(axis=1) % PRIME
-        products = products * form % PRIME
+    products = np.ones(factors[0].rank, dtype=np.int64)
+    for part, point, places in zip(factors, points, layout.places, strict=True):
+        if part.inexact or part.extent[0] > len(places):
+            return False
+        form = np.zeros_like(products)
+        np.add.at(form, part.product, part.residues * point[np.array(places)[part.row]] % PRIME)
+        products = products * (form % PRIME) % PRIME
     p, q, s = layout.target.terms.T
     terms = points[0][p] * points[1][q] % PRIME * points[2][s] % PRIME
     wanted = int((terms * (layout.target.term_values % PRIME) % PRIME).sum()) % PRIME

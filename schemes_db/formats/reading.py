@@ -8,6 +8,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..display import line
 from ..factor import Factor, IntArray, integer_array
-from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
+from ..gaussian import MAX_BITS, Gaussian, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact, Row, inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
@@ -25,6 +27,7 @@ from .linear_program import BilinearPrograms
 
 C = "C"
 C_TRANSPOSED = "C^T"
+PRIME = (1 << 31) - 1
 
 
 class UnknownFormatError(SchemeFormatError):
@@ -149,6 +152,11 @@ class Entries:
         """True if some coefficient is rounded, or has a power of an infinitesimal."""
         return Inexact in set(map(type, self.values))
 
+    @cached_property
+    def residues(self) -> IntArray:
+        """The coefficients modulo PRIME, real parts of exact ones; 0 where PRIME divides a denominator."""
+        return np.array([x % PRIME if type(x) is int else _residue(x) for x in self.values], dtype=np.int64)
+
     def transposed(self) -> Entries:
         return dataclasses.replace(self, row=self.col, col=self.row)
 
@@ -160,6 +168,11 @@ class Entries:
             if value:
                 found[r].append((index, inexact(value)))
         return tuple(map(tuple, found))
+
+
+def _residue(value: Coefficient) -> int:
+    real = value.real if isinstance(value, Gaussian) else Fraction(0 if isinstance(value, Inexact) else value)
+    return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0
 
 
 def places_on(entries: Entries, rows: int, cols: int, label: str) -> IntArray:
