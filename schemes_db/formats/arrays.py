@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import MAX_DIMENSION, Target
 from .arithmetic import binary
-from .candidates import Factors, Shape, doubt_of, reading_of_options, shape_of, target_of
+from .candidates import Factors, Shape, reading_of_options, shape_of, target_of
 from .reading import C_TRANSPOSED, C, Entries, Reading
 
 Array = npt.NDArray[Any]
@@ -119,8 +118,7 @@ def reading_of_unlabelled(
     if documented is None and first == (1, 1, 1) and left.rank > 1:
         raise SchemeFormatError(f"arrays of {shapes} are several products of two numbers: this is no scheme")
     options = [(", ".join(filter(None, (by, lies))), target_of(shape, target), part) for lies, by, shape, part in ways]
-    doubt = "" if documented else doubt_of(left.rank, [shape for _, _, shape, _ in ways])
-    return replace(reading_of_options(format, options, (), ring, "", notes), doubt=doubt)
+    return reading_of_options(format, options, (), ring, "", notes, unsure=documented is None)
 
 
 def _ways(arrays: Sequence[Array]) -> Iterator[tuple[str, str, Shape, Factors]]:

@@ -44,13 +44,6 @@ def shape_of(a: int, b: int, c: int) -> Shape:
     raise SchemeFormatError(f"factors of {a}, {b} and {c} entries belong to no matrix product")
 
 
-def doubt_of(rank: int, shapes: Iterable[Shape]) -> str:
-    """Why so many products for matrices of any of these sizes may be no scheme; nothing where they may be one."""
-    if any(rank <= math.prod(shape) > 1 for shape in shapes):
-        return ""
-    return f"{rank} products that belong to no product of matrices in sight: this may be no scheme"
-
-
 def target_of(shape: Shape, target: Target | None) -> Target:
     """The target that the user names, if it has the sizes of the file; else the general one of these sizes.
 
@@ -126,7 +119,7 @@ def reading_by_place(
                 found.append((f"{convention}, {one}", one, three))
         wanted += [(convention, target, three)] if target else found
         others += found if target else []
-    return reading_of_options(format, wanted, others, ring, name, notes)
+    return reading_of_options(format, wanted, others, ring, name, notes, unsure=triangular and target is None)
 
 
 def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> Option:
@@ -152,10 +145,12 @@ def reading_of_options(
     ring: Ring | None,
     name: str = "",
     notes: tuple[str, ...] = (),
+    unsure: bool = False,
 ) -> Reading:
     """The reading of what a file may be; what it may be else than the target asked for becomes `alternatives`.
 
-    Options with coefficients that are not exact become approximations.
+    Options with coefficients that are not exact become approximations. If `unsure`, more products than any of the
+    options needs are a doubt whether the file is a scheme.
 
     Raises:
         SchemeFormatError: no option fits its target and the ring.
@@ -166,9 +161,17 @@ def reading_of_options(
         hint = f"; it holds as {alternatives[0][1].target}" if alternatives else ""
         raise SchemeFormatError(f"{failure}{hint}")
     held = {scheme.target for _, scheme in candidates}
-    alternatives = [(label, scheme) for label, scheme in alternatives if scheme.target not in held]
+    rank, shapes = wanted[0][2][0].rank, [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
+    doubtful = unsure and held and not any(rank <= math.prod(shape) > 1 for shape in shapes)
+    doubt = f"{rank} products that belong to no product of matrices in sight: this may be no scheme"
     return Reading(
-        format, tuple(candidates), None, notes, approximations=tuple(rounded), alternatives=tuple(alternatives)
+        format,
+        tuple(candidates),
+        None,
+        notes,
+        approximations=tuple(rounded),
+        alternatives=tuple((label, scheme) for label, scheme in alternatives if scheme.target not in held),
+        doubt=doubt if doubtful else "",
     )
 
 

@@ -8,16 +8,15 @@ what can't be seen from the equations. Blocks may have one running index instead
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 
 from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
-from .candidates import Factors, Option, doubt_of, option_of, reading_by_place, reading_of_options
+from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
 from .formulas import Formulas
 from .header import parse_header
-from .layouts import agrees, layouts_for, layouts_of, numbered_layouts
+from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
 from .lines import controlled_lines, statements
 from .patterns import pattern
 from .reading import C, Reading, UnknownFormatError
@@ -71,7 +70,7 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
         count = 1 + max((index - base for (index,) in found.outputs), default=-1)
         wanted, others = _by_running_index(factors, count, target)
         notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
-        reading = reading_of_options(NAME, wanted, others, ring, name, notes)
+        reading = reading_of_options(NAME, wanted, others, ring, name, notes, unsure=target is None)
     else:
         outputs = {(i - base, j - base) for i, j in found.outputs}
         reading = reading_by_place(
@@ -80,11 +79,8 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
     held = {scheme.target for _, scheme in reading.candidates}
     if found.skipped and any(one.shape == (1, 1, 1) for one in held):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
-    doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
-    if held and not target:
-        shapes = [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
-        doubt = doubt or doubt_of(factors[0].rank, shapes)
-    return dataclasses.replace(reading, doubt=doubt if held else "")
+    doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else reading.doubt
+    return dataclasses.replace(reading, doubt=doubt)
 
 
 def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> tuple[list[Option], list[Option]]:
@@ -93,7 +89,8 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
     Where one numbering agrees with its target at a random point, it is the only one.
     """
     sizes = (factors[0].extent[0], factors[1].extent[0], outputs)
-    everywhere = [*numbered_layouts(sizes), *layouts_for(sizes)]
+    stored = structured_layouts(lambda own, _: own[2] == outputs and own[0] >= sizes[0] and own[1] >= sizes[1])
+    everywhere = [*numbered_layouts(sizes), *sorted(stored, key=lambda layout: sum(layout.sizes))]
     possible = [*(layouts_of(target) if target else ()), *(one for one in everywhere if target in (None, one.target))]
     possible = list({(one.target, one.places): one for one in possible}.values())
     if found := next((one for one in possible if agrees(factors, one)), None):

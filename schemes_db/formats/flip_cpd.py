@@ -112,8 +112,8 @@ def _guessed(values: Sequence[Number]) -> GridNumbering:
     residues = Entries.of([list(enumerate(values))], 1).residues.tolist()
     found = [layout for layout in plain if agrees(_numbered(residues, layout), layout)]
     if not found:
-        structured = islice(structured_layouts(total), MAX_STRUCTURED)
-        found = [layout for layout, _ in structured if agrees(_numbered(residues, layout), layout)]
+        fitting = structured_layouts(lambda sizes, most: total in range(sum(sizes), most * sum(sizes) + 1, sum(sizes)))
+        found = [layout for layout in islice(fitting, MAX_STRUCTURED) if agrees(_numbered(residues, layout), layout)]
     # With and without an output that is zero anyway: the first asks for it, too.
     if len({(layout.target.shape, layout.target.a, layout.target.b) for layout in found}) != 1:
         sizes = ", ".join(str(layout.target) for layout in (found or plain)[:4])

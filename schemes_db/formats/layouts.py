@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -22,6 +22,8 @@ from ..target import Target, pairs_of, parse_target
 from .reading import PRIME, Entries
 
 Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Sizes = tuple[int, int, int]
+"""The numbers of entries of A, B and C."""
 
 MAX_SIDE = 9
 """The largest side of a structured matrix whose sizes are guessed: names write a side as one digit."""
@@ -39,7 +41,7 @@ class GridNumbering:
     """The numbering of each matrix, where it is not by rows."""
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
+    def sizes(self) -> Sizes:
         a, b, c = self.places
         return len(a), len(b), len(c)
 
@@ -71,24 +73,13 @@ def layouts_of(target: Target) -> list[GridNumbering]:
     return list({layout.places: layout for layout in found}.values())
 
 
-def structured_layouts(total: int) -> Iterator[tuple[GridNumbering, int]]:
-    """Every structured layout, and its rank, whose rows have `total` entries together."""
-    for pair, shape, places in _numberings():
-        rank, rest = divmod(total, sum(map(len, places)))
-        if not rest and 1 <= rank <= math.prod(shape):
-            with contextlib.suppress(TargetError):
-                yield GridNumbering(Target.of_pair(pair, shape), places), rank
-
-
-def layouts_for(sizes: tuple[int, int, int]) -> list[GridNumbering]:
-    """The structured layouts with so many outputs and at least so many entries of A and B, the smallest first."""
-    found = []
+def structured_layouts(wanted: Callable[[Sizes, int], bool]) -> Iterator[GridNumbering]:
+    """Every structured layout whose numbers of entries, and m k n, are wanted."""
     for pair, shape, places in _numberings():
         a, b, c = map(len, places)
-        if c == sizes[2] and a >= sizes[0] and b >= sizes[1]:
+        if wanted((a, b, c), math.prod(shape)):
             with contextlib.suppress(TargetError):
-                found.append(GridNumbering(Target.of_pair(pair, shape), places))
-    return sorted(found, key=lambda layout: sum(layout.sizes))
+                yield GridNumbering(Target.of_pair(pair, shape), places)
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +95,7 @@ def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
     ]
 
 
-def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[GridNumbering]:
+def numbered_layouts(sizes: Sizes) -> Iterator[GridNumbering]:
     """Layouts of products of matrices with so many entries, each numbered by rows or columns, all or a triangle of it.
 
     Those of general products are first.
