@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -42,23 +42,23 @@ def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, 
     Raises:
         SchemeFormatError: three arrays have the names of factors, and one is no matrix: another is no whole scheme.
     """
-    plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name, array in arrays.items() if array.ndim in (2, 3)}
-    for names in zip(*ROLES, strict=True):
-        if all(name in plain for name in names):
-            found = [plain[name] for name in names]
-            return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
-    every = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in arrays}
-    for names in zip(*ROLES, strict=True):
-        if all(name in every for name in names):
-            unfit = next(every[name] for name in names if name not in plain)
-            raise SchemeFormatError(f"{unfit} has shape {arrays[unfit].shape}: a factor is a matrix, (R, entries)")
-    for array in (arrays[name] for name in plain.values()):
-        if (stacked := unstacked(array)) and len(plain) == 1:
-            return stacked, ("one array of all three factors",)
+    plain = [name for name, array in arrays.items() if array.ndim in (2, 3)]
+    if found := names_of_factors(plain):
+        return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
+    if found := names_of_factors(arrays):
+        unfit = next(name for name in found if name not in plain)
+        raise SchemeFormatError(f"{unfit} has shape {arrays[unfit].shape}: a factor is a matrix, (R, entries)")
+    if len(plain) == 1 and (stacked := unstacked(arrays[plain[0]])):
+        return stacked, ("one array of all three factors",)
     if len(plain) == 3:
-        found = list(plain.values())
-        return [arrays[name] for name in found], (f"arrays {', '.join(found)} in the order of the file",)
+        return [arrays[name] for name in plain], (f"arrays {', '.join(plain)} in the order of the file",)
     return None
+
+
+def names_of_factors(names: Iterable[str]) -> list[str]:
+    """The names of the three factors among names; empty where there are none."""
+    plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}
+    return next(([plain[role] for role in roles] for roles in zip(*ROLES, strict=True) if set(roles) <= set(plain)), [])
 
 
 def unstacked(array: Array) -> list[Array] | None:

@@ -37,7 +37,7 @@ def sniff(text: str) -> bool:
     """Return whether some line sets a name to what has a block of a matrix in it."""
     if re.match(r"\s*[{\[]\s*[{\[\"]", text):
         return False
-    written = parse_header(text[:2000]).target is not None
+    written = parse_header(text[:2000])[0] is not None
     return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
 
 
@@ -55,10 +55,10 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
-    header = parse_header(text)
-    wanted, ring = target or header.target, ring or header.ring
+    said, over, name = parse_header(text)
+    ring = ring or over
     found = Formulas(statements(text), controlled_lines(text))
-    return [dataclasses.replace(reading_of(found, wanted, ring, header.name), declared=ring)]
+    return [dataclasses.replace(reading_of(found, target or said, ring, name), declared=ring)]
 
 
 def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:

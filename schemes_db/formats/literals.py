@@ -20,7 +20,16 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from . import equations, exp
-from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .arrays import (
+    ROLES,
+    Array,
+    as_array,
+    named_factors,
+    names_of_factors,
+    reading_of_unlabelled,
+    side_by_side,
+    unstacked,
+)
 from .bindings import Bindings, read_bindings
 from .dense import TextReader
 from .lines import without_block_comments
@@ -234,11 +243,9 @@ def _arrays(parts: list[Any]) -> list[Array] | None:
 def _by_products(value: list[Any]) -> list[Any] | None:
     """The stacked factors of a list of products, each an object with u, v and w or a list of three."""
     if isinstance(value[0], dict):
-        plain_names = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in value[0]}
-        roles = next((names for names in zip(*ROLES, strict=True) if set(names) <= set(plain_names)), None)
-        if roles is None or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
+        names = names_of_factors(value[0])
+        if not names or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
             return None
-        names = [plain_names[role] for role in roles]
         for item in value:
             _check_settings(item, set(names))
         return _arrays([[item[name] for item in value] for name in names])
