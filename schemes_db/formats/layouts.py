@@ -140,13 +140,9 @@ def triangular_targets(shape: tuple[int, int, int], blocks: Sequence[set[tuple[i
     m, k, n = shape
     options = []
     for role, used, (rows, cols) in zip(("left", "right", "out"), blocks, ((m, k), (k, n), (m, n)), strict=True):
-        form = ""
-        if rows == cols > 1 and len(used) == rows * (rows + 1) // 2:  # sides are a file's and may be anything
-            if all(i >= j for i, j in used):
-                form = f"tri-{role}"
-            elif all(i <= j for i, j in used):
-                form = f"tri-{role}:upper"
-        options.append(("", form) if form else ("",))
+        places = {i * cols + j for i, j in used}
+        triangles = {form for form, _, own in _numberings_of(len(used), rows, cols) if set(own) == places} - {None}
+        options.append(("", *(f"tri-{role}{form}" for form in triangles)))
     for forms in product(*options):
         if any(forms):
             yield parse_target(f"{m}x{k}x{n}:{'+'.join(filter(None, forms))}", files=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -151,16 +151,13 @@ def _schemes(
             failure = failure or error
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
-    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in _items(value)]
+    items = value.values() if isinstance(value, dict) else value
+    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in items]
     if failure is not None and not any(inner):
         raise failure
     if isinstance(value, list) and any(inner) and not all(inner):
         raise SchemeFormatError("a list of schemes with one that is none")
     yield from (reading for found_here in inner for reading in found_here)
-
-
-def _items(value: list[Any] | dict[str, Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
 
 
 def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:

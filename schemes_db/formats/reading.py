@@ -206,27 +206,20 @@ def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
         SchemeFormatError: as `places_on`; a number too large.
     """
     places = places_on(entries, rows, cols, label)
-    numerators, denominator, width = _numerators(entries.values, label)
-    values = integer_array(numerators, denominator)
-    values = values.reshape(-1, 2) if width == 2 else values
-    return Factor.from_triplets(entries.rank, rows, cols, entries.product, places, values, denominator)
-
-
-def _numerators(given: Sequence[Coefficient], label: str) -> tuple[list[int], int, int]:
-    """The numerators over their least common denominator, that denominator, and 2 where real and imaginary parts
-    follow each other, else 1.
-    """
-    if set(map(type, given)) <= {int}:
-        return list(given), 1, 1  # type: ignore[arg-type]  # all are int
-    numbers = [number for number in given if not isinstance(number, Inexact)]
-    if len(numbers) != len(given):
+    denominator = 1
+    if set(map(type, entries.values)) <= {int}:
+        values = integer_array(entries.values)  # type: ignore[arg-type]  # all are int
+    elif entries.inexact:
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    # Every numerator grows to the common denominator.
-    pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
-    denominator = math.lcm(*{part.denominator for part in pairs})
-    if bits(denominator) > MAX_BITS:
-        raise SchemeFormatError(f"{label} has a common denominator beyond 2^{MAX_BITS}")
-    return [int(part * denominator) for part in pairs], denominator, 2
+    else:
+        # Every numerator grows to the common denominator; real and imaginary parts follow each other.
+        numbers = map(gaussian, entries.values)  # type: ignore[arg-type]  # none is Inexact
+        pairs = [part for number in numbers for part in (number.real, number.imag)]
+        denominator = math.lcm(*{part.denominator for part in pairs})
+        if bits(denominator) > MAX_BITS:
+            raise SchemeFormatError(f"{label} has a common denominator beyond 2^{MAX_BITS}")
+        values = integer_array([int(part * denominator) for part in pairs], denominator).reshape(-1, 2)
+    return Factor.from_triplets(entries.rank, rows, cols, entries.product, places, values, denominator)
 
 
 def ring_of(factors: Iterable[Factor]) -> Ring:
