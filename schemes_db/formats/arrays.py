@@ -43,9 +43,9 @@ def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, 
         SchemeFormatError: three arrays have the names of factors, and one is no matrix: another is no whole scheme.
     """
     plain = [name for name, array in arrays.items() if array.ndim in (2, 3)]
-    if found := names_of_factors(plain):
+    if found := factor_names(plain):
         return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
-    if found := names_of_factors(arrays):
+    if found := factor_names(arrays):
         unfit = next(name for name in found if name not in plain)
         raise SchemeFormatError(f"{unfit} has shape {arrays[unfit].shape}: a factor is a matrix, (R, entries)")
     if len(plain) == 1 and (stacked := unstacked(arrays[plain[0]])):
@@ -55,7 +55,7 @@ def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, 
     return None
 
 
-def names_of_factors(names: Iterable[str]) -> list[str]:
+def factor_names(names: Iterable[str]) -> list[str]:
     """The names of the three factors among names; empty where there are none."""
     plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}
     return next(([plain[role] for role in roles] for roles in zip(*ROLES, strict=True) if set(roles) <= set(plain)), [])

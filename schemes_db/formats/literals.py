@@ -20,16 +20,7 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from . import equations, exp
-from .arrays import (
-    ROLES,
-    Array,
-    as_array,
-    named_factors,
-    names_of_factors,
-    reading_of_unlabelled,
-    side_by_side,
-    unstacked,
-)
+from .arrays import ROLES, Array, as_array, factor_names, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
 from .dense import TextReader
 from .lines import without_block_comments
@@ -240,7 +231,7 @@ def _arrays(parts: list[Any]) -> list[Array] | None:
 def _by_products(value: list[Any]) -> list[Any] | None:
     """The stacked factors of a list of products, each an object with u, v and w or a list of three."""
     if isinstance(value[0], dict):
-        names = names_of_factors(value[0])
+        names = factor_names(value[0])
         if not names or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
             return None
         for item in value:
