@@ -119,11 +119,18 @@ def decimal(text: str) -> int | Fraction | Inexact:
     """
     if len(text) > MAX_DIGITS:
         raise SchemeFormatError(f"a number of more than {MAX_DIGITS} digits")
-    if text.isdigit():
-        return int(text)
-    number = Fraction(text)
+    return int(text) if text.isdigit() else _nearest(Fraction(text))
+
+
+@lru_cache(maxsize=1024)
+def binary(value: complex) -> Coefficient:
+    """A number of an array of floats: exact if its parts are small binary fractions, else rounded."""
+    return plus(_nearest(Fraction(value.real)), times(_nearest(Fraction(value.imag)), IMAGINARY_UNIT))
+
+
+def _nearest(number: Fraction) -> int | Fraction | Inexact:
     if number.denominator & (number.denominator - 1) or number.denominator > 1 << MAX_BINARY_PLACES:
-        return Inexact.of(complex(float(text)))
+        return Inexact.of(complex(float(number)))
     return int(number) if number.denominator == 1 else number
 
 

@@ -5,9 +5,9 @@ Everything that the shapes allow becomes a candidate, which verification decides
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -15,17 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SchemeFormatError
-from ..factor import Factor
-from ..inexact import Inexact
+from ..inexact import Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import MAX_RANK
 from ..target import MAX_DIMENSION, Target
-from .candidates import approximate, doubt_of, exact, is_exact, shape_of, target_of
-from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, ring_of
+from .arithmetic import binary
+from .candidates import Factors, Shape, reading_of_options, shape_of, target_of
+from .reading import C_TRANSPOSED, C, Entries, Reading
 
 Array = npt.NDArray[Any]
 
 MAX_ENTRIES = 1 << 24
+_NO_NUMBERS = (type(None), list, dict, str)
 
 ROLES = (
     ("u", "a", "alpha", "l", "left", "x", "f1", "factor1", "0", "arr0", "umatrix", "ufactor", "factora", "matrixu"),
@@ -35,39 +36,29 @@ ROLES = (
 """Names that people give to the three factors, in lower case and without anything but letters and digits."""
 
 
-@dataclass(frozen=True)
-class _Way:
-    """One way to read three arrays: each (R, rows, cols), the third by C or C^T."""
-
-    label: str
-    convention: str
-    arrays: tuple[Array, Array, Array]
-    shape: tuple[int, int, int]
-
-
 def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, ...]] | None:
     """The three factors among named arrays, and how they were identified; None where there are none.
 
     Raises:
         SchemeFormatError: three arrays have the names of factors, and one is no matrix: another is no whole scheme.
     """
-    plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name, array in arrays.items() if array.ndim in (2, 3)}
-    for names in zip(*ROLES, strict=True):
-        if all(name in plain for name in names):
-            found = [plain[name] for name in names]
-            return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
-    every = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in arrays}
-    for names in zip(*ROLES, strict=True):
-        if all(name in every for name in names):
-            unfit = next(every[name] for name in names if name not in plain)
-            raise SchemeFormatError(f"{unfit} has shape {arrays[unfit].shape}: a factor is a matrix, (R, entries)")
-    for array in (arrays[name] for name in plain.values()):
-        if (stacked := unstacked(array)) and len(plain) == 1:
-            return stacked, ("one array of all three factors",)
+    plain = [name for name, array in arrays.items() if array.ndim in (2, 3)]
+    if found := factor_names(plain):
+        return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
+    if found := factor_names(arrays):
+        unfit = next(name for name in found if name not in plain)
+        raise SchemeFormatError(f"{unfit} has shape {arrays[unfit].shape}: a factor is a matrix, (R, entries)")
+    if len(plain) == 1 and (stacked := unstacked(arrays[plain[0]])):
+        return stacked, ("one array of all three factors",)
     if len(plain) == 3:
-        found = list(plain.values())
-        return [arrays[name] for name in found], (f"arrays {', '.join(found)} in the order of the file",)
+        return [arrays[name] for name in plain], (f"arrays {', '.join(plain)} in the order of the file",)
     return None
+
+
+def factor_names(names: Iterable[str]) -> list[str]:
+    """The names of the three factors among names; empty where there are none."""
+    plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}
+    return next(([plain[role] for role in roles] for roles in zip(*ROLES, strict=True) if set(roles) <= set(plain)), [])
 
 
 def unstacked(array: Array) -> list[Array] | None:
@@ -111,140 +102,92 @@ def reading_of_unlabelled(
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
     """
-    ways = list(_ways(arrays))
+    ways = [way for way in _ways(arrays) if target is None or way[2] == target.shape]
     if documented is not None:
-        known, lies = documented
-        meant = [way for way in ways if way.label == (f"{way.convention}, {lies}" if lies else way.convention)]
-        rest = [way for way in ways if way not in meant] if others else []
-        ways = [replace(way, label=way.convention) for way in sorted(meant, key=lambda way: way.convention != known)]
-        ways += rest
+        meant = sorted((way for way in ways if way[0] == documented[1]), key=lambda way: way[1] != documented[0])
+        rest = [way for way in ways if others and way not in meant]
+        ways = [("", by, shape, factors) for _, by, shape, factors in meant] + rest
     shapes = ", ".join(" x ".join(map(str, array.shape)) for array in arrays)
-    if target is not None:
-        ways = [way for way in ways if way.shape == target.shape]
     if not ways:
         wanted = f" for {target}" if target is not None else ""
         raise SchemeFormatError(
             f"arrays of {shapes} fit together in no way{wanted}; wanted are U (R, m k), V (R, k n) and W (R, m n), "
             "or their transposes"
         )
-    if documented is None and ways[0].shape == (1, 1, 1) and len(ways[0].arrays[0]) > 1:
+    _, _, first, (left, _, _) = ways[0]
+    if documented is None and first == (1, 1, 1) and left.rank > 1:
         raise SchemeFormatError(f"arrays of {shapes} are several products of two numbers: this is no scheme")
-    candidates: list[tuple[str, Scheme]] = []
-    approximations = []
-    failure: SchemeFormatError | None = None
-    for way in ways:
-        chosen = target_of(way.shape, target)
-        try:
-            third = way.arrays[2].transpose(0, 2, 1) if way.convention == C_TRANSPOSED else way.arrays[2]
-            factors = (*way.arrays[:2], third)
-            if not all(map(_exact, factors)):
-                rows = [_rows(array) for array in factors]
-                found = approximate(format, rows, (C,), chosen, ring).approximations
-                approximations += [(way.label, one) for _, one in found]
-                continue
-            u, v, w = (_factor(array, label) for array, label in zip(factors, "UVW", strict=True))
-            candidates.append((way.label, Scheme(chosen, u, v, w, ring or ring_of((u, v, w)))))
-        except SchemeFormatError as error:
-            failure = failure or error
-    if failure and not (candidates or approximations):
-        raise failure
-    doubt = "" if documented else doubt_of(len(ways[0].arrays[0]), [way.shape for way in ways])
-    return Reading(format, tuple(candidates), None, notes, approximations=tuple(approximations), doubt=doubt)
+    options = [(", ".join(filter(None, (by, lies))), target_of(shape, target), part) for lies, by, shape, part in ways]
+    return reading_of_options(format, options, (), ring, "", notes, unsure=documented is None)
 
 
-def _ways(arrays: Sequence[Array]) -> Iterable[_Way]:
-    """Products as rows before products as columns, C before C^T, entries by rows before entries by columns."""
+def _ways(arrays: Sequence[Array]) -> Iterator[tuple[str, str, Shape, Factors]]:
+    """How three arrays may lie, by C or by C^T, what sizes they have then, and their entries.
+
+    Products as rows come before products as columns, entries by rows before entries by columns.
+    """
     dimensions = {array.ndim for array in arrays}
     if len(arrays) != 3 or len(dimensions) != 1 or not dimensions <= {2, 3}:
         return
-    where = "along the last axis" if dimensions == {3} else "as columns"
+    flat = dimensions == {2}
+    found = [np.nonzero(array) for array in arrays]
+    values = [_coefficients(array[at]) for array, at in zip(arrays, found, strict=True)]
     for axes in sorted(product((0, -1), repeat=3), key=lambda axes: (len(set(axes)), -sum(axes))):
-        ranks = {array.shape[axis] for array, axis in zip(arrays, axes, strict=True)}
-        if len(ranks) != 1 or not 1 <= max(ranks) <= MAX_RANK:
+        rank, *ranks = (array.shape[axis] for array, axis in zip(arrays, axes, strict=True))
+        sizes = [array.shape[1:] if axis == 0 else array.shape[:-1] for array, axis in zip(arrays, axes, strict=True)]
+        if ranks != [rank, rank] or not 1 <= rank <= MAX_RANK or not (shape := _shape(sizes)):
             continue
-        turned = [np.moveaxis(array, axis, 0) for array, axis in zip(arrays, axes, strict=True)]
         of = "".join(label for label, axis in zip("UVW", axes, strict=True) if axis)
-        lies = f"products {where}{'' if of == 'UVW' else f' of {of}'}" if of else ""
-        yield from _grids(turned, lies) if dimensions == {3} else _flat(turned, lies)
+        where = f"products {'as columns' if flat else 'along the last axis'}{'' if of == 'UVW' else f' of {of}'}"
+        m, k, n = shape
+        for by_columns in (False, True)[: 1 + flat]:
+            lies = ", ".join((where,) * bool(of) + ("entries by columns",) * by_columns)
+            grids = [(m, k), (k, n), (m, n), (n, m)]
+            parts = []
+            for slot, grid in zip((0, 1, 2, 2), grids, strict=True):
+                at = found[slot] if axes[slot] == 0 else (found[slot][-1], *found[slot][:-1])
+                place = divmod(at[1], grid[not by_columns]) if flat else at[1:]
+                row, col = place[::-1] if by_columns else place
+                parts.append(Entries(rank, at[0], row, col, values[slot]))
+            u, v, w, by_transpose = parts
+            if flat or sizes[2] == (m, n):
+                yield lies, C, shape, (u, v, w)
+            if flat or sizes[2] == (n, m):
+                yield lies, C_TRANSPOSED, shape, (u, v, by_transpose.transposed())
 
 
-def _flat(arrays: Sequence[Array], lies: str) -> Iterable[_Way]:
+def _shape(sizes: Sequence[tuple[int, ...]]) -> Shape | None:
+    """The sizes of the product of matrices of so many entries, or of such grids; None where there are none."""
     try:
-        m, k, n = shape_of(*(array.shape[1] for array in arrays))
+        m, k, n = shape_of(*map(math.prod, sizes))
     except SchemeFormatError:
-        return
-    if max(m, k, n) > MAX_DIMENSION:
-        return
-    rank = len(arrays[0])
-    for by_columns in (False, True):
-        for convention in (C, C_TRANSPOSED):
-            third = (m, n) if convention == C else (n, m)
-            grids = []
-            for array, (rows, cols) in zip(arrays, ((m, k), (k, n), third), strict=True):
-                grids.append(
-                    array.reshape(rank, cols, rows).transpose(0, 2, 1)
-                    if by_columns
-                    else array.reshape(rank, rows, cols)
-                )
-            how = ", ".join(part for part in (lies, "entries by columns" if by_columns else "") if part)
-            label = f"{convention}, {how}" if how else convention
-            yield _Way(label, convention, (grids[0], grids[1], grids[2]), (m, k, n))
+        return None
+    grids = len(sizes[0]) == 1 or tuple(sizes[:2]) == ((m, k), (k, n))
+    return (m, k, n) if grids and max(m, k, n) <= MAX_DIMENSION else None
 
 
-def _grids(arrays: Sequence[Array], lies: str) -> Iterable[_Way]:
-    (m, k), (inner, n), third = (array.shape[1:] for array in arrays)
-    if inner != k or max(m, k, n) > MAX_DIMENSION:
-        return
-    for convention, wanted in ((C, (m, n)), (C_TRANSPOSED, (n, m))):
-        if third == wanted:
-            label = f"{convention}, {lies}" if lies else convention
-            yield _Way(label, convention, (arrays[0], arrays[1], arrays[2]), (m, k, n))
+def _coefficients(values: Array) -> list[Coefficient]:
+    """The numbers of an array with one dimension; floats are exact if they are small binary fractions.
 
-
-def _exact(array: Array) -> bool:
-    if array.dtype.kind == "O":
-        return Inexact not in set(map(type, array.ravel().tolist()))
-    return is_exact(array)
-
-
-def _rows(array: Array) -> list[list[tuple[int, Any]]]:
-    flat = array.reshape(len(array), -1).tolist()
-    if array.dtype.kind != "O":
-        return [[(i, Inexact.of(complex(x))) for i, x in enumerate(row) if x] for row in flat]
-    return [[(i, x) for i, x in enumerate(row) if x] for row in flat]
-
-
-def _factor(array: Array, label: str) -> Factor:
-    if array.dtype.kind != "O":
-        values, denominator = exact(array)
-        return Factor.from_dense(values, denominator)
-    _, rows, cols = array.shape
-    return factor_of(Entries.of(_rows(array), cols), rows, cols, label)
+    Raises:
+        SchemeFormatError: one is no number, not finite, or beyond 2^40.
+    """
+    if values.dtype.kind in "bui":
+        return list(map(int, values.tolist()))
+    if values.dtype.kind == "O":
+        return list(values.tolist())
+    if values.dtype.kind not in "fc" or not (np.abs(values.astype(np.complex128)) < 2.0**40).all():
+        raise SchemeFormatError(f"an entry of type {values.dtype} that is no number, not finite, or beyond 2^40")
+    return list(map(binary, values.tolist()))
 
 
 def as_array(rows: Any) -> Array | None:
     """Nested lists of numbers as an array of 1 to 4 dimensions, of integers or of objects; None where ragged."""
-    shape: list[int] = []
-    probe = rows
-    while isinstance(probe, list):
-        shape.append(len(probe))
-        if not probe or len(shape) > 4:
-            return None
-        probe = probe[0]
-    if not shape:
+    array = np.array(rows, dtype=object) if isinstance(rows, list) else np.array(())
+    kinds = set(map(type, array.ravel().tolist()))
+    if not 1 <= array.ndim <= 4 or not kinds or any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
         return None
-    flat: list[Any] = rows
-    for size in shape[1:]:
-        if not all(isinstance(part, list) and len(part) == size for part in flat):
-            return None
-        flat = [item for part in flat for item in part]
-        if len(flat) > MAX_ENTRIES:
-            raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
-    kinds = set(map(type, flat))
-    if any(kind is type(None) or issubclass(kind, list | dict | str) for kind in kinds):
-        return None
-    if kinds == {int} and min(flat) > -(1 << 62) and max(flat) < 1 << 62:
-        return np.array(flat, dtype=np.int64).reshape(shape)
-    array = np.empty(len(flat), dtype=object)
-    array[:] = flat
-    return array.reshape(shape)
+    if array.size > MAX_ENTRIES:
+        raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
+    small = kinds == {int} and array.min() > -(1 << 62) and array.max() < 1 << 62
+    return array.astype(np.int64) if small else array

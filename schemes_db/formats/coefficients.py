@@ -10,22 +10,22 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ...errors import SchemeFormatError
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
-from . import equations
 from .arrays import ROLES
+from .candidates import reading_by_place
 from .dense import on_line
 from .lines import numbered, without_comment
 from .patterns import changes_something, pattern
-from .reading import Reading
+from .reading import C, Entries, Reading
 from .syntax import number
 
 NAME = "coefficients"
 SUFFIX = ".csv"
-CONVENTION = equations.CONVENTION
+CONVENTION = C
 
 SNIFFED = 4000
 """Characters in which the first row of a table is looked for."""
@@ -55,40 +55,35 @@ def sniff(text: str) -> bool:
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read one scheme, as the equations that its coefficients are.
+    """Read one scheme.
 
     Raises:
         SchemeFormatError: with the line, where a row fits no table or a coefficient is set twice; a product lacks a
             factor, or there are not three factors.
     """
     numbers: dict[str, int] = {}
-    factors: dict[str, dict[tuple[int, Block], str]] = {}
-    for at, product, block, value in _entries(text):
-        key = numbers.setdefault(product.lower(), len(numbers) + 1), block
-        values = factors.setdefault(block[0], {})
+    factors: dict[str, dict[tuple[int, int, int], Coefficient]] = {}
+    for at, product, (letter, row, col), value in _entries(text):
+        key = numbers.setdefault(product.lower(), len(numbers)), row, col
+        values = factors.setdefault(letter, {})
         if key in values:
             raise SchemeFormatError(f"a coefficient of {product} is set twice", line=at)
         if re.search(r"[A-Za-hk-z]", value):
             raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
         with on_line(at):
-            values[key] = f"({value})" if number(value) else ""
+            values[key] = number(value)
     if len(factors) != 3:
         raise SchemeFormatError(f"these tables have blocks of {len(factors)} factors, not of three")
-    left, right, out = (factors[letter] for letter in sorted(factors))
-    lines = [f"m{r} = ({_sum(left, r, 'a')})*({_sum(right, r, 'b')})" for r in numbers.values()]
-    for block in dict.fromkeys(block for _, block in out):
-        terms = [f"{value}*m{product}" for (product, one), value in out.items() if value and one == block]
-        lines += [f"c[{block[1]},{block[2]}] = {' + '.join(terms)}"] * bool(terms)
-    return [replace(reading, format=NAME) for reading in equations.parse("\n".join(lines), target, ring)]
-
-
-def _sum(values: dict[tuple[int, Block], str], product: int, letter: str) -> str:
-    terms = [
-        f"{value}*{letter}[{block[1]},{block[2]}]" for (r, block), value in values.items() if value and r == product
-    ]
-    if not terms:
-        raise SchemeFormatError(f"product {product} of these tables has no block of {letter.upper()}")
-    return " + ".join(terms)
+    parts: list[Entries] = []
+    for _, values in sorted(factors.items()):
+        base = min((1, *(at for (_, *place), value in values.items() if value for at in place)))
+        rows: list[list[tuple[int, int, Coefficient]]] = [[] for _ in numbers]
+        for (r, row, col), coefficient in values.items():
+            rows[r] += [(row - base, col - base, coefficient)] * bool(coefficient)
+        if len(parts) < 2 and [] in rows:
+            raise SchemeFormatError(f"product {rows.index([]) + 1} of these tables has no block of {'AB'[len(parts)]}")
+        parts.append(Entries.of(rows))
+    return [reading_by_place(NAME, (parts[0], parts[1], parts[2]), CONVENTION, target, ring, triangular=True)]
 
 
 def _entries(text: str) -> Iterator[Entry]:

@@ -8,21 +8,15 @@ what can't be seen from the equations. Blocks may have one running index instead
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
-from fractions import Fraction
-from typing import Any
-
-import numpy as np
 
 from ...errors import SchemeFormatError
-from ..gaussian import Gaussian
 from ..ring import Ring
 from ..target import Target
-from .candidates import Factors, Option, doubt_of, reading_by_place, reading_of_options
+from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
 from .formulas import Formulas
 from .header import parse_header
-from .layouts import PRIME, GridNumbering, agrees, layouts_for, layouts_of, numbered_layouts
+from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
 from .lines import controlled_lines, statements
 from .patterns import pattern
 from .reading import C, Reading, UnknownFormatError
@@ -43,7 +37,7 @@ def sniff(text: str) -> bool:
     """Return whether some line sets a name to what has a block of a matrix in it."""
     if re.match(r"\s*[{\[]\s*[{\[\"]", text):
         return False
-    written = parse_header(text[:2000]).target is not None
+    written = parse_header(text[:2000])[0] is not None
     return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
 
 
@@ -61,10 +55,10 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
-    header = parse_header(text)
-    wanted, ring = target or header.target, ring or header.ring
+    said, over, name = parse_header(text)
+    ring = ring or over
     found = Formulas(statements(text), controlled_lines(text))
-    return [dataclasses.replace(reading_of(found, wanted, ring, header.name), declared=ring)]
+    return [dataclasses.replace(reading_of(found, target or said, ring, name), declared=ring)]
 
 
 def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
@@ -76,7 +70,7 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
         count = 1 + max((index - base for (index,) in found.outputs), default=-1)
         wanted, others = _by_running_index(factors, count, target)
         notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
-        reading = reading_of_options(NAME, wanted, others, ring, name, notes)
+        reading = reading_of_options(NAME, wanted, others, ring, name, notes, unsure=target is None)
     else:
         outputs = {(i - base, j - base) for i, j in found.outputs}
         reading = reading_by_place(
@@ -85,11 +79,8 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
     held = {scheme.target for _, scheme in reading.candidates}
     if found.skipped and any(one.shape == (1, 1, 1) for one in held):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
-    doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else ""
-    if held and not target:
-        shapes = [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
-        doubt = doubt or doubt_of(factors[0].rank, shapes)
-    return dataclasses.replace(reading, doubt=doubt if held else "")
+    doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else reading.doubt
+    return dataclasses.replace(reading, doubt=doubt)
 
 
 def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> tuple[list[Option], list[Option]]:
@@ -98,24 +89,13 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
     Where one numbering agrees with its target at a random point, it is the only one.
     """
     sizes = (factors[0].extent[0], factors[1].extent[0], outputs)
-    exact = not any(part.inexact for part in factors)
-    residues = [np.array(list(map(_residue, part.values)) if exact else [], dtype=np.int64) for part in factors]
-
-    def fits(layout: GridNumbering) -> bool:
-        """Return whether the equations agree with the target of a layout at a random point."""
-        if not exact or any(part.extent[0] > size for part, size in zip(factors, layout.sizes, strict=True)):
-            return False
-        dense = [np.zeros((part.rank, size), dtype=np.int64) for part, size in zip(factors, layout.sizes, strict=True)]
-        for array, part, values in zip(dense, factors, residues, strict=True):
-            array[part.product, part.row] = values
-        return agrees(np.concatenate([array.ravel() for array in dense]), layout, factors[0].rank)
-
-    everywhere = [*numbered_layouts(sizes), *layouts_for(sizes)]
+    stored = structured_layouts(lambda own, _: own[2] == outputs and own[0] >= sizes[0] and own[1] >= sizes[1])
+    everywhere = [*numbered_layouts(sizes), *sorted(stored, key=lambda layout: sum(layout.sizes))]
     possible = [*(layouts_of(target) if target else ()), *(one for one in everywhere if target in (None, one.target))]
     possible = list({(one.target, one.places): one for one in possible}.values())
-    if found := next((one for one in possible if fits(one)), None):
-        return [_option(factors, found)], []
-    others = [one for one in everywhere if target not in (None, one.target) and fits(one)]
+    if found := next((one for one in possible if agrees(factors, one)), None):
+        return [option_of(factors, found)], []
+    others = [one for one in everywhere if target not in (None, one.target) and agrees(factors, one)]
     fitting = [one for one in possible if all(map(int.__le__, sizes, one.sizes))] or possible[:1]
     if not fitting:
         raise SchemeFormatError(
@@ -123,20 +103,4 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
             "name it with --target"
         )
     tried = list({one.label: one for one in reversed(fitting)}.values())[::-1][:MAX_TRIED]
-    return [_option(factors, one) for one in tried], [_option(factors, one) for one in others[:1]]
-
-
-def _option(factors: Factors, layout: GridNumbering) -> Option:
-    _, k, n = layout.target.shape
-    found = []
-    for part, places, width in zip(factors, layout.places, (k, n, n), strict=True):
-        if part.extent[0] > len(places):
-            raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
-        row, col = divmod(np.array(places)[part.row], width)
-        found.append(dataclasses.replace(part, row=row, col=col))
-    return f"{C}, {layout.label}" if layout.label else C, layout.target, (found[0], found[1], found[2])
-
-
-def _residue(value: Any) -> int:
-    real = value.real if isinstance(value, Gaussian) else Fraction(value)
-    return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0
+    return [option_of(factors, one) for one in tried], [option_of(factors, one) for one in others[:1]]

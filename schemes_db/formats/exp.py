@@ -54,8 +54,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line.
     """
-    header = parse_header(text)
-    target, ring = target or header.target, ring or header.ring
+    said, over, _ = parse_header(text)
+    target, ring = target or said, ring or over
     skipped: list[int] = []
     listed = list(_products(text, skipped))
     if not listed:

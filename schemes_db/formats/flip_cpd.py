@@ -10,6 +10,7 @@ sizes: its name or the target must, or a rational row is tried with all sizes of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -19,12 +20,11 @@ import numpy.typing as npt
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..ring import Z2, Z3, Ring
-from ..scheme import Scheme
 from ..target import Target
 from .archive import NPY_MAGIC, array_of
-from .candidates import Row, likely_shapes, reading_of_rows
-from .layouts import PRIME, GridNumbering, IntArray, agrees, layouts_of, structured_layouts
-from .reading import C, Entries, Reading, factor_of, ring_of
+from .candidates import Factors, likely_shapes, option_of, reading_of_options
+from .layouts import GridNumbering, agrees, layouts_of, structured_layouts
+from .reading import C_TRANSPOSED, C, Entries, Reading
 
 NAME = "flip-cpd"
 SUFFIX = ".npy"
@@ -35,7 +35,6 @@ MAX_SHAPES = 400
 
 MAX_STRUCTURED = 1000
 """Structured targets that it is tried with then."""
-Factors = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
 Words = npt.NDArray[np.generic]
 
 
@@ -71,65 +70,53 @@ def _rational(row: list[int], target: Target | None, ring: Ring | None) -> Readi
         raise SchemeFormatError("a row of rationals must be pairs of a numerator and a denominator that is not 0")
     total = len(row) // 2
     notes: tuple[str, ...] = ()
-    residues = np.array(
-        [p * pow(q, -1, PRIME) % PRIME if q % PRIME else 0 for p, q in zip(row[::2], row[1::2], strict=True)],
-        dtype=np.int64,
-    )
+    values: list[Number] = [p if q == 1 else Fraction(p, q) for p, q in zip(row[::2], row[1::2], strict=True)]
     if target is not None:
-        fitting = [(layout, total // sum(layout.sizes)) for layout in layouts_of(target)]
-        fitting = [(layout, rank) for layout, rank in fitting if rank and rank * sum(layout.sizes) == total]
+        fitting = [layout for layout in layouts_of(target) if total and total % sum(layout.sizes) == 0]
         if not fitting:
             raise SchemeFormatError(f"a row of {total} rationals is no scheme for {target}")
-        found = [pair for pair in fitting if agrees(residues, *pair)]
-        layout, rank = (found or fitting)[0]
+        layout = next((one for one in fitting if agrees(_numbered(values, one), one)), fitting[0])
     else:
-        layout, rank = _guessed(residues, total)
+        layout = _guessed(values)
         notes = (f"sizes {layout.target} found by trying all that fit the length",)
-    return _reading(layout, _split(row, layout, rank), ring, notes)
+    return _reading(layout, _numbered(values, layout), ring, notes)
 
 
-def _split(row: list[int], layout: GridNumbering, rank: int) -> Factors:
-    """The three factors in a row of pairs, by places on the target's grids."""
-    values: list[Number] = [p if q == 1 else Fraction(p, q) for p, q in zip(row[::2], row[1::2], strict=True)]
-    parts: list[list[Row]] = []
-    start = 0
-    for places in layout.places:
-        width = len(places)
-        parts.append(
-            [
-                [(place, value) for place, value in zip(places, values[at : at + width], strict=True) if value]
-                for at in range(start, start + rank * width, width)
-            ]
-        )
+def _numbered(values: Sequence[Number], layout: GridNumbering) -> Factors:
+    """The three factors, by running index, of values that stand one after the other."""
+    parts, start = [], 0
+    rank = len(values) // sum(layout.sizes)
+    for width in layout.sizes:
+        product, index = divmod(np.arange(rank * width), width)
+        parts.append(Entries(rank, product, index, 0 * index, values[start : start + rank * width]))
         start += rank * width
     return parts[0], parts[1], parts[2]
 
 
 def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: tuple[str, ...] = ()) -> Reading:
-    """The reading of factors by places; of structured matrices the third factor is by C and nothing else."""
-    target = layout.target
+    """The reading of factors by running index; of structured matrices the third is by C and nothing else."""
+    m, _, n = layout.target.shape
+    options = [option_of(factors, layout)]
     if not layout.structured:
-        return reading_of_rows(NAME, factors, target.shape, CONVENTION, target, ring, notes)
-    m, k, n = target.shape
-    u, v, w = (
-        factor_of(Entries.of([list(row) for row in part], cols), rows, cols, label)
-        for part, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "UVW", strict=True)
-    )
-    return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)))),), None, notes)
+        turned = tuple(i % m * n + i // m for i in range(m * n))
+        options.append(option_of(factors, replace(layout, places=(*layout.places[:2], turned)), C_TRANSPOSED))
+    return reading_of_options(NAME, options, (), ring, "", notes)
 
 
-def _guessed(residues: IntArray, total: int) -> tuple[GridNumbering, int]:
+def _guessed(values: Sequence[Number]) -> GridNumbering:
     """The only layout of so many entries with which the row agrees with its target."""
-    plain = [(layouts_of(Target.general(*shape))[0], rank) for shape, rank in likely_shapes(total)]
+    total = len(values)
+    plain = [layouts_of(Target.general(*shape))[0] for shape, _ in likely_shapes(total)]
     if len(plain) > MAX_SHAPES:
         raise SchemeFormatError(f"{total} rationals: the sizes can't be told; give them with --target MxKxN")
-    found = [pair for pair in plain if agrees(residues, *pair)]
+    residues = Entries.of([list(enumerate(values))], 1).residues.tolist()
+    found = [layout for layout in plain if agrees(_numbered(residues, layout), layout)]
     if not found:
-        structured = islice(structured_layouts(total), MAX_STRUCTURED)
-        found = [(layout, rank) for layout, rank in structured if agrees(residues, layout, rank)]
+        fitting = structured_layouts(lambda sizes, most: total in range(sum(sizes), most * sum(sizes) + 1, sum(sizes)))
+        found = [layout for layout in islice(fitting, MAX_STRUCTURED) if agrees(_numbered(residues, layout), layout)]
     # With and without an output that is zero anyway: the first asks for it, too.
-    if len({(layout.target.shape, layout.target.a, layout.target.b) for layout, _ in found}) != 1:
-        sizes = ", ".join(str(layout.target) for layout, _ in (found or plain)[:4])
+    if len({(layout.target.shape, layout.target.a, layout.target.b) for layout in found}) != 1:
+        sizes = ", ".join(str(layout.target) for layout in (found or plain)[:4])
         raise SchemeFormatError(
             f"{total} rationals could be {sizes or 'of many sizes'} or others; say which with --target MxKxN"
         )
@@ -149,26 +136,19 @@ def _modular(row: Words, target: Target, ring: Ring) -> Reading:
     failure: SchemeFormatError | None = None
     for layout in reversed(layouts_of(target)):
         try:
-            return _reading(layout, _unpacked([int(word) for word in row], layout, ring), ring)
+            return _reading(layout, _unpacked(row, layout, ring), ring)
         except SchemeFormatError as error:
             failure = failure or error
     raise failure or SchemeFormatError(f"no layout of {target} is known")
 
 
-def _unpacked(words: list[int], layout: GridNumbering, ring: Ring) -> Factors:
+def _unpacked(words: Words, layout: GridNumbering, ring: Ring) -> Factors:
     lanes = ring.characteristic - 1
-    parts: list[list[Row]] = [[], [], []]
-    for at in range(0, len(words), 3 * lanes):
-        for position, (part, places) in enumerate(zip(parts, layout.places, strict=True)):
-            low = words[at + position * lanes]
-            high = words[at + position * lanes + 1] if lanes == 2 else 0
-            if (low | high) >> len(places) or low & high:
+    values: list[Number] = []
+    for slot, width in enumerate(layout.sizes):
+        for low, *rest in words.reshape(-1, 3, lanes)[:, slot].tolist():
+            high = rest[0] if rest else 0
+            if (low | high) >> width or low & high:
                 raise SchemeFormatError(f"a word of a product has bits that {layout.target} has no entries for")
-            part.append(
-                [
-                    (place, (low >> j & 1) + 2 * (high >> j & 1))
-                    for j, place in enumerate(places)
-                    if (low | high) >> j & 1
-                ]
-            )
-    return parts[0], parts[1], parts[2]
+            values += [(low >> j & 1) + 2 * (high >> j & 1) for j in range(width)]
+    return _numbered(values, layout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ...errors import LcmaError, SchemeFormatError
 from ..names import checked_name
@@ -13,17 +12,8 @@ from ..target import Target, parse_target
 _LINE = r"(?m)^[ \t]*#\s*(target|ring|name):[ \t]*(\S.*?)\s*$"
 
 
-@dataclass(frozen=True)
-class Header:
-    """Facts that a text states about its scheme; None where it does not."""
-
-    target: Target | None
-    ring: Ring | None
-    name: str
-
-
-def parse_header(text: str) -> Header:
-    """The first line of each kind in a text.
+def parse_header(text: str) -> tuple[Target | None, Ring | None, str]:
+    """The target, the ring and the name that the first line of each kind in a text says; None where there is none.
 
     Raises:
         SchemeFormatError: a target or a ring that means nothing, or a target that names a file.
@@ -33,7 +23,6 @@ def parse_header(text: str) -> Header:
         found.setdefault(key, value)
     try:
         target = parse_target(found["target"], files=False) if "target" in found else None
-        ring = parse_ring(found["ring"]) if "ring" in found else None
+        return target, parse_ring(found["ring"]) if "ring" in found else None, checked_name(found.get("name", ""))
     except LcmaError as error:
         raise SchemeFormatError(str(error)) from None
-    return Header(target, ring, checked_name(found.get("name", "")))

@@ -9,25 +9,24 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import TargetError
 from ..pairs import Pair, all_pairs, fits, parse_pair, stored_places
 from ..target import Target, pairs_of, parse_target
+from .reading import PRIME, Entries
 
-IntArray = npt.NDArray[np.int64]
 Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Sizes = tuple[int, int, int]
+"""The numbers of entries of A, B and C."""
 
 MAX_SIDE = 9
 """The largest side of a structured matrix whose sizes are guessed: names write a side as one digit."""
-
-PRIME = (1 << 31) - 1
 
 _NAME = r"(?a)([gulskw][gulskwt])-?([1-9])([1-9])([1-9])([abc]?)(?:[-_.].*)?"
 
@@ -42,7 +41,7 @@ class GridNumbering:
     """The numbering of each matrix, where it is not by rows."""
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
+    def sizes(self) -> Sizes:
         a, b, c = self.places
         return len(a), len(b), len(c)
 
@@ -74,24 +73,13 @@ def layouts_of(target: Target) -> list[GridNumbering]:
     return list({layout.places: layout for layout in found}.values())
 
 
-def structured_layouts(total: int) -> Iterator[tuple[GridNumbering, int]]:
-    """Every structured layout, and its rank, whose rows have `total` entries together."""
-    for pair, shape, places in _numberings():
-        rank, rest = divmod(total, sum(map(len, places)))
-        if not rest and 1 <= rank <= math.prod(shape):
-            with contextlib.suppress(TargetError):
-                yield GridNumbering(Target.of_pair(pair, shape), places), rank
-
-
-def layouts_for(sizes: tuple[int, int, int]) -> list[GridNumbering]:
-    """The structured layouts with so many outputs and at least so many entries of A and B, the smallest first."""
-    found = []
+def structured_layouts(wanted: Callable[[Sizes, int], bool]) -> Iterator[GridNumbering]:
+    """Every structured layout whose numbers of entries, and m k n, are wanted."""
     for pair, shape, places in _numberings():
         a, b, c = map(len, places)
-        if c == sizes[2] and a >= sizes[0] and b >= sizes[1]:
+        if wanted((a, b, c), math.prod(shape)):
             with contextlib.suppress(TargetError):
-                found.append(GridNumbering(Target.of_pair(pair, shape), places))
-    return sorted(found, key=lambda layout: sum(layout.sizes))
+                yield GridNumbering(Target.of_pair(pair, shape), places)
 
 
 @lru_cache(maxsize=1)
@@ -107,7 +95,7 @@ def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
     ]
 
 
-def numbered_layouts(sizes: tuple[int, int, int]) -> Iterator[GridNumbering]:
+def numbered_layouts(sizes: Sizes) -> Iterator[GridNumbering]:
     """Layouts of products of matrices with so many entries, each numbered by rows or columns, all or a triangle of it.
 
     Those of general products are first.
@@ -152,30 +140,26 @@ def triangular_targets(shape: tuple[int, int, int], blocks: Sequence[set[tuple[i
     m, k, n = shape
     options = []
     for role, used, (rows, cols) in zip(("left", "right", "out"), blocks, ((m, k), (k, n), (m, n)), strict=True):
-        form = ""
-        if rows == cols > 1 and len(used) == rows * (rows + 1) // 2:  # sides are a file's and may be anything
-            if all(i >= j for i, j in used):
-                form = f"tri-{role}"
-            elif all(i <= j for i, j in used):
-                form = f"tri-{role}:upper"
-        options.append(("", form) if form else ("",))
+        places = {i * cols + j for i, j in used}
+        triangles = {form for form, _, own in _numberings_of(len(used), rows, cols) if set(own) == places} - {None}
+        options.append(("", *(f"tri-{role}{form}" for form in triangles)))
     for forms in product(*options):
         if any(forms):
             yield parse_target(f"{m}x{k}x{n}:{'+'.join(filter(None, forms))}", files=False)
 
 
-def agrees(residues: IntArray, layout: GridNumbering, rank: int) -> bool:
-    """Return whether the trilinear form of a row of residues modulo PRIME is its target's at one random point."""
+def agrees(factors: Sequence[Entries], layout: GridNumbering) -> bool:
+    """Return whether the trilinear form of exact factors by running index is the target's at one random point."""
     generator = np.random.default_rng(1)
     m, k, n = layout.target.shape
     points = [generator.integers(1, PRIME, size) for size in (m * k, k * n, m * n)]
-    products = np.ones(rank, dtype=np.int64)
-    start = 0
-    for point, places in zip(points, layout.places, strict=True):
-        part = residues[start : start + rank * len(places)].reshape(rank, len(places))
-        start += part.size
-        form = (part * point[list(places)] % PRIME).sum(axis=1) % PRIME
-        products = products * form % PRIME
+    products = np.ones(factors[0].rank, dtype=np.int64)
+    for part, point, places in zip(factors, points, layout.places, strict=True):
+        if part.inexact or part.extent[0] > len(places):
+            return False
+        form = np.zeros_like(products)
+        np.add.at(form, part.product, part.residues * point[np.array(places)[part.row]] % PRIME)
+        products = products * (form % PRIME) % PRIME
     p, q, s = layout.target.terms.T
     terms = points[0][p] * points[1][q] % PRIME * points[2][s] % PRIME
     wanted = int((terms * (layout.target.term_values % PRIME) % PRIME).sum()) % PRIME

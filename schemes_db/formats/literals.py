@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from . import equations, exp
-from .arrays import ROLES, Array, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .arrays import ROLES, Array, as_array, factor_names, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .bindings import Bindings, read_bindings
 from .dense import TextReader
 from .lines import without_block_comments
@@ -142,16 +142,13 @@ def _schemes(
             failure = failure or error
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
-    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in _items(value)]
+    items = value.values() if isinstance(value, dict) else value
+    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in items]
     if failure is not None and not any(inner):
         raise failure
     if isinstance(value, list) and any(inner) and not all(inner):
         raise SchemeFormatError("a list of schemes with one that is none")
     yield from (reading for found_here in inner for reading in found_here)
-
-
-def _items(value: list[Any] | dict[str, Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
 
 
 def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
@@ -234,11 +231,9 @@ def _arrays(parts: list[Any]) -> list[Array] | None:
 def _by_products(value: list[Any]) -> list[Any] | None:
     """The stacked factors of a list of products, each an object with u, v and w or a list of three."""
     if isinstance(value[0], dict):
-        plain_names = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in value[0]}
-        roles = next((names for names in zip(*ROLES, strict=True) if set(names) <= set(plain_names)), None)
-        if roles is None or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
+        names = factor_names(value[0])
+        if not names or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
             return None
-        names = [plain_names[role] for role in roles]
         for item in value:
             _check_settings(item, set(names))
         return _arrays([[item[name] for item in value] for name in names])

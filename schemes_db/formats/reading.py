@@ -8,6 +8,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,15 @@ from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..display import line
 from ..factor import Factor, IntArray, integer_array
-from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
-from ..inexact import Approximation, Coefficient, Inexact
+from ..gaussian import MAX_BITS, Gaussian, Number, bits, gaussian, parse_number, simplest
+from ..inexact import Approximation, Coefficient, Inexact, Row, inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
 from .linear_program import BilinearPrograms
 
 C = "C"
 C_TRANSPOSED = "C^T"
+PRIME = (1 << 31) - 1
 
 
 class UnknownFormatError(SchemeFormatError):
@@ -149,33 +152,40 @@ class Entries:
         """True if some coefficient is rounded, or has a power of an infinitesimal."""
         return Inexact in set(map(type, self.values))
 
+    @cached_property
+    def residues(self) -> IntArray:
+        """The coefficients modulo PRIME, real parts of exact ones; 0 where PRIME divides a denominator."""
+        return np.array([x % PRIME if type(x) is int else _residue(x) for x in self.values], dtype=np.int64)
+
     def transposed(self) -> Entries:
         return dataclasses.replace(self, row=self.col, col=self.row)
 
-    def flat(self, width: int) -> list[list[tuple[int, Coefficient]]]:
+    def rounded(self, width: int) -> tuple[Row, ...]:
         """The flat index on a grid of this width and the coefficient of every entry, product by product."""
-        found: list[list[tuple[int, Coefficient]]] = [[] for _ in range(self.rank)]
-        for r, index, value in zip(
-            self.product.tolist(), (self.row * width + self.col).tolist(), self.values, strict=True
-        ):
-            found[r].append((index, value))
-        return found
+        found: list[list[tuple[int, Inexact]]] = [[] for _ in range(self.rank)]
+        indices = (self.row * width + self.col).tolist()
+        for r, index, value in zip(self.product.tolist(), indices, self.values, strict=True):
+            if value:
+                found[r].append((index, inexact(value)))
+        return tuple(map(tuple, found))
 
 
-def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
-    """The factor of entries on a grid, over their least common denominator.
+def _residue(value: Coefficient) -> int:
+    real = value.real if isinstance(value, Gaussian) else Fraction(0 if isinstance(value, Inexact) else value)
+    return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0
+
+
+def places_on(entries: Entries, rows: int, cols: int, label: str) -> IntArray:
+    """The flat places of entries on a grid.
 
     Raises:
-        SchemeFormatError: a place outside the grid or given twice, a number too large, too many products.
+        SchemeFormatError: a place outside the grid or given twice, or too many products.
     """
     rank, product = entries.rank, entries.product
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     inside = (entries.row >= 0) & (entries.row < rows) & (entries.col >= 0) & (entries.col < cols)
     places = np.where(inside, entries.row * cols + entries.col, -1)
-    numerators, denominator, width = _numerators(entries.values, label)
-    values = integer_array(numerators, denominator)
-    values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
         at = int(np.argmin(places))
         block = f"[{entries.row[at] + 1},{entries.col[at] + 1}]"
@@ -186,24 +196,30 @@ def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
     if not (np.diff(keys) > 0).all() and len(twice := np.flatnonzero(np.diff(np.sort(keys)) == 0)):
         r, index = divmod(int(np.sort(keys)[twice[0]]), rows * cols)
         raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
-    return Factor.from_triplets(rank, rows, cols, product, places, values, denominator)
+    return places
 
 
-def _numerators(given: Sequence[Coefficient], label: str) -> tuple[list[int], int, int]:
-    """The numerators over their least common denominator, that denominator, and 2 where real and imaginary parts
-    follow each other, else 1.
+def factor_of(entries: Entries, rows: int, cols: int, label: str) -> Factor:
+    """The factor of entries on a grid, over their least common denominator.
+
+    Raises:
+        SchemeFormatError: as `places_on`; a number too large.
     """
-    if set(map(type, given)) <= {int}:
-        return list(given), 1, 1  # type: ignore[arg-type]  # all are int
-    numbers = [number for number in given if not isinstance(number, Inexact)]
-    if len(numbers) != len(given):
+    places = places_on(entries, rows, cols, label)
+    denominator = 1
+    if set(map(type, entries.values)) <= {int}:
+        values = integer_array(entries.values)  # type: ignore[arg-type]  # all are int
+    elif entries.inexact:
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    # Every numerator grows to the common denominator.
-    pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
-    denominator = math.lcm(*{part.denominator for part in pairs})
-    if bits(denominator) > MAX_BITS:
-        raise SchemeFormatError(f"{label} has a common denominator beyond 2^{MAX_BITS}")
-    return [int(part * denominator) for part in pairs], denominator, 2
+    else:
+        # Every numerator grows to the common denominator; real and imaginary parts follow each other.
+        numbers = map(gaussian, entries.values)  # type: ignore[arg-type]  # none is Inexact
+        pairs = [part for number in numbers for part in (number.real, number.imag)]
+        denominator = math.lcm(*{part.denominator for part in pairs})
+        if bits(denominator) > MAX_BITS:
+            raise SchemeFormatError(f"{label} has a common denominator beyond 2^{MAX_BITS}")
+        values = integer_array([int(part * denominator) for part in pairs], denominator).reshape(-1, 2)
+    return Factor.from_triplets(entries.rank, rows, cols, entries.product, places, values, denominator)
 
 
 def ring_of(factors: Iterable[Factor]) -> Ring:

@@ -2,13 +2,14 @@
 
 import io
 import json
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from lcma.errors import SchemeFormatError, VerificationError
-from lcma.schemes_db.formats import parse_bytes, parse_text
+from lcma.schemes_db.formats import parse_bytes, parse_text, written
 from lcma.schemes_db.inexact import Approximation, Inexact
 from lcma.schemes_db.target import Target
 from lcma.verify import ApproximateReport, judge, load, verify_file
@@ -151,3 +152,15 @@ def test_products_beyond_double_precision_are_refused_in_one_line():
     approximation = Approximation(Target.general(1, 1, 1), ((huge,), (huge,), (huge,)))
     with pytest.raises(SchemeFormatError, match="double precision"):
         judge_approximations((("C", approximation),), "huge.txt", "bini")
+
+
+def test_a_border_scheme_by_running_index_has_the_border_verdict(strassen):
+    text = re.sub(r"(?m)^#.*|(?<=[abc])1(?=[12])", "", written.equations(strassen))
+    text = re.sub(r"\b([abc])2([12])\b", lambda name: f"{name[1]}{int(name[2]) + 2}", text)
+    headline = judge(parse_text(text.replace("c1 = m1", "c1 = (1+eps)*m1"))[0], "file").headline()
+    assert headline.startswith("FAIL 2x2x2 rank 7: a border scheme, A B + O(e)")
+
+
+def test_a_power_of_the_infinitesimal_times_0_is_0(strassen):
+    rows = [factor.dense.reshape(7, 4).tolist() for factor in strassen.factors]
+    assert judge(parse_text("U = {}\nV = {}\nW = {}".format(*rows).replace(" 0,", " 0*eps,", 1))[0], "file").ok
