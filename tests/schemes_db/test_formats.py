@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lcma
 from lcma.errors import LcmaError, SchemeFormatError
-from lcma.schemes_db import Q, Z, formats
+from lcma.schemes_db import Q, Z
 from lcma.schemes_db.formats import (
     FORMATS,
     WRITERS,
@@ -18,6 +18,7 @@ from lcma.schemes_db.formats import (
     parse_bytes,
     parse_text,
     read_file,
+    registry,
     render,
     syntax,
 )
@@ -270,7 +271,7 @@ def test_unreadable_files(tmp_path, monkeypatch):
     for name, message in (("binary", "not UTF-8"), ("empty", "is empty"), ("none", "No such file")):
         with pytest.raises(SchemeFormatError, match=message):
             read_file(tmp_path / name)
-    monkeypatch.setattr(formats, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(registry, "MAX_FILE_BYTES", 10)
     (tmp_path / "large").write_text("x" * 11)
     with pytest.raises(SchemeFormatError, match="larger than"):
         read_file(tmp_path / "large")

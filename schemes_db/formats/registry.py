@@ -1,0 +1,412 @@
+"""Scheme files: found by their content or named, read into `Reading`s, written from schemes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...arguments import PATH, need
+from ...errors import LcmaError, SchemeFormatError, unknown_name
+from ...home import write_atomic
+from ..certificate import Certificate
+from ..ring import Ring
+from ..scheme import Scheme
+from ..target import Target
+from . import (
+    alphatensor,
+    coefficients,
+    coq,
+    equations,
+    exp,
+    flip_cpd,
+    lcma_json,
+    lcma_npz,
+    literals,
+    named_arrays,
+    slp,
+    sparse_npz,
+    written,
+)
+from .archive import NPY_MAGIC, array_of
+from .characters import in_ascii
+from .dense import bini, fast_matmul, fmm_text, sms
+from .fmm_database import fmm_json, fmm_reduced
+from .layouts import named_target
+from .parts import companions, is_part
+from .reading import Reading, UnknownFormatError
+from .sections import naming_sections
+
+MAX_FILE_BYTES = 64 << 20
+
+
+class Format(Protocol):
+    """The interface of every format module."""
+
+    NAME: str
+    SUFFIX: str
+    CONVENTION: str
+    """The third factor as the format documents it: indexed by C, or by its transpose (C^T)."""
+
+
+class TextFormat(Format, Protocol):
+    """A format whose files are text."""
+
+    def sniff(self, text: str) -> bool: ...
+
+    def parse(self, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]: ...
+
+
+class BinaryFormat(Format, Protocol):
+    """A format whose files are numpy arrays or archives of them."""
+
+    def sniff(self, raw: bytes) -> bool: ...
+
+    def parse(
+        self, raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
+    ) -> list[Reading]: ...
+
+
+class Writer(Format, Protocol):
+    """A format that schemes are written in, too."""
+
+    def render(self, scheme: Scheme) -> str | bytes: ...
+
+
+# In the order in which they are tried on an unknown file: formats with a mark of their own first.
+_BINARY: tuple[BinaryFormat, ...] = (lcma_npz, sparse_npz, alphatensor, flip_cpd, named_arrays)
+_TEXT: tuple[TextFormat, ...] = (
+    lcma_json,
+    fmm_reduced,
+    fmm_json,
+    literals.maple,
+    literals.mathematica,
+    sms,
+    bini,
+    slp,
+    fmm_text,
+    fast_matmul,
+    literals.alphaevolve,
+    coefficients,
+    equations,
+    exp,
+    literals.arrays,
+)
+_JSON: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json)
+"""Formats whose texts are kept as they are written."""
+
+_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, literals.maple, lcma_npz, sparse_npz)
+"""Formats with a mark of their own: a file that has it is of no other."""
+
+_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)
+
+FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
+"""All formats that are read."""
+
+WRITERS: dict[str, Writer] = {module.NAME: module for module in _WRITERS}
+"""The formats that can also be written; of several with one suffix, the first is the suffix's default."""
+
+
+def format_named(name: str) -> Format:
+    """The format of that name.
+
+    Raises:
+        LcmaError: there is none.
+    """
+    try:
+        return FORMATS[name]
+    except KeyError:
+        raise unknown_name("format", name, FORMATS) from None
+
+
+def render(scheme: Scheme, format: str, certificate: Certificate | None = None) -> bytes:
+    """A file of the scheme in a format, with its certificate where the format can hold one.
+
+    Raises:
+        LcmaError: the format is not written.
+        SchemeFormatError: the format can't say what the scheme is.
+    """
+    if format not in WRITERS:
+        raise LcmaError(f"format {format!r} is not written; choose one of {', '.join(WRITERS)}")
+    if format == lcma_npz.NAME:
+        return lcma_npz.render(scheme, certificate)
+    content = lcma_json.render(scheme, certificate) if format == lcma_json.NAME else WRITERS[format].render(scheme)
+    return content.encode() if isinstance(content, str) else content
+
+
+def format_for(path: str | Path) -> str:
+    """The first written format whose files end as a path does.
+
+    Raises:
+        LcmaError: there is none.
+    """
+    for name, format_ in WRITERS.items():
+        if Path(path).suffix == format_.SUFFIX:
+            return name
+    mend = f"name one (format=, or --to of lcma convert): {', '.join(WRITERS)}"
+    raise LcmaError(f"can't tell the format of {str(path)!r}; {mend}")
+
+
+def write_file(
+    path: str | Path,
+    scheme: Scheme,
+    certificate: Certificate | None = None,
+    format: str | None = None,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a scheme to a file that `read_file` and `load` read, in a format or in that of the path's suffix.
+
+    The certificate is stored where the format can hold one (lcma-json and lcma-npz).
+
+    Raises:
+        LcmaError: the file exists and `overwrite` is False, it can't be written, or its format is not known.
+        SchemeFormatError: the format can't say what the scheme is.
+    """
+    need(PATH, path=path)
+    need(Scheme, scheme=scheme)
+    need(Certificate | None, certificate=certificate)
+    need(str | None, format=format)
+    need(bool, overwrite=overwrite)
+    path = Path(path)
+    content = render(scheme, format or format_for(path), certificate)
+    if not overwrite and path.exists():
+        raise LcmaError(f"{path} exists; pass overwrite=True to replace it")
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+
+
+def parse_text(
+    text: str, format: str | None = None, target: Target | None = None, ring: Ring | None = None
+) -> list[Reading]:
+    """Read the schemes of a text, its format found by content unless named.
+
+    Raises:
+        SchemeFormatError: no format fits, or the one that fits finds a fault.
+    """
+    return parse_bytes(text.encode(), format, target, ring)
+
+
+def parse_bytes(
+    raw: bytes,
+    format: str | None = None,
+    target: Target | None = None,
+    ring: Ring | None = None,
+    allow_pickle: bool = False,
+) -> list[Reading]:
+    """Read the schemes of a file's content, its format found by that content unless named.
+
+    Pickled object arrays are read with `allow_pickle` only, and then as arrays of numbers without
+    unpickling.
+
+    Raises:
+        SchemeFormatError: no format fits, or the one that fits finds a fault.
+    """
+    if format is not None:
+        format_named(format)
+    binary = [
+        (one.NAME, partial(one.parse, raw, target, ring, allow_pickle)) for one in _matching(_BINARY, raw, format)
+    ]
+    if binary:
+        return _declared(_first_reading(binary), ring)
+    text = _decoded(raw)
+    if not text.strip():
+        raise SchemeFormatError("is empty")
+    if "\0" in text:
+        raise SchemeFormatError(_what_binary(raw))
+    plain = in_ascii(text)
+    texts = [
+        (one.NAME, partial(one.parse, text if one in _JSON else plain, target, ring))
+        for one in _matching(_TEXT, plain, format)
+    ]
+    if not texts:
+        raise UnknownFormatError(
+            f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
+        )
+    try:
+        return _declared(_first_reading(texts), ring)
+    except SchemeFormatError as error:
+        raise naming_sections(error, plain) from None
+
+
+def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:
+    """The readings with the ring that the user names, which binds as one that the file names does."""
+    return readings if ring is None else [dataclasses.replace(one, declared=ring) for one in readings]
+
+
+def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -> list[Any]:
+    """The formats that a content may be of, in the order in which they are tried; the named one alone."""
+    if named is not None:
+        return [one for one in formats if named == one.NAME]
+    found: list[Any] = []
+    for one in formats:
+        if one.sniff(content):
+            found.append(one)
+            if one in _MARKED:
+                break
+    return found
+
+
+def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) -> list[Reading]:
+    """Return the result of the first reader that matches a file, and the names of all that match."""
+    failures: list[tuple[str, SchemeFormatError]] = []
+    names = [name for name, _ in matching]
+    for name, parse in matching:
+        formulas = [error for other, error in failures if other in (equations.NAME, exp.NAME)]
+        if name == literals.arrays.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
+            break  # of formulas that are not understood, the arrays beside them are not taken alone
+        try:
+            readings = _guarded(parse)
+        except SchemeFormatError as error:
+            failures.append((name, error))
+            continue
+        if len(matching) == 1 or any(one.approximations for one in readings):
+            return readings
+        why = "the first" if not failures else f"as {', '.join(f'{other}: {error}' for other, error in failures)}"
+        return [
+            dataclasses.replace(one, notes=(*one.notes, f"matched {', '.join(names)}; read as {name}, {why}"[:300]))
+            for one in readings
+        ]
+    _, first = failures[0]
+    if len(failures) > 1:
+        others = ", ".join(name for name, _ in failures)
+        raise SchemeFormatError(f"{first.message} (tried {others})", first.file, first.line)
+    raise first
+
+
+def _decoded(raw: bytes) -> str:
+    """The text of a file: UTF-8, UTF-16 with its mark, or Latin-1 where nothing in it is a control character."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1")
+        except UnicodeDecodeError:
+            text = "\0"
+        plain = sum(character.isascii() for character in text)
+        if 2 * plain > len(text) and all(one.isprintable() or one in "\t\r\n\f" for one in text):
+            return text
+        raise SchemeFormatError(_what_binary(raw)) from None
+
+
+def _what_binary(raw: bytes) -> str:
+    """Return a one-line description of a file that is not text."""
+    if raw.startswith(b"PK\x03\x04"):
+        return "is a zip archive without numpy arrays; put U, V and W into it with numpy.savez"
+    return "is not UTF-8 text, nor an array of a known format"
+
+
+def _what_text(text: str) -> str:
+    """The nearest thing to a scheme that a text is, in a few words."""
+    if text.lstrip()[:1] in "{[":
+        return "JSON or a list without factors u, v and w"
+    return f"{len(text.splitlines())} lines without an equation such as m1 = (a11 + a22)(b11 + b22)"
+
+
+def read_file(
+    path: str | Path,
+    format: str | None = None,
+    target: Target | None = None,
+    ring: Ring | None = None,
+    allow_pickle: bool = False,
+) -> list[Reading]:
+    """Read the schemes of a file; of three files or a folder of them, where a format parts a scheme so.
+
+    Raises:
+        SchemeFormatError: the file is missing, too large, or not a scheme.
+    """
+    need(PATH, path=path)
+    need(str | None, format=format)
+    need(Target | None, target=target)
+    need(Ring | None, ring=ring)
+    need(bool, allow_pickle=allow_pickle)
+    path = Path(path)
+    try:
+        parts = companions(path)
+        if not parts and path.is_dir():
+            raise SchemeFormatError("is a folder, and not of three files ..L, ..R and ..P; name a file", path)
+        if parts and (path.is_dir() or is_part(path)):
+            return _read_parts(parts, format, target, ring, allow_pickle)
+        raw = _content(path)
+        named = named_target(path.stem) if target is None else None
+        if named is not None:
+            with contextlib.suppress(SchemeFormatError):
+                return parse_bytes(raw, format, named, ring, allow_pickle)
+        try:
+            return parse_bytes(raw, format, target, ring, allow_pickle)
+        except SchemeFormatError:
+            if not parts:
+                raise
+            return _read_parts(parts, format, target, ring, allow_pickle)
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
+    except SchemeFormatError as error:
+        raise error.located(path) from None
+
+
+def _read_parts(
+    parts: Sequence[Path], format: str | None, target: Target | None, ring: Ring | None, allow_pickle: bool
+) -> list[Reading]:
+    """Read the scheme of three files."""
+    raws = [_content(part) for part in parts]
+    note = f"three files: {', '.join(part.name for part in parts)}"
+    if all(raw.startswith(NPY_MAGIC) for raw in raws):
+        arrays = [array_of(raw, allow_pickle) for raw in raws]
+        readings = _declared([named_arrays.reading_of_three(arrays, target, ring)], ring)
+    else:
+        # A comment line parts the three: it ends a line that was left open, and a program.
+        readings = parse_bytes(b"\n#\n".join(raws), format, target, ring, allow_pickle)
+    return [dataclasses.replace(one, notes=(*one.notes, note)) for one in readings]
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        raw = stream.read(MAX_FILE_BYTES + 1)
+    if len(raw) > MAX_FILE_BYTES:
+        raise SchemeFormatError(f"is larger than {MAX_FILE_BYTES >> 20} MiB", path)
+    return raw
+
+
+def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
+    """The result of a reader; errors that hostile content causes deep inside are raised as faults of the file.
+
+    The garbage collector waits: a reader makes millions of tuples, of which none refers to itself, and a third of its
+    time would be spent on looking at them.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return parse()
+    except SchemeFormatError:
+        raise
+    except LcmaError as error:  # a size or a name in the file that means nothing
+        raise SchemeFormatError(str(error)) from None
+    except OverflowError:
+        raise SchemeFormatError("a number too large") from None
+    except RecursionError:
+        raise SchemeFormatError("parentheses nested too deep") from None
+    except MemoryError:
+        raise SchemeFormatError("too large to be read in the memory there is") from None
+    finally:
+        if collects:
+            gc.enable()
+
+
+__all__ = [
+    "FORMATS",
+    "WRITERS",
+    "Format",
+    "Reading",
+    "UnknownFormatError",
+    "format_named",
+    "parse_bytes",
+    "parse_text",
+    "read_file",
+    "render",
+]
