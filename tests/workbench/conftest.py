@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import certify
 from lcma.workbench import cli, progress
+from lcma.workbench.bench import contest
 
 _SPEC = importlib.util.spec_from_file_location("chromium", Path(__file__).with_name("chromium.py"))
 chromium = importlib.util.module_from_spec(_SPEC)
@@ -52,8 +54,9 @@ def fraction():
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_measured(flat_rates):
-    """Plans rest on the same figures everywhere."""
+def _nothing_is_measured(flat_rates, monkeypatch):
+    """Plans rest on the same figures everywhere; contests do not collect the garbage of all tests before them."""
+    monkeypatch.setattr(contest, "gc", SimpleNamespace(collect=int))
 
 
 class Command:
