@@ -153,6 +153,7 @@ def test_a_run_of_tests_leaves_little_compiled_code(request, tmp_path, monkeypat
     assert {path.name for path in tmp_path.iterdir()} == {"now"}
 
 
+@pytest.mark.slow
 def test_variants_of_a_closure_are_loaded_by_the_next_process(start, tmp_path, monkeypatch):
     (tmp_path / "closures.py").write_text(CLOSURES)
     outputs = [start(CALL_CLOSURES).communicate(timeout=120)[0].split() for _ in range(2)]
