@@ -11,7 +11,7 @@ from .formats import lcma_json
 from .names import tidy_name
 from .pareto import CatalogueRow, entry_of
 from .scheme import Scheme
-from .shipped import shared_additions, shipped
+from .shipped import shared_additions, shipped, shipped_text
 
 ENTRY_COLUMNS = (
     "digest",
@@ -78,4 +78,4 @@ def shipped_row(name: str) -> tuple[CatalogueRow, Scheme, str] | None:
     if certificate is None:
         return None
     row = entry_of(scheme, "shipped", shared_additions().get(name))
-    return row, scheme, lcma_json.render(scheme, certificate)
+    return row, scheme, shipped_text(name)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ IntArray = npt.NDArray[np.int64]
 
 COEFFICIENT_LIMIT = 1 << 62
 """Numerators and denominators of int64 factors stay below this, so that one addition never overflows."""
+
+_fraction = lru_cache(maxsize=1024)(Fraction)
+"""A fraction in lowest terms; a scheme has few different ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +137,10 @@ class Factor:
     def coefficients(self, r: int) -> list[tuple[int, Fraction | Gaussian]]:
         """The (flat index, coefficient) pairs of product r, divided by the denominator."""
         if not self.gaussian:
-            return [(index, Fraction(value, self.denominator)) for index, value in self.terms(r)]
+            return [(index, _fraction(value, self.denominator)) for index, value in self.terms(r)]
         part = slice(self.indptr[r], self.indptr[r + 1])
         return [
-            (index, Gaussian(Fraction(real, self.denominator), Fraction(imag, self.denominator)))
+            (index, Gaussian(_fraction(real, self.denominator), _fraction(imag, self.denominator)))
             for index, (real, imag) in zip(self.indices[part].tolist(), self.values[part].tolist(), strict=True)
         ]
 

@@ -72,7 +72,7 @@ def simplest(value: Number) -> int | Fraction | Gaussian:
         if value.imag:
             return value
         value = value.real
-    return int(value) if value == int(value) else value
+    return value.numerator if value.denominator == 1 else value
 
 
 @lru_cache(maxsize=1024)

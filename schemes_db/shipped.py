@@ -32,7 +32,16 @@ def shipped(name: str) -> Reading:
     Raises:
         KeyError: there is none.
     """
-    return lcma_json.parse(_files()[name].read_text(encoding="utf-8"))[0]
+    return lcma_json.parse(shipped_text(name))[0]
+
+
+def shipped_text(name: str) -> str:
+    """The file of a shipped scheme, which is what its scheme and certificate are rendered to.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _files()[name].read_text(encoding="utf-8")
 
 
 def kept_program(name: str) -> Program | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...errors import SchemeFormatError
 from ..factor import Factor
-from ..gaussian import Gaussian, Number
+from ..gaussian import Gaussian, Number, simplest
 from ..ring import Z2
 from ..scheme import Scheme
 from .reading import C_TRANSPOSED, C, refuse_gaussian, render_coefficient
@@ -160,10 +160,10 @@ def render_linear(terms: Iterable[tuple[str, Number]]) -> str:
     """The text of a linear form, such as `a11 - 2*a22 + (1/2-i)*a12`; `0` for none."""
     text = ""
     for name, value in terms:
-        if isinstance(value, Gaussian) and value.imag:
-            text += f"{' + ' if text else ''}({value})*{name}"
+        number = simplest(value)
+        if isinstance(number, Gaussian):
+            text += f"{' + ' if text else ''}({number})*{name}"
             continue
-        number = value.real if isinstance(value, Gaussian) else value
         sign = "-" if number < 0 else "+" if text else ""
         size = abs(number)
         text += f"{' ' if text else ''}{sign}{' ' if text else ''}{'' if size == 1 else f'{size}*'}{name}"

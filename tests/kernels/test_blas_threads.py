@@ -51,7 +51,7 @@ needs_openblas = pytest.mark.skipif(
 
 @needs_openblas
 def test_the_first_tasks_shorten_it_and_leave_the_environment():
-    assert probe(rounds=50) == f"{blas_threads.SHORT} None"
+    assert probe(rounds=20) == f"{blas_threads.SHORT} None"
 
 
 @needs_openblas
@@ -60,7 +60,8 @@ def test_what_the_user_has_set_stays():
 
 
 @needs_openblas
-def test_products_of_other_threads_are_never_harmed():
+@pytest.mark.parametrize("rounds", [15, pytest.param(120, marks=pytest.mark.slow)])
+def test_products_of_other_threads_are_never_harmed(rounds):
     """Three threads multiply all the time: nothing is shortened, however often it is tried."""
     before = """
 stop, right = threading.Event(), []
@@ -75,7 +76,7 @@ stop.set()
 for other in others: other.join()
 assert all(right) and len(right) > 20
 """
-    assert probe(before, after, rounds=60).endswith("None")
+    assert probe(before, after, rounds=rounds).endswith("None")
 
 
 def test_only_threads_that_wait_are_disregarded():

@@ -122,22 +122,18 @@ def test_a_mask_in_letters_by_hand_and_by_a_scheme():
 
 def test_user_mistakes_are_named():
     a = np.ones((4, 5))
-    with pytest.raises(PlanError, match="must be square"):
-        trmm(a, np.ones((5, 2)))
-    with pytest.raises(PlanError, match='"left" or "right"'):
-        trmm(np.ones((4, 4)), a, side="up")
-    with pytest.raises(PlanError, match="can't share"):
-        causal_qk(np.ones((1, 3, 4, 2)), np.ones((1, 2, 4, 2)))
-    with pytest.raises(PlanError, match="inner sizes"):
-        causal_qk(np.ones((4, 2)), np.ones((4, 3)))
-    with pytest.raises(PlanError, match="not for triangular"):
-        causal_qk(a, a, scheme="strassen")
-    with pytest.raises(PlanError, match=r"strategy must be one of .*; a scheme goes to scheme="):
-        causal_pv(a, a, strategy="eca-stage1")
-    with pytest.raises(PlanError, match="strips takes no scheme"):
-        syrk(a, strategy="strips", scheme="eca-stage1")
-    with pytest.raises(PlanError, match="2-d boolean"):
-        masked_matmul(a, a.T, np.ones((2, 2)))
+    for message, call in (
+        ("must be square", lambda: trmm(a, np.ones((5, 2)))),
+        ('"left" or "right"', lambda: trmm(np.ones((4, 4)), a, side="up")),
+        ("can't share", lambda: causal_qk(np.ones((1, 3, 4, 2)), np.ones((1, 2, 4, 2)))),
+        ("inner sizes", lambda: causal_qk(np.ones((4, 2)), np.ones((4, 3)))),
+        ("not for triangular", lambda: causal_qk(a, a, scheme="strassen")),
+        (r"strategy must be one of .*; a scheme goes to scheme=", lambda: causal_pv(a, a, strategy="eca-stage1")),
+        ("strips takes no scheme", lambda: syrk(a, strategy="strips", scheme="eca-stage1")),
+        ("2-d boolean", lambda: masked_matmul(a, a.T, np.ones((2, 2)))),
+    ):
+        with pytest.raises(PlanError, match=message):
+            call()
 
 
 def test_strays_are_seen():

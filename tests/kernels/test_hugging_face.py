@@ -10,7 +10,13 @@ import lcma
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _transformers():
+    """Import it in the process that runs these tests, not in all that collect them: it takes two seconds."""
+    global transformers
+    transformers = pytest.importorskip("transformers")
 
 
 WIDTH, TOKENS, WORDS = 64, 24, 48

@@ -10,13 +10,19 @@ import torch
 if not torch.distributed.is_available():
     pytest.skip("torch without torch.distributed", allow_module_level=True)
 
-from torch.distributed.tensor import Partial, Replicate, Shard
-
 import lcma
-from lcma.kernels.torch.placements import ShardedOperand, dual, fitting_left, product_rule, shown
 
 MESH = (2, 2)
 PROCESSES = list(itertools.product(*map(range, MESH)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _placements():
+    """Import them in the process that runs these tests, not in all that collect them: DTensor takes two seconds."""
+    global Partial, Replicate, Shard, ShardedOperand, dual, fitting_left, product_rule, shown
+    from torch.distributed.tensor import Partial, Replicate, Shard
+
+    from lcma.kernels.torch.placements import ShardedOperand, dual, fitting_left, product_rule, shown
 
 
 def parts(x, placements):

@@ -6,6 +6,7 @@ one. A term is [u, v, w, sign] with factors as tuples of coefficients whose firs
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -23,11 +24,13 @@ _LOW = (1 << 32) - 1
 Coefficients = tuple[int, ...]
 
 
+@cache
 def bucket(plus: int, minus: int = 0) -> int:
     """Return the hash of a factor, given as its two words: the top 12 bits of a sum of products."""
     return (plus * 0x9E3779B97F4A7C15 + minus * 0xD1B54A32D192ED03 & _MASK) >> 52
 
 
+@cache
 def packed(values: Coefficients) -> tuple[int, int]:
     """Return the two words of a factor."""
     plus, minus = (sum(1 << place for place, value in enumerate(values) if value == sign) for sign in (1, -1))

@@ -68,43 +68,34 @@ def test_a_damaged_file_is_named(folders, home, tmp_path, capsys, kind, name, da
         assert name in refused(capsys, *command)
 
 
-CONFIG = [
-    ("walks", 10**12),
-    ("walks", 10**30),
-    ("steps", 10**12),
-    ("seed", "x"),
-    ("rounds", [3]),
-    ("seconds", "x"),
-    ("count", None),
-    ("naive_too", 1),
-    ("ladder", 7),
-    ("plan", {"passed": [1]}),
-    ("policy", {"margin": "x"}),
-    ("policy", {"selection": [1, "x", 0.0, 1]}),
-    ("target", 5),
-]
+SETTINGS = {
+    "search": [
+        ("walks", 10**12),
+        ("walks", 10**30),
+        ("steps", 10**12),
+        ("seed", "x"),
+        ("rounds", [3]),
+        ("seconds", "x"),
+        ("count", None),
+        ("naive_too", 1),
+        ("ladder", 7),
+        ("plan", {"passed": [1]}),
+        ("policy", {"margin": "x"}),
+        ("policy", {"selection": [1, "x", 0.0, 1]}),
+        ("target", 5),
+    ],
+    "improve": [("seconds", "x"), ("targets", [3]), ("targets", []), ("workers", 1.5), ("device", None)],
+}
 
 
-@pytest.mark.parametrize(("field", "value"), CONFIG)
-def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, capsys, field, value):
-    folder = shutil.copytree(folders / "search", tmp_path / "run")
+@pytest.mark.parametrize(("kind", "field", "value"), [(kind, *one) for kind in SETTINGS for one in SETTINGS[kind]])
+def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, capsys, kind, field, value):
+    folder = shutil.copytree(folders / kind, tmp_path / "run")
     about = json.loads((folder / "run.json").read_text())
     about["config"][field] = value
     (folder / "run.json").write_text(json.dumps(about))
-    for command in commands("search", folder):
+    for command in (*commands(kind, folder), ("resume", folder)):
         assert "run.json is damaged" in refused(capsys, *command)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("seconds", "x"), ("targets", [3]), ("targets", []), ("workers", 1.5), ("device", None)]
-)
-def test_settings_that_no_improvement_has_are_refused(folders, home, tmp_path, capsys, field, value):
-    folder = shutil.copytree(folders / "improve", tmp_path / "run")
-    about = json.loads((folder / "run.json").read_text())
-    about["config"][field] = value
-    (folder / "run.json").write_text(json.dumps(about))
-    for command in ("status", "resume"):
-        assert "run.json is damaged" in refused(capsys, command, folder)
 
 
 def test_a_search_of_more_walks_than_end_is_refused(home, capsys):

@@ -141,7 +141,7 @@ RESUMED = {
         24,
         {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
     ),
-    "triples": (2, 3, {"target": "2x2x3", "rank": 11, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
+    "triples": (2, 3, {"target": "2x2x2", "rank": 7, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
     "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
     "groups": (
         2,

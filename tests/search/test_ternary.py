@@ -47,23 +47,20 @@ def test_signs_are_removed_and_restored():
     assert np.array_equal(*products)
 
 
-def test_opposite_terms_cancel_and_equal_ones_stay():
-    terms = TernaryTerms.naive(parse_target("2x2x2"))
+@pytest.mark.parametrize(
+    ("kind", "other", "rank"),
+    [
+        (TernaryTerms, [0, 4, 2, 3, 1, 5], 8),
+        (TernaryTerms, range(6), 10),
+        pytest.param(TermsModulo3, range(6), 9, marks=pytest.mark.slow),
+    ],
+)
+def test_opposite_terms_cancel_and_equal_ones_stay_or_become_one_modulo_3(kind, other, rank):
+    terms = kind.naive(parse_target("2x2x2"))
     extra = np.array([[5], [6], [7], [0], [0], [0]], dtype=np.uint64)
-    negative = extra[[0, 4, 2, 3, 1, 5]]
-    for other, rank in ((negative, 8), (extra, 10)):
-        arena = make_arena(TernaryTerms(terms.target, np.concatenate([terms.words, extra, other], axis=1)), 1)
-        reduce(arena)
-        assert arena.counters[RANK] == rank
-
-
-@pytest.mark.slow
-def test_modulo_3_equal_terms_become_one():
-    terms = TermsModulo3.naive(parse_target("2x2x2"))
-    extra = np.array([[5], [6], [7], [0], [0], [0]], dtype=np.uint64)
-    arena = make_arena(TermsModulo3(terms.target, np.concatenate([terms.words, extra, extra], axis=1)), 1)
+    arena = make_arena(kind(terms.target, np.concatenate([terms.words, extra, extra[list(other)]], axis=1)), 1)
     reduce(arena)
-    assert arena.counters[RANK] == 9
+    assert arena.counters[RANK] == rank
 
 
 def test_what_does_not_fit_is_refused():

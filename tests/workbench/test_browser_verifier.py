@@ -141,7 +141,7 @@ FAULTS = (with_wrong_number, with_wrong_sign, with_line_lost, with_rows_exchange
 def test_corrupted_files_have_the_verdict_of_the_command(judge, small_files, tmp_path):
     rng = random.Random(20)
     texts = []
-    while len(texts) < 240:
+    while len(texts) < 160:
         text = FAULTS[len(texts) % len(FAULTS)](rng, rng.choice(small_files))
         texts += [text] if text else []
     seen = {True: 0, False: 0, None: 0}
@@ -151,8 +151,8 @@ def test_corrupted_files_have_the_verdict_of_the_command(judge, small_files, tmp
         if wanted[0] is not None:
             assert (answer["headline"], answer["convention"]) == wanted[1:]
         seen[wanted[0]] += 1
-    assert seen[False] >= 80
-    assert seen[None] >= 8
+    assert seen[False] >= 60
+    assert seen[None] >= 6
     assert seen[True] >= 2  # equal rows exchanged, a lost comment
 
 

@@ -19,10 +19,22 @@ def _no_file_grows():
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def _on_a_full_disk(*arguments):
-    """Run a command that can write no byte to any file, as where the disk is full."""
-    command = [sys.executable, "-m", "lcma", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_no_file_grows)
+RUN = """
+import contextlib, io, json, sys
+from lcma.workbench.cli import main
+
+done = []
+for line in sys.argv[1:]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        done.append((main(line.split()), out.getvalue(), err.getvalue()))
+print(json.dumps(done))
+"""
+
+
+def _on_a_full_disk(*lines):
+    """Run commands that can write no byte to any file, as where the disk is full: exit code, stdout, stderr of each."""
+    done = subprocess.run([sys.executable, "-c", RUN, *lines], stdout=subprocess.PIPE, preexec_fn=_no_file_grows)
+    return json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -35,13 +47,14 @@ def mine(home):
 
 
 def test_a_full_disk_hides_no_scheme(mine):
-    listed = _on_a_full_disk("list", "--where", "origin=user", "--json")
-    assert [row["digest"] for row in json.loads(listed.stdout)] == [mine]
-    assert _on_a_full_disk("show", "mine").returncode == 0
-    for arguments in (["compose", "2x2x10", "--add"], ["rename", "mine", "yours"], ["remove", "mine"]):
-        done = _on_a_full_disk(*arguments)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
-        assert "can't be written" in done.stderr
+    reading = ("list --where origin=user --json", "show mine")
+    listed, shown, *refused = _on_a_full_disk(*reading, "compose 2x2x10 --add", "rename mine yours", "remove mine")
+    assert [row["digest"] for row in json.loads(listed[1])] == [mine]
+    assert shown[0] == 0
+    assert len(refused) == 3
+    for code, out, err in refused:
+        assert (code, out, err.count("\n")) == (3, "", 1)
+        assert "can't be written" in err
     with Catalog.open() as catalog:
         assert [entry.name for entry in catalog.entries(origin="user")] == ["mine"]
 

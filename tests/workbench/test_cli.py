@@ -1,5 +1,7 @@
 import json
 import re
+import shlex
+from importlib import import_module
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,7 +12,7 @@ from lcma.home import data_folder
 from lcma.schemes_db.formats import lcma_json, written
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
-from lcma.workbench.demo import NEXT, break_even, multiply
+from lcma.workbench.demo import NEXT, break_even, draw, multiply
 from lcma.workbench.help import summary
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -326,6 +328,20 @@ def test_the_demo_leaves_out_what_would_take_too_long(capsys):
     assert "128 x 128 is left out: it would take more than a minute" in capsys.readouterr().out
     assert title.startswith("64 x 64 float32 product: speed over ")
     assert set(bars) >= {"numpy", "strassen, 1 level"}
+
+
+@pytest.mark.parametrize("line", [part.partition(" > ")[0] for _, line in NEXT for part in line.split("&& ")])
+def test_the_commands_that_the_demo_names_are_understood(line):
+    _, name, *arguments = shlex.split(line)
+    command = import_module(f"lcma.workbench.commands.{name}").command
+    assert command.make_context(name, arguments, resilient_parsing=False).command is command
+
+
+def test_the_demo_draws_a_bar_a_contender_with_hostile_names():
+    text = draw([("title <&>", {"numpy": 1.0, "<b>": 1.25}), ("second", {"x": 0.5})])
+    bars = [one for one in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}rect") if one.get("x")]
+    assert [round(float(bar.get("width")) / float(bars[0].get("width")), 2) for bar in bars] == [1, 1.25, 0.5]
+    assert "&lt;b&gt;" in text
 
 
 def test_plans_of_nothing_and_of_threads_that_were_not_measured(run):

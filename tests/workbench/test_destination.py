@@ -201,7 +201,10 @@ def test_rows_of_a_bench_stand_beside_files_of_their_own(home, run, tmp_path):
     assert (tmp_path / "choice-cpu.svg").read_text() == "mine"
 
 
-@pytest.mark.parametrize("line", ["list", "export strassen", "show strassen", "--help"])
+@pytest.mark.parametrize(
+    "line",
+    ["list", "--help", *(pytest.param(f"{name} strassen", marks=pytest.mark.slow) for name in ("export", "show"))],
+)
 def test_a_full_disk_below_stdout_is_said(line, home):
     with open("/dev/full", "w") as full:
         done = _lcma(*line.split(), stdout=full, stderr=subprocess.PIPE)

@@ -60,12 +60,8 @@ def is_tested(command: str, option: click.Option, files: tuple[frozenset[str], .
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_explained(command):
+def test_every_option_is_explained_and_used_by_a_test(command):
     assert [one.opts[0] for one in options_of(command) if not is_explained(one)] == []
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_used_by_a_test(command):
     assert [one.opts[0] for one in options_of(command) if not is_tested(command, one, words_of_tests())] == []
 
 

@@ -9,6 +9,7 @@ from ...schemes_db import Ring, Target, parse_ring
 from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
 from ..scheme_record import SchemeRecord, level
+from .listing import merit
 
 SIZES = {"Z": range(2, 17), "Q": range(2, 17)}
 """The maps of these rings go from 2x2x2 to 16x16x16, as the table of best known ranks does there."""
@@ -100,14 +101,11 @@ def heat_maps(listed: Sequence[SchemeRecord]) -> list[HeatMap]:
 
 
 def _heat_map(ring: Ring, listed: Sequence[SchemeRecord]) -> HeatMap:
-    best: dict[tuple[int, int, int], SchemeRecord] = {}
+    best: dict[tuple[int, ...], SchemeRecord] = {}
     for row in listed:
         if row.target.is_general and _holds_over(row.entry.ring, ring):
-            small, middle, large = sorted(row.target.shape)
-            key = (small, middle, large)
-            if key not in best or _merit(row) < _merit(best[key]):
-                best[key] = row
-
+            key = tuple(sorted(row.target.shape))
+            best[key] = min(best.get(key, row), row, key=merit)
     kept = {(m, k, n): (row.entry.rank, row.entry.digest) for (m, k, n), row in best.items()}
 
     def cell(m: int, k: int, n: int) -> Cell | None:
@@ -129,10 +127,6 @@ def _heat_map(ring: Ring, listed: Sequence[SchemeRecord]) -> HeatMap:
 def _holds_over(own: str, ring: Ring) -> bool:
     """Return whether a scheme over ring `own` is one over `ring` as it stands: integers are everywhere."""
     return own in (ring.name, "Z") or (own == "Q" and ring.gaussian)
-
-
-def _merit(row: SchemeRecord) -> tuple[int, int, str]:
-    return row.entry.rank, row.entry.additions, row.entry.digest
 
 
 def structured(listed: Sequence[SchemeRecord]) -> list[SchemeRecord]:

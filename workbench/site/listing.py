@@ -37,7 +37,7 @@ def listing(catalog: Catalog, on_damage: Callable[[str], None] | None = None) ->
     best: dict[tuple[object, str], SchemeRecord] = {}
     for record in records:
         key = (_kind(record.target), record.entry.ring)
-        best[key] = min(best.get(key, record), record, key=_merit)
+        best[key] = min(best.get(key, record), record, key=merit)
     for record in best.values():
         record.best = True
     return records
@@ -67,7 +67,8 @@ def _kind(target: Target) -> object:
     return tuple(sorted(target.shape)) if target.is_general else target.name
 
 
-def _merit(row: SchemeRecord) -> tuple[float, int, int, str]:
+def merit(row: SchemeRecord) -> tuple[float, int, int, str]:
+    """The key by which the best of several schemes of a target is the least."""
     return row.cost, row.entry.rank, row.entry.additions, row.entry.digest
 
 

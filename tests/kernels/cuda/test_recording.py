@@ -32,6 +32,7 @@ print(len(events), "sympy" in sys.modules, "torch._dynamo" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_recording_imports_neither_sympy_nor_the_compiler_of_torch(home, tmp_path):
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}  # kernels that are there already are not recorded
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment)

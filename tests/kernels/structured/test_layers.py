@@ -295,12 +295,8 @@ def test_initial_values_are_uniform():
 def test_what_does_not_fit_is_refused():
     layer = lcma.KSLinear(UP)
     assert "(1,12,3,2)(3,2,2,1), bias=True, layout=bsf" in repr(layer)
-    with pytest.raises(PlanError, match="layout bsf have shape"):
-        layer(torch.randn(2, 5))
     with pytest.raises(PlanError, match='make a KSLinear with layout="bsl"'):
         layer(torch.randn(6, 5))
-    with pytest.raises(PlanError, match=r"convert one with \.to"):
-        layer(torch.randn(2, 6, dtype=torch.float64))
     with pytest.raises(PlanError, match="do not compose"):
         lcma.KSLinear([(1, 2, 3, 1), (1, 4, 2, 1)])
     with pytest.raises(PlanError, match="layout must be"):
@@ -453,13 +449,13 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
         layer.pack(5, extra)
 
 
-def test_operands_that_do_not_fit_are_refused():
-    layer = lcma.LowRankLinear(12, 8, 3)
-    with pytest.raises(PlanError, match=r"inputs of layout bsf have shape \(..., 12\)"):
-        layer(torch.randn(2, 11))
+@pytest.mark.parametrize("layer", [lcma.KSLinear(UP), lcma.LowRankLinear(6, 8, 3)], ids=["pair", "low-rank"])
+def test_operands_that_do_not_fit_are_refused(layer):
+    with pytest.raises(PlanError, match=r"inputs of layout bsf have shape \(..., 6\)"):
+        layer(torch.randn(2, 5))
     with pytest.raises(PlanError, match=r"convert one with \.to"):
-        layer(torch.randn(2, 12, dtype=torch.float64))
+        layer(torch.randn(2, 6, dtype=torch.float64))
     with pytest.raises(PlanError, match="factor 1 has shape"):
-        product(torch.randn(2, 12), layer.factors[::-1], layer.structure)
+        product(torch.randn(2, 6), layer.weights()[::-1], layer.structure)
     with pytest.raises(PlanError, match="needs a list of 2 factors, left-most first, not 1"):
-        product(torch.randn(2, 12), layer.factors[:1], layer.structure)
+        product(torch.randn(2, 6), layer.weights()[:1], layer.structure)
