@@ -23,7 +23,9 @@ PRODUCTS = [
     "m7 = (a12 - a22)*(b21 + b22)",
 ]
 OUTPUTS = ["c11 = m1 + m4 - m5 + m7", "c12 = m3 + m5", "c21 = m2 + m4", "c22 = m1 - m2 + m3 + m6"]
+PLACES = ("11", "12", "21", "22")
 SUMS = [output.partition("= ")[2] for output in OUTPUTS]
+TWICE = [f"c{i}{j} = a{i}1 b1{j} + a{i}2 b2{j} = {said}" for (i, j), said in zip(PLACES, SUMS, strict=True)]
 LINES = [*PRODUCTS, *OUTPUTS]
 TRILINEAR = [
     "(a11+a22)*(b11+b22)*(c11+c22)",
@@ -178,6 +180,9 @@ REFUSED = {
     ],
     "an array that a call changes": after(ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)"),
     "an output that is said to be something else": [text(*PRODUCTS, OUTPUTS[0] + " = m2", *OUTPUTS[1:])],
+    "an output that is said twice, once with a name that has no value": [
+        text(*PRODUCTS[:at], *PRODUCTS[at + 1 :], *TWICE) for at in range(7)
+    ],
     "an output of a matrix that is set again": after(
         text(*PRODUCTS, f"[c11, c12; c21, c22] = [{', '.join(SUMS[:2])}; {', '.join(SUMS[2:])}]"),
         "c11 += m1", "c11 = 0",
@@ -253,8 +258,8 @@ REFUSED = {
 }
 PROVEN = {
     "what the cases are made from": [
-        text(*LINES), text(*TRILINEAR), LISTS, ARRAYS, MATLAB, text(*OF_PYTHON), LISTS_OF_MATHEMATICA,
-        headed("U:", "V:", "W:"), json.dumps(DATA | {"shape": [2, 2, 2]}), json.dumps(BOTH),
+        text(*LINES), text(*PRODUCTS, *TWICE), text(*TRILINEAR), LISTS, ARRAYS, MATLAB, text(*OF_PYTHON),
+        LISTS_OF_MATHEMATICA, headed("U:", "V:", "W:"), json.dumps(DATA | {"shape": [2, 2, 2]}), json.dumps(BOTH),
         json.dumps(BOTH | {"elements": ["c11: see the paper"]}),
     ],
     "scalings, transposes and checks of arrays": after(
