@@ -150,7 +150,8 @@ class Formulas(Meaning):
             if each and each.value is None and each.fault is None:
                 self.compute(each)
             if (value := self.names.get(name)) is None:
-                raise (each and each.fault) or SchemeFormatError(f"{name} has no value yet")
+                fault = (each and each.fault) or SchemeFormatError(f"{name} has no value yet")
+                raise SchemeFormatError(fault.message, line=fault.line)  # anew: each raise adds to a traceback
             self.owner.uses.add(name)
             return value
         if name not in self.names:

@@ -103,6 +103,7 @@ REFUSED = {
         "u = np.roll(u, 1, axis=0)", "u = u.reshape(7, 4, order='F')", "u, v = v, u", "if True:\n    u = v",
         "w = u if False else w", "u = [[2*x for x in r] for r in u]", "u = u + 1", "u = u.astype(bool)",
         "f = u[0]\nf[0] = 3", "def fix():\n    global u\n    u = 2*u\nfix()", "def fix():\n    u[0] = 0\nfix()",
+        "list(map(u.append, v))", "print(sum(map(u.__setitem__, range(7), v)))", "from tools import *", "exec(code)",
         "globals()['u'] *= 2", f"u = {U[::-1]}", "u = u.cumsum()", "scale u by two", "shape = [2, 2, 3]",
     ),
     "an array that may be changed within a statement": after(
@@ -133,7 +134,7 @@ REFUSED = {
     ],
     "a matrix of MATLAB that may be changed": after(
         MATLAB, "W = W.^2;", "W(1,1) = 0;", "U = circshift(U, 1);", "U(:,1) = -U(:,1);",
-        "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);",
+        "load('newer.mat')", "load newer", "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);",
     ),
     "a matrix or list with a factor, a function or a rule": [
         MATLAB.replace("];\nV", "].*2;\nV"),
@@ -369,3 +370,9 @@ def test_products_without_end_are_refused_in_linear_time(line):
 def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_before_it(place):
     a, b, c = (place if place[0] == name else f"{name}[1][1]" for name in "abc")
     refused(f"m1 = (a[2][2] + {a})*({b} - b[2][2])\nm2 = (a[1][2])*(b[2][1])\n{c} = m1 + m2\nc[2][2] = m1\n")
+
+
+@pytest.mark.parametrize("lead", ["", "u = ", "u ="])
+@pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=["])
+def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, unit):
+    refused(lead + unit * (1 << 16))
