@@ -56,7 +56,9 @@ class LinearPlace:
     def nbytes(self) -> int:
         """The bytes of the weight, for refused modules too; 0: unknown."""
         weight = getattr(self.module, "weight", None)
-        return weight.nbytes if isinstance(weight, Tensor) and not is_lazy(weight) else 0
+        if not isinstance(weight, Tensor) or is_lazy(weight) or weight.layout is not torch.strided:
+            return 0
+        return weight.nbytes
 
     def become(self, layer: nn.Module) -> None:
         """Give the module the class, parameters and attributes of a layer; its hooks and all references to it stay."""
@@ -93,7 +95,7 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None, *, new_weig
 
 
 class _ModuleWalk:
-    """The modules of a model by name, the names of each, and the names of each parameter."""
+    """The modules of a model by name, the names of each, and the names of each tensor that they hold."""
 
     def __init__(self, model: nn.Module, new_weight: bool) -> None:
         self.modules = dict(model.named_modules(remove_duplicate=False))
@@ -103,9 +105,12 @@ class _ModuleWalk:
             self.names.setdefault(id(module), []).append(name)
         self.holders: dict[int, list[str]] = {}
         for name, module in model.named_modules():
-            for label, parameter in module._parameters.items():
-                if parameter is not None:
-                    self.holders.setdefault(_memory(parameter), []).append(f"{name}.{label}".lstrip("."))
+            named = {**module._parameters, **module._buffers, **vars(module), "_parameters": None, "_buffers": None}
+            for label, held in named.items():
+                within = held.values() if isinstance(held, dict) else held if isinstance(held, list | tuple) else [held]
+                for tensor in within:
+                    if isinstance(tensor, Tensor):
+                        self.holders.setdefault(_memory(tensor), []).append(f"{name}.{label}".lstrip("."))
         self.under_fsdp = self._below("FSDPModule")
         self.under_ddp = self._below("DistributedDataParallel")
         self._reads = cache(weight_reads)
@@ -170,7 +175,8 @@ def _own_reason(module: nn.Module) -> str | None:
         return f"it is a {kind}, whose forward may not be a plain product"
     if "forward" in vars(module):
         return "its forward was replaced on the instance"
-    assert isinstance(weight, Tensor)
+    if not isinstance(weight, Tensor) or weight.layout is not torch.strided:
+        return "it has no dense weight"
     if weight.dtype not in FLOATS:
         return f"its weight is {str(weight.dtype).removeprefix('torch.')}, not float64, float32, float16 or bfloat16"
     return None
@@ -186,10 +192,10 @@ def _dependent_reason(module: nn.Module, weight: Tensor) -> str | None:
     return "its weight has no data (device meta); load it first" if weight.is_meta else None
 
 
-def _memory(parameter: Tensor) -> int:
-    """Return a number that parameters of the same data share."""
-    plain = type(parameter) is nn.Parameter and parameter.numel()
-    return (parameter.data_ptr() if plain else 0) or id(parameter)
+def _memory(tensor: Tensor) -> int:
+    """Return a number that tensors of the same data share."""
+    plain = type(tensor) in (nn.Parameter, Tensor) and tensor.layout is torch.strided and tensor.numel()
+    return (tensor.data_ptr() if plain else 0) or id(tensor)
 
 
 def is_plain(module: nn.Module) -> bool:

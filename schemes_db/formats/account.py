@@ -51,7 +51,7 @@ _PURE = pattern(
 )
 """Functions that do not change their arguments."""
 
-_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with)\b")
+_KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|match|with|except)\b")
 _LOOKS = pattern(
     r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b"
     r"|(?!.*\)[\s'.]*[-+*/]?=(?!=))(?!(?:\w+\.)*(?:add|dot|matmul|outer|kron|mod|abs|round|sqrt|copy)\()[\w.]+\((?s:.*)\)\s*;?\s*$"
@@ -62,6 +62,9 @@ _LOOKS = pattern(
 
 _SETS = pattern(r"\bout\s*=|:=|\+\+|--|[()][^()]*[-+*/%]=")
 """What sets a name within a statement."""
+
+_METHOD = pattern(r"\b(\w+)\.(?!(?:shape|ndim|size|dtype|nbytes|T)\b)[A-Za-z_]\w*+(?!\s*\()")
+"""A method that is handed on, as in `map(u.append, v)`."""
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
@@ -121,6 +124,7 @@ def only_looks(text: str, data: Set[str]) -> bool:
         return not _KEYWORD.match(text)
     looks = _LOOKS.match(text)
     pure = all(map(_PURE.fullmatch, set(re.findall(r"\b(\w++)\(", text)) - data)) and not _SETS.search(text)
+    pure = pure and data.isdisjoint(_METHOD.findall(text))
     return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in data))
 
 

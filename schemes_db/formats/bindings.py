@@ -7,6 +7,7 @@ unreadable; imports, checks and prose are passed over. Nothing is ever evaluated
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Set
 from dataclasses import dataclass, field
@@ -39,6 +40,9 @@ _LOOSE = pattern(r"\s*(?:[\[({]\s*(?:[\[({\"]|[\w.]+\()|Triad(?:Set)?\s*\()")
 """The start of an array or a list of arrays without a name."""
 
 _WORD = pattern(r"[A-Za-z_]\w*")
+_ANYTHING = pattern(r"\s*(?:exec|eval|evalin|load|source|from\s+\S+\s+import\s*\*)(?!\w)")
+"""Statements that may set any name."""
+
 _FUNCTION = pattern(r"\s*(?:async\s+)?def\s")
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
 _OPENED = pattern(r"\bopen\([^()]*\)")
@@ -60,6 +64,8 @@ class Bindings(Meaning):
     inner: list[tuple[int, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    first: float = math.inf
+    """The line of the first array."""
 
     @property
     def arrays(self) -> dict[str, Value]:
@@ -125,6 +131,7 @@ class Bindings(Meaning):
                 how = "set in a loop or under a condition" if controlled else "set twice"
                 raise SchemeFormatError(f"{name} is {how}", line=line)
         self.values.update(zip(names, values, strict=False))
+        self.first = min(self.first, line if any(map(_is_array, values)) else math.inf)
         self.loose += [] if names else listed
 
     def account(self, names: Set[str]) -> None:
@@ -140,6 +147,8 @@ class Bindings(Meaning):
         for line, text in self.unknown:
             if (says_change(text) and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
+            if line > self.first and _ANYTHING.match(text):
+                raise SchemeFormatError(f"{text.strip()[:40]!r} may set any name", line=line)
             named = names & set(_WORD.findall(_OPENED.sub("", text)))
             if named and not only_looks(text, names):
                 raise SchemeFormatError(

@@ -93,15 +93,17 @@ def _entries(text: str) -> Iterator[Entry]:
         SchemeFormatError: a row is none of the table that it stands in.
     """
     head: Sequence[str | Block] = ()
+    bare, count = False, 0
     for at, cells in _rows(text):
         if _COLUMNS.fullmatch("|".join(cells)):
             head = ()
         elif (named := _head(cells)) is not None:
-            head = named
+            head, bare, count = named, len(named) == len(cells), 0
         elif not head and (entry := _entry(at, cells)) is not None:
             yield entry
-        elif head and len(cells) == len(head) + 1:
-            yield from _line(at, cells, head)
+        elif head and len(cells) + bare == len(head) + 1:
+            count += 1
+            yield from _line(at, [str(count), *cells] if bare else cells, head)
         else:
             raise SchemeFormatError("a row that is no coefficient, and fits no head of blocks or products", line=at)
 
@@ -119,8 +121,9 @@ def _line(at: int, cells: list[str], head: Sequence[str | Block]) -> Iterator[En
 
 
 def _head(cells: list[str]) -> Sequence[str | Block] | None:
-    """Return the blocks or the products that a row names behind its first cell; None if it is no head."""
-    blocks = [_block(cell) for cell in cells[1:]]
+    """Return the blocks that a row names, or the blocks or products behind its first cell; None if it is no head."""
+    first = _block(cells[0])
+    blocks = [_block(cell) for cell in cells[not (first and first[0]) :]]
     if blocks and all(block is not None and block[0] for block in blocks):
         return [block for block in blocks if block is not None]
     lists = len(cells) > 2 and all(_PRODUCT.fullmatch(cell) and cell[:1].isalpha() for cell in cells[1:])

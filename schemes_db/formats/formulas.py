@@ -114,15 +114,14 @@ class Formulas(Meaning):
         self.depth += 1
         each.fault = SchemeFormatError(f"{each.name} is defined by itself", line=each.line)
         text = each.texts[0]
-        if len(each.texts) > 1 and self.set_by.keys().isdisjoint(words(text)):
-            text = next((one for one in each.texts if self.set_by.keys() >= set(words(one))), text)
+        said = [one for one in each.texts if not self.set_by.keys().isdisjoint(words(one))]
+        text = said[0] if said else text
         try:
             with on_line(each.line):
                 if self.depth > MAX_CHAIN:
                     raise SchemeFormatError(f"{each.name} needs too many names one after the other")
                 value = Parser(text, self).whole()
-                same = [one for one in each.texts if one != text and self.set_by.keys() >= set(words(one)) > set()]
-                if any(Parser(one, self).whole() != value for one in same):
+                if any(Parser(one, self).whole() != value for one in said[1:]):
                     raise SchemeFormatError(f"{each.name} is said to be two unlike things")
                 each.fault = None
                 if not is_number(value) and not isinstance(value, LinearForm):
@@ -151,7 +150,8 @@ class Formulas(Meaning):
             if each and each.value is None and each.fault is None:
                 self.compute(each)
             if (value := self.names.get(name)) is None:
-                raise (each and each.fault) or SchemeFormatError(f"{name} has no value yet")
+                fault = (each and each.fault) or SchemeFormatError(f"{name} has no value yet")
+                raise SchemeFormatError(fault.message, line=fault.line)  # anew: each raise adds to a traceback
             self.owner.uses.add(name)
             return value
         if name not in self.names:

@@ -17,6 +17,9 @@ from .patterns import CHANGES, pattern
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
 
+MAX_GAP = 1000
+"""Blanks before a comment: what stands before more of them is not looked at."""
+
 MAX_STATEMENT = 4 << 20
 """Characters of one statement: no sum of blocks or products is longer."""
 
@@ -25,13 +28,16 @@ Statement = tuple[int, str]
 
 _MARKUP = pattern(
     r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
-    r"|[A-Za-z]\(\s*\d|->|\*\*|[A-Z] \d|Eq\("
+    r"|[A-Za-z]\(\s*\d|->|\*\*|\*\w+\*\s*:?=|[A-Z] \d|Eq\("
 )
 _ARGUMENT = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _COMMANDS = tuple(
     (pattern(text), replacement)
     for text, replacement in (
-        (r"\\(?:tag|label|q?quad|[hv]space|ref|eqref|text|mbox|intertext|pagecolor|color|textcolor)\*?\{[^{}]*\}", " "),
+        (
+            r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|text|mbox|intertext|pagecolor|(?:text)?color)\*?\{[^{}]*\}",
+            " ",
+        ),
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
         (
@@ -61,8 +67,10 @@ _LETTERS = r"(?<![A-Za-z0-9_])([A-Za-z]+)"
 _NAMES = tuple(
     (pattern(text), replacement)
     for text, replacement in (
+        (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
-        (r"\*\*([A-Za-z]\w*)\*\*(?=\s*:?=)", r"\1"),  # **M1** = in Markdown
+        (r"^\s*\*\*([^*=]+)\*\*(:?)\s*$", r"\1\2"),  # **Products**
+        (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
         (r"->", "="),
         (r"\[\[\s*(\d+)\s*,\s*(\d+)\s*\]\]", r"[\1,\2]"),
@@ -101,7 +109,8 @@ _PARTS = {
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
-_DIVISOR = pattern(r"\s*[\w.]+[\s)\]};,]*")
+_DIVISOR = pattern(r"\s*+[\w.]++[\s)\]};,]*+")
+_DIGIT = pattern(r"\s*\d")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
 _CALLED = pattern(r"(?m)^[ \t]*[A-Za-z]+\(\d+\)\s*:?=")
@@ -109,13 +118,13 @@ _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 """Marks of MATLAB, Python and Fortran that a statement goes on."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
-_BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
+_BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _FACTORS_ROW = pattern(
     r"^\s*+\|?\s*+([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
 )
 _MATRIX = pattern(
-    r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>[pbvB]?matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
+    r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>(?:[pbvB]?|small)matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
 )
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
@@ -212,7 +221,7 @@ def without_block_comments(text: str) -> str:
         position = 0
         while (start := text.find(opener, position)) >= 0:
             end = text.find(closer, start + len(opener))
-            alone = not opener.startswith(('"', "'")) or not text[text.rfind("\n", 0, start) + 1 : start].strip()
+            alone = not opener.startswith(('"', "'", "%")) or not text[text.rfind("\n", 0, start) + 1 : start].strip()
             if end < 0 or not alone:
                 break
             parts += [text[position:start], " ", "\n" * text.count("\n", start, end)]
@@ -222,23 +231,28 @@ def without_block_comments(text: str) -> str:
 
 
 def without_comment(line: str) -> str:
-    """A line without its comment; `//` before one word or between two divides, and `%` before one is a remainder."""
+    """A line without its comment; `//` before one word or between two divides, and `%` before one is a remainder, but
+    not in LaTeX.
+    """
+    latex = "_{" in line or "\\" in line
     for match in _COMMENT.finditer(line):
-        before, rest = line[: match.start()].rstrip(), line[match.end() :]
-        opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
-        mark = match.group()
+        mark, start, end = match.group(), match.start(), match.end()
         if mark[0] == '"':
             continue
-        if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(rest):
+        before, after = line[max(start - MAX_GAP, 0) : start].rstrip(), line[end : end + 1]
+        opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
+        if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(line, end):
             continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
         if before[-1:] == "\\" and not opens:
             continue
-        inside = line[match.start() - 1].isalnum() and rest[:1].isalnum()
-        if mark == "//" and (rest[:1] == "=" or (not opens and (inside or _DIVISOR.fullmatch(rest)))):
+        inside = line[start - 1].isalnum() and after.isalnum()
+        if mark == "//" and (after == "=" or (not opens and (inside or _DIVISOR.fullmatch(line, end)))):
             continue
-        if mark == "%" and (re.match(r"\s*\d", rest) if before[-1:] in "{}" else not opens and not _WORDS.match(rest)):
+        if mark == "%" and (
+            _DIGIT.match(line, end) if before[-1:] in "{}" else not (opens or latex or _WORDS.match(line, end))
+        ):
             continue
-        return before
+        return line[:start].rstrip()
     return line
 
 

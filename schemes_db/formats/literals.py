@@ -32,14 +32,14 @@ from .strict_json import loads
 from .tables import has_tables, reading_of_masks, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?::(?=\s*\[\[)|=|<-)\s*(?:[-+]?\d[\d./]*\s*\*\s*)?(?:[A-Za-z_][\w.]*\((?:\s*(?:\d+|[A-Z]\w*(?:\(\))?)\s*,)*)*\s*[A-Za-z]*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]|=\s*(?:\$\s*)?(?:\\left\W\s*)?\\begin\{"
+    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+\((?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++\s*+)?[\[({][\[({\s]*+[-+]?[\d.\"'F]|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
-_NUMBERS = pattern(r"(?<![\w\])])\[[\s\[]*[-+]?[\d.]")
+_NUMBERS = pattern(r"(?<![\w\])])\[(?:\s*+\[){0,40}+\s*+[-+]?[\d.]")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
 _DOCUMENTED = {
     "alphaevolve": (C_TRANSPOSED, "products as columns"),

@@ -117,7 +117,7 @@ def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None 
     """
     if not _GF2.search(text):
         return None
-    lines = [line.split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
+    lines = [line.replace(",", " ").split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
     if len(lines) < 2 or not all(
         word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line
     ):

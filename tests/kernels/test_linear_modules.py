@@ -117,6 +117,31 @@ def test_tied_weights_are_left(kind):
     assert convert(net, kind) == {"fc": "its weight is tied: it is kernel too"}
 
 
+HELD = {
+    "a buffer": lambda weight: nn.Buffer(weight.data),
+    "a tensor": lambda weight: weight.detach(),
+    "a transpose in a list": lambda weight: [0, weight.detach().T],
+    "a dictionary": lambda weight: {"fc": weight},
+}
+
+
+@both_rules
+@pytest.mark.parametrize("how", HELD)
+@pytest.mark.parametrize("label", ["kernel", "_kernel"])
+def test_weights_that_a_module_holds_without_a_parameter_are_left(kind, how, label):
+    net = Around(linear())
+    setattr(net, label, HELD[how](net.fc.weight))
+    assert convert(net, kind) == {"fc": f"its weight is tied: it is {label} too"}
+
+
+@both_rules
+@pytest.mark.parametrize("change", [lambda weight: None, lambda weight: nn.Parameter(weight.detach().to_sparse())])
+def test_weights_that_are_not_dense_are_left(kind, change):
+    net = nn.Sequential(linear(), linear())
+    net[0].weight = change(net[0].weight)
+    assert convert(net, kind) == {"0": "it has no dense weight", "1": None}
+
+
 HOOKS = {
     "register_forward_hook": "forward hooks",
     "register_forward_pre_hook": "forward pre hooks",

@@ -23,7 +23,9 @@ PRODUCTS = [
     "m7 = (a12 - a22)*(b21 + b22)",
 ]
 OUTPUTS = ["c11 = m1 + m4 - m5 + m7", "c12 = m3 + m5", "c21 = m2 + m4", "c22 = m1 - m2 + m3 + m6"]
+PLACES = ("11", "12", "21", "22")
 SUMS = [output.partition("= ")[2] for output in OUTPUTS]
+TWICE = [f"c{i}{j} = a{i}1 b1{j} + a{i}2 b2{j} = {said}" for (i, j), said in zip(PLACES, SUMS, strict=True)]
 LINES = [*PRODUCTS, *OUTPUTS]
 TRILINEAR = [
     "(a11+a22)*(b11+b22)*(c11+c22)",
@@ -101,6 +103,7 @@ REFUSED = {
         "u = np.roll(u, 1, axis=0)", "u = u.reshape(7, 4, order='F')", "u, v = v, u", "if True:\n    u = v",
         "w = u if False else w", "u = [[2*x for x in r] for r in u]", "u = u + 1", "u = u.astype(bool)",
         "f = u[0]\nf[0] = 3", "def fix():\n    global u\n    u = 2*u\nfix()", "def fix():\n    u[0] = 0\nfix()",
+        "list(map(u.append, v))", "print(sum(map(u.__setitem__, range(7), v)))", "from tools import *", "exec(code)",
         "globals()['u'] *= 2", f"u = {U[::-1]}", "u = u.cumsum()", "scale u by two", "shape = [2, 2, 3]",
     ),
     "an array that may be changed within a statement": after(
@@ -131,7 +134,7 @@ REFUSED = {
     ],
     "a matrix of MATLAB that may be changed": after(
         MATLAB, "W = W.^2;", "W(1,1) = 0;", "U = circshift(U, 1);", "U(:,1) = -U(:,1);",
-        "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);",
+        "load('newer.mat')", "load newer", "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);",
     ),
     "a matrix or list with a factor, a function or a rule": [
         MATLAB.replace("];\nV", "].*2;\nV"),
@@ -178,6 +181,9 @@ REFUSED = {
     ],
     "an array that a call changes": after(ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)"),
     "an output that is said to be something else": [text(*PRODUCTS, OUTPUTS[0] + " = m2", *OUTPUTS[1:])],
+    "an output that is said twice, once with a name that has no value": [
+        text(*PRODUCTS[:at], *PRODUCTS[at + 1 :], *TWICE) for at in range(7)
+    ],
     "an output of a matrix that is set again": after(
         text(*PRODUCTS, f"[c11, c12; c21, c22] = [{', '.join(SUMS[:2])}; {', '.join(SUMS[2:])}]"),
         "c11 += m1", "c11 = 0",
@@ -253,8 +259,8 @@ REFUSED = {
 }
 PROVEN = {
     "what the cases are made from": [
-        text(*LINES), text(*TRILINEAR), LISTS, ARRAYS, MATLAB, text(*OF_PYTHON), LISTS_OF_MATHEMATICA,
-        headed("U:", "V:", "W:"), json.dumps(DATA | {"shape": [2, 2, 2]}), json.dumps(BOTH),
+        text(*LINES), text(*PRODUCTS, *TWICE), text(*TRILINEAR), LISTS, ARRAYS, MATLAB, text(*OF_PYTHON),
+        LISTS_OF_MATHEMATICA, headed("U:", "V:", "W:"), json.dumps(DATA | {"shape": [2, 2, 2]}), json.dumps(BOTH),
         json.dumps(BOTH | {"elements": ["c11: see the paper"]}),
     ],
     "scalings, transposes and checks of arrays": after(
@@ -364,3 +370,9 @@ def test_products_without_end_are_refused_in_linear_time(line):
 def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_before_it(place):
     a, b, c = (place if place[0] == name else f"{name}[1][1]" for name in "abc")
     refused(f"m1 = (a[2][2] + {a})*({b} - b[2][2])\nm2 = (a[1][2])*(b[2][1])\n{c} = m1 + m2\nc[2][2] = m1\n")
+
+
+@pytest.mark.parametrize("lead", ["", "u = ", "u ="])
+@pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=["])
+def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, unit):
+    refused(lead + unit * (1 << 16))
