@@ -179,10 +179,14 @@ class Lesson:
     def _may_gain(self) -> bool:
         """Return whether any contender may be faster than a dense product of the library that is this short.
 
-        On a processor a scheme's threads wait for each other between its steps, 20 to 100 us each.
+        On a processor a scheme's threads wait for each other between its steps, 20 to 100 us each. Nothing is known of
+        the strategies that the user has registered.
         """
+        from ..strategy import registered  # imported with the lesson's plans
+
         short = min(self.trial.led, default=SHORT) < SHORT  # the first calls of a process are slow
-        return not (short and self.request.device == "cpu" and self.request.is_dense)
+        cannot = short and self.request.device == "cpu" and self.request.is_dense
+        return not cannot or bool(registered(self.request.device))
 
     def _is_promising(self) -> bool:
         """Return whether more contenders are worth their compilation: a scheme leads, or nearly does at first."""
