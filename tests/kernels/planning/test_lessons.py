@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -101,6 +102,14 @@ def test_an_interrupted_clock_leaves_later_calls_timed():
     assert lesson.trial.led
 
 
+def call(lesson, seconds, count):
+    """Make calls of a lesson whose contenders take the given seconds."""
+    for _ in range(count):
+        contender, counts = lesson.begin()
+        if counts is not None:
+            lesson.end(contender, seconds[contender], counts)
+
+
 @pytest.mark.parametrize(
     ("device", "schemes", "leader"),
     [
@@ -121,12 +130,7 @@ def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, lea
     vendor, *others = (SimpleNamespace(candidate=number) for number in range(len(seconds)))
     lesson = Lesson(Request(*SIZES, device=device), [vendor], begun(1), ticks, lambda _: None, asked.append)
 
-    def calls(count):
-        for _ in range(count):
-            contender, counts = lesson.begin()
-            if counts is not None:
-                lesson.end(contender, seconds[contender], counts)
-
+    calls = partial(call, lesson, seconds)
     calls(10)
     for number, other in enumerate(others, 1):
         assert len(asked) == lesson.rounds == number
@@ -145,12 +149,7 @@ def asking_lesson(scheme_seconds, compiled):
     vendor, scheme = (SimpleNamespace(candidate=number) for number in range(2))
     lesson = Lesson(Request(*SIZES), [vendor], begun(1), ticks, lambda _: None, asked.append)
 
-    def calls(count):
-        for _ in range(count):
-            contender, counts = lesson.begin()
-            if counts is not None:
-                lesson.end(contender, seconds[contender], counts)
-
+    calls = partial(call, lesson, seconds)
     calls(10)
     lesson.charge(compiled)
     lesson.add([scheme], complete=True)
