@@ -166,9 +166,8 @@ def run() -> None:
 
 
 def prepare() -> None:
-    """Tell threads to sleep when their work is done: spinning, those of one library steal the cores from another.
+    """Tell threads of OpenMP to sleep when their work is done: spinning, they steal the cores from other libraries.
 
-    What the user has set stays.
+    What the user has set stays. OpenBLAS, which is loaded already, is told by `kernels.cpu.blas_threads`.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

@@ -61,7 +61,7 @@ FIRST_CALL = {"cpu": 0.3, "cuda": 0.5}
 
 
 PASSIVE = "OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"
-"""What the command `lcma` sets, with which idle threads sleep: a new user's spin."""
+"""With these idle threads sleep, the second by the command `lcma`: a new user's spin."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
