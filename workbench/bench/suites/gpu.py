@@ -8,13 +8,11 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
-from ....kernels.codegen.maps import maps_of
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
-from ....schemes_db.straightline import program_of
 from ...gpu_profile import settled
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
@@ -23,7 +21,6 @@ from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_layers import choice_cases, layer, layer_cases
 from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
-from ..tensor_rivals import by_products, multiplied
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -257,21 +254,18 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     import torch
 
     from ....kernels.torch.ops import bilinear_mm
-    from ..rivals import jitted_on_gpu
+    from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 
     a, b = operands(dtype, cube(size), seed)
     scheme = ProductRecipe(("strassen",)).schemes()[0]
-    plain = program_of(scheme, cse=False)
-    compiled = torch.compile(partial(multiplied, maps_of(plain), scheme.target.shape))
     calls: dict[str, Call] = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, TWO),
         "one level": lambda: bilinear_mm(a, b, "strassen"),
-        "compiled": lambda: compiled(a, b),
-        "tasks": lambda: by_products(plain, a, b),
+        "tasks": tasks_adding(scheme, a, b),
     }
-    if (jitted := jitted_on_gpu(scheme, a, b, say)) is not None:
-        calls["jax"] = jitted
+    compiled = {"compiled": compiled_formula(scheme, a, b, say), "jax": jitted_on_gpu(scheme, a, b, say)}
+    calls |= {name: call for name, call in compiled.items() if call is not None}
     return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
 
