@@ -26,6 +26,7 @@ DATA_FOLDERS = (
     "workbench/bench/peers/",
     "workbench/site/static/",
     "workbench/site/templates/",
+    "workbench/templates/",
 )
 
 

@@ -19,7 +19,7 @@ from ....kernels.cpu.blas import TORCH, backends
 from ...cpu_profile import limited
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
-from ..cpu_products import compete, decided, libraries, operands
+from ..cpu_products import compete, libraries, operands
 from ..requirements import in_new_process
 
 PAIRS = 15
@@ -118,7 +118,7 @@ def _seconds(product: Product, rounds: int) -> float:
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     a, b, out = operands(product.sizes, product.dtype, seed)
     with limited(product.threads):
-        decision = decided(a, b, out)
+        decision = decision_for(Request.of(a, b, out))
         say(f"{decision.plan.candidate}")
         every = libraries(a, b, out)
         speeds = {name: compete(a, b, {name: call}, {}, TRIAL)["gflops"][name] for name, call in every.items()}
