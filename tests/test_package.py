@@ -24,6 +24,7 @@ DATA_FOLDERS = (
     "search/data/",
     "workbench/bench/data/",
     "workbench/bench/peers/",
+    "workbench/data/",
     "workbench/site/static/",
     "workbench/site/templates/",
     "workbench/templates/",
