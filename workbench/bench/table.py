@@ -19,7 +19,14 @@ def two(text: str) -> tuple[int, int]:
     return first, second
 
 
-READ: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float, "Sizes": sizes_of, "Sized": two}
+READ: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": "yes".__eq__,
+    "Sizes": sizes_of,
+    "Sized": two,
+}
 """Readers of cells, by the type that a field states."""
 
 
