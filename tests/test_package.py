@@ -24,8 +24,10 @@ DATA_FOLDERS = (
     "search/data/",
     "workbench/bench/data/",
     "workbench/bench/peers/",
+    "workbench/data/",
     "workbench/site/static/",
     "workbench/site/templates/",
+    "workbench/templates/",
 )
 
 

@@ -10,18 +10,10 @@ from typing import Any
 from .bench.blr_layers import KINDS
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
-from .output import cell, markdown_table
+from .output import cell, markdown_table, page
 
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
-
-INTRODUCTION = """# Benchmarks
-
-This page is generated from the rows in `docs/results` (JSON lines, one a measured case). Contenders run in turns, what
-they compute is checked before anything is timed, and ratios are those of medians to the best library on the same cores
-or GPU: more than 1 is faster. *Interval* is the 95% interval over paired rounds. A newer row of the same name replaces
-an older one.
-"""
 
 FIRST = "hand"
 """The suite whose rows come first."""
@@ -33,12 +25,13 @@ def benchmarks_page(results: Path) -> str:
     Raises:
         SchemeFormatError: a line of a file is not a row.
     """
-    parts = [INTRODUCTION]
-    for suite in sorted(suite_names(), key=lambda name: name != FIRST):
-        for device in ("cpu", "cuda"):
-            if rows := newest_rows(results, suite, device):
-                parts.append(_section(suite, device, rows))
-    return "\n".join(parts)
+    sections = (
+        _section(suite, device, rows)
+        for suite in sorted(suite_names(), key=lambda name: name != FIRST)
+        for device in ("cpu", "cuda")
+        if (rows := newest_rows(results, suite, device))
+    )
+    return page("benchmarks", sections="\n".join(sections).rstrip("\n"))
 
 
 def newest_rows(results: Path, suite: str, device: str) -> list[Row]:
@@ -106,13 +99,6 @@ def bars_of(row: Row) -> str:
     return "; ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in row.get("bars") or [])
 
 
-HEAD = """# Block low-rank layers and models: all rows
-
-This page is written by `lcma report block-low-rank` from the rows in `docs/results`;
-[Block low-rank products](../block_low_rank.md) says what the strategies are. Speeds are ratios of medians, more than 1
-is faster than the dense layer or model. MB are 10^6 bytes; peaks are what a product takes at most beside its operands
-and its result. Errors are relative to float64, in the Frobenius norm."""
-
 Cells = tuple[object, ...]
 
 
@@ -122,37 +108,32 @@ def block_low_rank_page(results: Path) -> str:
     Raises:
         SchemeFormatError: a line of a file is not a row.
     """
-    parts = [HEAD]
-    sections = (("blr", _layers), ("e2e_blr", _models), ("compress", _compression))
-    for suite, tables in sections:
+    sections = []
+    for suite, title, tables in (
+        ("blr", "Layers", _layers),
+        ("e2e_blr", "Models", _models),
+        ("compress", "A compressed model", _compression),
+    ):
         for device, place in (("cuda", "a GPU"), ("cpu", "a processor")):
-            rows = [row for row in newest_rows(results, suite, device) if not row.get("refused")]
-            if rows:
-                parts += [f"## {TITLES[suite]}, on {place}", "\n".join(about_rows(suite, device, rows)), *tables(rows)]
-    return "\n\n".join(parts) + "\n"
+            if rows := [row for row in newest_rows(results, suite, device) if not row.get("refused")]:
+                about = "\n".join(about_rows(suite, device, rows))
+                filled = page(suite, counts=_counts(rows), **tables(rows)).strip()
+                sections.append(f"## {title}, on {place}\n\n{about}\n\n{filled}")
+    return page("block-low-rank", sections="\n\n".join(sections))
 
 
-TITLES = {"blr": "Layers", "e2e_blr": "Models", "compress": "A compressed model"}
-
-
-def _layers(rows: Sequence[Row]) -> Iterator[str]:
-    yield "Speed over the dense layer: the plan without the dense matrix, and torch.compile of the papers' form."
-    yield markdown_table(
-        ("layer", "n", "dense, ms", *(cell for kind in KINDS for cell in (kind, "compiled"))), _speeds(rows)
-    )
-    yield "Geometric means over the layers:"
-    yield markdown_table(("n", *KINDS), _means(rows))
-    yield from _counts(rows)
-    yield (
-        "Plans and their speed over the faster of dense and torch.compile, with the dense matrix allowed and without, "
-        "bytes and errors:"
-    )
-    columns = ("row", "plan", "plan or dense", "over best", "factors over best", "weights, MB", "dense, MB", "peak, MB")
-    yield markdown_table((*columns, "peak over strided", "error", "error over strided"), map(_plan, rows))
-    yield "### One optimisation at a time"
-    yield "As in the papers' Figures 5 to 8: a form has the optimisations of those above it, or another in their place."
-    columns = ("row", "form", "what", "over dense", "over the papers' form", "over the last", "weights, MB", "peak, MB")
-    yield markdown_table((*columns, "error"), (cells for row in rows for cells in _steps(row)))
+def _layers(rows: Sequence[Row]) -> dict[str, str]:
+    speeds = ("layer", "n", "dense, ms", *(cell for kind in KINDS for cell in (kind, "compiled")))
+    plans = ("row", "plan", "plan or dense", "over best", "factors over best", "weights, MB", "dense, MB", "peak, MB",
+             "peak over strided", "error", "error over strided")  # fmt: skip
+    steps = ("row", "form", "what", "over dense", "over the papers' form", "over the last", "weights, MB", "peak, MB",
+             "error")  # fmt: skip
+    return {
+        "speeds": markdown_table(speeds, _speeds(rows)),
+        "means": markdown_table(("n", *KINDS), _means(rows)),
+        "plans": markdown_table(plans, map(_plan, rows)),
+        "steps": markdown_table(steps, (cells for row in rows for cells in _steps(row))),
+    }
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[Cells]:
@@ -178,14 +159,14 @@ def _means(rows: Sequence[Row]) -> Iterator[Cells]:
         yield n, *(_ratio(geometric_mean(kinds[kind]) if kind in kinds else None) for kind in KINDS)
 
 
-def _counts(rows: Sequence[Row]) -> Iterator[str]:
+def _counts(rows: Sequence[Row]) -> str:
     """How many rows meet each bar."""
     met: dict[str, list[bool]] = {}
     for row in rows:
         for text, fine in row.get("bars") or []:
             met.setdefault(text, []).append(fine)
-    if met:
-        yield "Bars: " + "; ".join(f"{text} in {sum(fine)} of {len(fine)} rows" for text, fine in met.items()) + "."
+    counts = "; ".join(f"{text} in {sum(fine)} of {len(fine)} rows" for text, fine in met.items())
+    return f"Bars: {counts}." if met else ""
 
 
 def _plan(row: Row) -> Cells:
@@ -203,14 +184,10 @@ def _steps(row: Row) -> Iterator[Cells]:
         yield (row["key"], step["form"], step["optimisation"], *ratios, *bytes_, f"{step['error']:.2e}")
 
 
-def _models(rows: Sequence[Row]) -> Iterator[str]:
-    yield (
-        "*Or dense*: the speed where layers may have the dense weight beside the factors, how many do, and its bytes."
-    )
-    columns = ("row", "blocks", "inputs", "speed", "or dense", "layers", "extra, MB", "dense, ms", "ours, ms")
-    weights = ("dense weights, MB", "ours, MB")
-    yield markdown_table((*columns, *weights, "difference to the papers' form", "bars"), map(_model, rows))
-    yield from _counts(rows)
+def _models(rows: Sequence[Row]) -> dict[str, str]:
+    columns = ("row", "blocks", "inputs", "speed", "or dense", "layers", "extra, MB", "dense, ms", "ours, ms",
+               "dense weights, MB", "ours, MB", "difference to the papers' form", "bars")  # fmt: skip
+    return {"models": markdown_table(columns, map(_model, rows))}
 
 
 def _model(row: Row) -> Cells:
@@ -223,11 +200,10 @@ def _model(row: Row) -> Cells:
     return (row["key"], of["blocks"], of["tokens"], *speeds, extra, *times, *weights, *rest)
 
 
-def _compression(rows: Sequence[Row]) -> Iterator[str]:
-    yield "Losses are nats a byte of held-out text; bytes are those of the compressed layers over the dense ones."
-    columns = ("row", "speed", "dense", "dense, trained again", "at once", "trained again", "bytes", "layers")
-    worst = ("worst weight error", "worst output error")
-    yield markdown_table((*columns, *worst, "compressing, s", "training again, s"), map(_compressed, rows))
+def _compression(rows: Sequence[Row]) -> dict[str, str]:
+    columns = ("row", "speed", "dense", "dense, trained again", "at once", "trained again", "bytes", "layers",
+               "worst weight error", "worst output error", "compressing, s", "training again, s")  # fmt: skip
+    return {"models": markdown_table(columns, map(_compressed, rows))}
 
 
 def _compressed(row: Row) -> Cells:

@@ -15,14 +15,9 @@ from click.exceptions import NoArgsIsHelpError
 from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
-from .help import ANYWHERE, GROUPS, summary
+from .help import ANYWHERE, COMMANDS, grouped, summary
 from .interrupts import insist
 from .output import JSON
-
-COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
-
-COMPUTING = {"bench", "compress", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
-"""The commands that multiply matrices or plan products."""
 
 EXIT_REFUSED = 3
 EXIT_INTERNAL = 70
@@ -48,8 +43,10 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        if name in COMPUTING:
-            prepare()
+        if COMMANDS[name]["computes"]:
+            # Threads of OpenMP sleep when their work is done: spinning, they steal the cores from other libraries. What
+            # the user has set stays; OpenBLAS, which is loaded already, is told by `kernels.cpu.blas_threads`.
+            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         command: click.Command = import_module(f".commands.{name}", __package__).command
         return command
 
@@ -66,7 +63,7 @@ class _LazyGroup(click.Group):
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, commands in GROUPS.items():
+        for title, commands in grouped().items():
             with formatter.section(title):
                 formatter.write_dl([(name, summary(name)) for name in commands])
 
@@ -163,11 +160,3 @@ def run() -> None:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
-
-
-def prepare() -> None:
-    """Tell threads of OpenMP to sleep when their work is done: spinning, they steal the cores from other libraries.
-
-    What the user has set stays. OpenBLAS, which is loaded already, is told by `kernels.cpu.blas_threads`.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -34,12 +34,6 @@ class GpuState:
         clock = "not readable" if self.clock_mhz is None else f"{self.clock_mhz:.0f} MHz"
         power = "not readable" if self.power_w is None else f"{self.power_w:.0f} W"
         return f"SM clock {clock}, power {power}"
-
-
-class Meter(Protocol):
-    """Measures the energy of a stretch of work, in joules; None where it can't be read."""
-
-    def joules(self, work: Callable[[], object]) -> float | None: ...
 
 
 class NvmlMeter:
@@ -139,7 +133,7 @@ def gpu_meter() -> NvmlMeter | None:
 
 def energy_of(
     calls: Mapping[str, Callable[[], object]],
-    meter: Meter | None,
+    meter: NvmlMeter | None,
     seconds: Mapping[str, float],
     wait: Callable[[], object],
     window: float = WINDOW,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from importlib import resources
@@ -18,55 +19,15 @@ from .destination import FORCE
 from .options import SCHEME, Group, declared
 from .output import JSON, WIDE
 
-GROUPS = {
-    "Find": (
-        *("search", "improve", "resume", "status", "merge", "lift", "additions", "recombine", "compose", "explore"),
-        "solve",
-    ),
-    "Prove": ("verify", "same", "convert"),
-    "Keep": ("list", "show", "add", "export", "rename", "remove"),
-    "Run": ("run", "time", "plan", "suggest", "tune", "structure", "compress"),
-    "Report": ("demo", "doctor", "bench", "analyse", "report", "site", "cache"),
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    row["command"]: row
+    for row in csv.DictReader(
+        (resources.files(__package__) / "data" / "commands.csv").read_text(encoding="utf-8").splitlines()
+    )
 }
-"""The commands, by what a user wants to do."""
-
-EXAMPLES = {
-    "add": ("found.json --name mine", "*.exp --improved --source 'doi:10.1000/1'"),
-    "additions": ("strassen", "3x3x3 --time 1m --out program.json"),
-    "analyse": ("causal", "causal --scheme eca-stage1 --levels 2"),
-    "bench": ("", "causal --budget 8m"),
-    "cache": ("", "--clear"),
-    "compose": ("8x8x8 --dry-run --explain", "12x12x12 --out scheme.json"),
-    "compress": ("model.safetensors --dry-run", "model.safetensors --out small.safetensors --kind monarch"),
-    "convert": ("scheme.txt scheme.json", "scheme.json - --to exp"),
-    "demo": ("", "--size 1024 --rounds 3"),
-    "doctor": ("", "--profile"),
-    "explore": ("strassen --radius 3", "laderman --limit 5000 --out graph.svg"),
-    "export": ("strassen", "--all --out schemes/"),
-    "improve": ("4x4x4:tri-out --time 10m --out runs/tri", "5x5x5 --up-to --dry-run"),
-    "lift": ("runs/a", "4x4x4-r47-mod2 --ring Q"),
-    "list": ("3x3x3", "--where 'additions<=60' --where ternary"),
-    "merge": ("runs/a runs/b", "runs/* --out finds.jsonl"),
-    "plan": ("4096 4096 4096", "8192 8192 8192 --device cuda --dtype bfloat16 --explain"),
-    "recombine": ("strassen winograd", "runs/a --time 5m"),
-    "remove": ("mine", "0123456789ab"),
-    "rename": ("mine yours", "0123456789ab mine"),
-    "report": ("catalogue --out catalogue.md", "benchmarks --results docs/results --out benchmarks.md"),
-    "resume": ("runs/a", "runs/a --time 2h --count 10"),
-    "run": ("strassen a.npy b.npy --out c.npy", "auto a.npy b.npy --check"),
-    "same": ("strassen winograd", "laderman found.json"),
-    "search": ("3x3x3", "4x4x4:tri-out --rank 34 --time 10m --out runs/a"),
-    "show": ("strassen", "3x3x3 --json"),
-    "site": ("pages", "pages --results docs/results"),
-    "solve": ("2x2x2 --rank 7", "2x2x2 --rank 6 --ring Z2 --prove"),
-    "status": ("runs/a", "runs/* --json"),
-    "structure": ("weight.npy", "model.safetensors:up --density 0.25 --device cuda"),
-    "suggest": ("4096 4096 4096", "11008 4096 --density 0.25"),
-    "time": ("strassen 2048", "auto 4096 1024 4096 --dtype float64"),
-    "tune": ("4096 4096 4096", "--from shapes.csv --budget 8m"),
-    "verify": ("scheme.json", "schemes/ --quiet --jobs 2"),
-}
-"""Two command lines a command, without `lcma` and its name."""
+"""The commands in order: the group by what a user wants to do, whether it multiplies matrices or plans products
+(`computes`), two command lines without `lcma` and its name, and of one with many options those that most users need
+(`common`, the names of their parameters)."""
 
 ARGUMENTS = {
     "A": "The left matrix: FILE.npy, or FILE.safetensors:TENSOR. With a K the matrix X.",
@@ -95,21 +56,6 @@ ARGUMENTS = {
 ANYWHERE = {"--json": JSON, "--wide": WIDE, "--force": FORCE}
 """The options that may stand anywhere, with their keys in the context."""
 
-FIRST = {
-    "bench": "patterns budget out device dry_run",
-    "compress": "out what device dry_run",
-    "improve": "seconds jobs device out dry_run",
-    "plan": "device dtype scheme strategy explain",
-    "run": "device dtype levels out check",
-    "search": "rank ring seed seconds count jobs device out dry_run",
-    "structure": "density batch device out",
-    "suggest": "density dtype device top",
-    "time": "levels device dtype rounds",
-    "tune": "file device dtype budget",
-    "verify": "methods ring target jobs quiet",
-}
-"""Of commands with many options, those that most users need, by the names of their parameters."""
-
 
 def summary(name: str) -> str:
     """The first sentence of a command's help, from its source: to import all commands takes seconds."""
@@ -118,6 +64,19 @@ def summary(name: str) -> str:
     return (
         " ".join(str(ast.get_docstring(found)).partition(".\n")[0].partition(". ")[0].split()).removesuffix(".") + "."
     )
+
+
+def grouped() -> dict[str, list[str]]:
+    """The commands by group."""
+    found: dict[str, list[str]] = {}
+    for name, row in COMMANDS.items():
+        found.setdefault(row["group"], []).append(name)
+    return found
+
+
+def examples(name: str) -> tuple[str, str]:
+    """Two command lines of a command, without `lcma` and its name."""
+    return COMMANDS[name]["example"], COMMANDS[name]["another"]
 
 
 def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
@@ -179,7 +138,7 @@ class Command(click.Command):
                 formatter.write_dl(arguments)
         common: list[tuple[str, str]] = []
         rest: list[tuple[str, str]] = []
-        first = FIRST.get(self.name or "", "").split()
+        first = COMMANDS[self.name or ""]["common"].split()
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
@@ -196,5 +155,5 @@ class Command(click.Command):
             f"Anywhere: {json}--wide (all columns of tables), --force (replace files without a question)."
         )
         with formatter.section("Examples"):
-            for arguments in EXAMPLES[self.name or ""]:
+            for arguments in examples(self.name or ""):
                 formatter.write(f"{'':{formatter.current_indent}}lcma {self.name} {arguments}".rstrip() + "\n")

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..errors import PlanError
 from ..kernels.precision import fields_of
 from .options import Choice
@@ -17,9 +15,7 @@ from .output import cell, figure, milliseconds, print_table
 from .products import Device, factored_request, machine_of
 
 if TYPE_CHECKING:
-    from ..kernels import Request
     from ..kernels.kronecker import FactoredMatrix
-    from ..kernels.structure import FactoredStructure
     from ..kernels.structured.chain import FactorChain
 
 LAYOUT = Choice(["bsf", "bsl"])
@@ -34,29 +30,6 @@ def operand_matrix(text: str) -> FactoredMatrix | None:
     from ..kernels.structured.matrix import is_operand_file, load
 
     return load(text) if is_operand_file(text) else None
-
-
-def product_request(
-    structure: FactoredStructure,
-    batch: int | None,
-    dtype: str,
-    layout: str | None,
-    device: Device,
-    strategy: str | None = None,
-    **limits: Any,
-) -> Request:
-    """The request for a product with so many columns by any strategy, or by the one that is named.
-
-    Raises:
-        UsageError: the batch is not given.
-        PlanError: there is no such dtype on the device.
-    """
-    from ..kernels.factored import extra_bytes_for
-
-    if batch is None:
-        raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
-    limits["max_extra_bytes"] = max(limits.get("max_extra_bytes", 0), extra_bytes_for(strategy))
-    return factored_request(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
 
 
 def ranked_rows(
@@ -79,7 +52,7 @@ def ranked_rows(
     dense = decision_for(plain, strategy="vendor", machine=machine).plan.seconds
     found = []
     for structure in structures:
-        request = product_request(structure, batch, dtype, layout, device)
+        request = factored_request(structure, batch, dtype, layout or "bsf", device=device.kind)
         decision = decision_for(request, machine=machine)
         seconds = decision.seconds
         found.append(

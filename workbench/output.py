@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from importlib import resources
 from typing import Any
 
 import click
@@ -148,6 +149,12 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> 
     lines = [columns, ["---"] * len(columns), *rows]
     cells = (["" if cell is None else str(cell).replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def page(name: str, **parts: object) -> str:
+    """A page of Markdown: the template of this name with tables and figures in its places; a part may be empty."""
+    text = (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")
+    return re.sub(r"\n{3,}", "\n\n", text.format(**parts))
 
 
 def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import PlanError
-from .kronecker import LAYOUT, operand_matrix, product_request
+from .kronecker import LAYOUT, operand_matrix
 from .matrix_files import DTYPES
 from .options import Choice, Group, Meaning, declared, option
 from .output import visible
-from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
+from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, factored_request, sized_request
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -106,11 +106,14 @@ class ProductOptions:
             UsageError: the batch is not given.
             PlanError: there is no such dtype on the device.
         """
-        from ..kernels.factored import product_dtype
+        from ..kernels.factored import extra_bytes_for, product_dtype
 
-        own = self.dtype or product_dtype(matrix.dtype, self.device.kind)
-        extra = {"max_extra_bytes": self.max_extra_bytes}
-        found = product_request(matrix.structure, self.batch, own, self.layout, self.device, self.strategy, **extra)
+        if self.batch is None:
+            raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
+        own, kind = self.dtype or product_dtype(matrix.dtype, self.device.kind), self.device.kind
+        extra = max(self.max_extra_bytes, extra_bytes_for(self.strategy))
+        layout = self.layout or "bsf"
+        found = factored_request(matrix.structure, self.batch, own, layout, device=kind, max_extra_bytes=extra)
         if self.dtype is None and own != matrix.dtype:
             click.echo(f"the factors are stored in {matrix.dtype}; a processor computes in {own}", err=True)
         return found

@@ -7,48 +7,11 @@ from ..schemes_db.additions_table import fewest_additions, program_named, recipe
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.ranks import best_known
 from ..verify.program import check_program
-from .board import BoardCell, Summary, board_cells
-from .output import markdown_table
+from .board import BoardCell, board_cells
+from .output import markdown_table, page
 from .scheme_record import SchemeRecord
 from .site.fronts import records
 from .site.listing import listing
-
-HEAD = """# Records
-
-What is called a record here: a scheme of a rank, or of a number of full and half products, below every figure
-in the tables of best known ranks (`schemes_db/data/ranks_general.csv`, `schemes_db/data/ranks_structured.csv`,
-each with its source). The tables are as recent as the version; [Publish a record](how-to/publish.md) says what
-to check before a claim. This page is written by `lcma report records`."""
-
-GENERAL = """## Full products
-
-{below} of {formats} formats up to 16x16x16 are below the table of 2 July 2026 over the integers, {apart} of
-them without a side of 2; {any_field} are also below its best rank over any field. The table is the status file
-of the collection FastMatrixMultiplication (arXiv 2606.02480), commit d17309a. Schemes of their own are files in
-`schemes_db/data/schemes`; the others are built and proven by their command. `lcma export --records --format
-fmm-json --out FOLDER` writes all of them with an index."""
-
-STRUCTURED = """## Structured products
-
-R = F + H products, F full and H half, in brackets F + H/2: the multiplications of one level over blocks."""
-
-ADDITIONS = """## Fewest additions
-
-`lcma additions --all` prints, for every format at its best known rank, our additions with shared sums beside
-the table's; with `--out DIR` it writes the programs. The table's counts come from the files of one collection;
-they are upper bounds that nobody claims to be least, and some of them are above what two smaller schemes side
-by side need. The programs are:
-
-- composed of smaller ones (names in `-composed`): a tensor product or two schemes side by side, by the recipes
-  in `schemes_db/data/composed_programs.csv`. 8x8x8:343 takes 1353 additions as Winograd's variant over 4x4x4:49
-  in 159;
-- polished (names in `-polished` and `-additions`): `lcma additions NAME --time 60s --seed 5` to `--time 200s`,
-  on one of two shared cores in November 2026, 40 minutes in all. What it finds in a given time depends on the
-  machine, so the programs are shipped;
-- those of shipped schemes.
-
-Two checks that share nothing prove each: the program is expanded and all Brent equations are compared exactly,
-and it is run line by line on matrices of large integers, with additions and products counted."""
 
 _GENERAL = ("format", "rank", "table", "any field", "date of the table", "ring", "construction", "file", "command")
 _STRUCTURED = ("target", "ring", "ours", "table", "source of the table", "scheme", "proof", "command or method", "date")
@@ -70,16 +33,16 @@ def records_page() -> str:
             for one in fewest_additions()
             if one.known is not None and one.additions < one.known.shared
         ]
-    counts = {
-        "below": len(below),
-        "formats": Summary.of(cells).formats,
-        "apart": sum(cell.shape[0] > 2 for cell in below),
-        "any_field": sum(cell.below_any for cell in below),
-    }
-    parts = [HEAD, GENERAL.format(**counts), markdown_table(_GENERAL, general), STRUCTURED]
-    parts += [markdown_table(_STRUCTURED, structured) if structured else "None in this version."]
-    parts += [ADDITIONS, markdown_table(_ADDITIONS, sums)]
-    return "\n\n".join(parts) + "\n"
+    return page(
+        "records",
+        below=len(below),
+        formats=len(cells),
+        apart=sum(cell.shape[0] > 2 for cell in below),
+        any_field=sum(cell.below_any for cell in below),
+        general=markdown_table(_GENERAL, general),
+        structured=markdown_table(_STRUCTURED, structured) if structured else "None in this version.",
+        additions=markdown_table(_ADDITIONS, sums),
+    )
 
 
 def _general(cell: BoardCell, rows: dict[str, SchemeRecord]) -> tuple[object, ...]:

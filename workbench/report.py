@@ -14,7 +14,7 @@ from ..schemes_db.costs import full_and_half
 from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import SAME, best_known, format_of
 from .board import LARGEST, BoardCell, Summary, board_cells
-from .output import markdown_table
+from .output import markdown_table, page
 
 KEPT_SIDE = 5
 """Formats up to this side have a row of their own."""
@@ -24,16 +24,6 @@ BOARD_SIDES = (5, 8, 10, 12, LARGEST)
 
 RINGS = {"Z": "integers", "ZT": "ternary", "Q": "rationals, table of any field", "Z2": "modulo 2, formats up to 8x8x8"}
 """The rings of the comparison with the table, and how they are called there."""
-
-HEAD = """# Catalogue
-
-The schemes that come with lcma, each proven exact. This page is written by `lcma report catalogue`.
-
-**Rank** is over the integers, *ternary* where all coefficients are -1, 0 or 1; **Z2** is the rank modulo 2 where
-ours is lower. **Known** is the best rank that anybody has shown, over the integers and, behind the slash, modulo 2
-where that is lower; **gap** is ours less that. **Additions** are those of the scheme as it stands, **shared** those
-with shared sums computed once. **Origin** is the publication, or the command of our own search; `lcma show DIGEST` has
-every step."""
 
 _SMALL = ("format", "rank", "coefficients", "Z2", "known", "gap", "additions", "shared", "origin")
 _OTHERS = ("target", "ring", "rank", "full + half", "known", "additions", "shared", "origin")
@@ -53,22 +43,13 @@ def catalogue_page() -> str:
             for cell in boards["Z"]
             if cell.shape[2] == cell.shape[0] > KEPT_SIDE
         ]
-        parts = [
-            HEAD,
-            "## Formats up to 5x5x5, and larger ones with a scheme of their own",
-            markdown_table(_SMALL, (_small_row(catalog, target, general) for target in _formats(general))),
-            "## Structured products",
-            markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
-            "## Larger formats, composed of the above",
-            "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums, tensor products and "
-            "products of blocks, also of products that share a factor, of the schemes above. All formats with sides "
-            "of 2 or more against the table of best known ranks of 2 July 2026; gaps below it count as negative:",
-            _board(boards),
-            "`lcma report catalogue --json` has every format, [Records](records.md) those below the table. "
-            "The square ones:",
-            markdown_table(_COMPOSED, squares),
-        ]
-    return "\n\n".join(parts) + "\n"
+        return page(
+            "catalogue",
+            small=markdown_table(_SMALL, (_small_row(catalog, target, general) for target in _formats(general))),
+            others=markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
+            board=_board(boards),
+            composed=markdown_table(_COMPOSED, squares),
+        )
 
 
 def board_json(up_to: int = LARGEST) -> dict[str, object]:
@@ -154,33 +135,12 @@ def _origin(catalog: Catalog, entry: CatalogueRow) -> str:
     return f"{origin.source or origin.relation}{remark}, {entry.digest[:12]}"
 
 
-STRUCTURED_HEAD = """# Structured products
-
-Schemes for products of matrices with a structure, block by block on an n x n grid: the best that are known, with their
-sources, and ours. This page is written by `lcma report structured`; the known figures come with lcma as
-`schemes_db/data/ranks_structured.csv`.
-
-**R** is the rank, **F + H** the full and the half products (half ones recurse), **additions** those of the scheme as
-it stands, **shared** those with shared sums computed once. A product of a triangular and a general matrix, in every
-place and orientation, and one triangle of A B^T or of A A^T are one tensor: one scheme of ours stands for all. So are
-the product of two upper triangular matrices and one triangle of A A^T with A upper triangular. *Scalars only*: the
-identities take a block and its mirror image for the same, which is wrong for blocks that are matrices; no executor
-takes such a scheme, so the catalogue holds none of ours. [Searching](searching.md#walks-and-moves) says which of their
-ranks `lcma search` reaches."""
-
 _KNOWN = ("product", "n", "R", "F + H", "additions", "over", "source")
 _COLUMNS = (*_KNOWN, "our R", "F + H", "additions", "shared", "scheme")
 
 SCALAR_LETTERS = frozenset("skw")
 """Symmetric, skew, and skew plus diagonal: letters of formats that hold for scalars only."""
 
-
-FRONTS = """## Fronts
-
-Of every structured target all schemes of the catalogue over the integers that no other is as good as in **R**, in
-**F + H/2**, the products of one level with a half one counted as half, and in the **additions** as they stand. *By
-blocks* are the products of the blocks themselves. A target stands for all that rotation, transposition and reversal
-make of it. `blocks(...)` has the grids of A, B and C, row by row: F full, L and U triangles, `.` nothing."""
 
 _FRONT_COLUMNS = ("target", "by blocks", "R", "F + H", "F + H/2", "of that by blocks", "additions", "shared", "scheme")
 
@@ -189,13 +149,10 @@ def structured_page() -> str:
     """The page: every published figure with ours beside it, then all that is good in something, target by target."""
     with Catalog.in_memory() as catalog:
         entries = [entry for entry in catalog.entries() if not parse_target(entry.target).is_general]
-    parts = [
-        STRUCTURED_HEAD,
-        markdown_table(_COLUMNS, _published_rows(entries)),
-        FRONTS,
-        markdown_table(_FRONT_COLUMNS, _fronts(entries)),
-    ]
-    return "\n\n".join(parts) + "\n"
+    published, fronts = _published_rows(entries), _fronts(entries)
+    return page(
+        "structured", published=markdown_table(_COLUMNS, published), fronts=markdown_table(_FRONT_COLUMNS, fronts)
+    )
 
 
 def _published_rows(entries: Sequence[CatalogueRow]) -> Iterator[tuple[object, ...]]:

@@ -7,7 +7,7 @@ import re
 import click
 
 from lcma.workbench.cli import COMMANDS, cli
-from lcma.workbench.help import EXAMPLES, GROUPS, Command, summary
+from lcma.workbench.help import Command, examples, grouped, summary
 
 
 def cli_pages() -> dict[str, str]:
@@ -18,7 +18,7 @@ def cli_pages() -> dict[str, str]:
 def _index() -> str:
     rows = "\n".join(
         f"| {title} | [lcma {name}]({name}.md) | {summary(name)} |"
-        for title, commands in GROUPS.items()
+        for title, commands in grouped().items()
         for name in commands
     )
     tree = "\n".join(COMMANDS)
@@ -40,7 +40,7 @@ def _page(name: str) -> str:
     parts = [f"# lcma {name}", f"```text\n{usage}\n```", _text(command.help or "")]
     params = [param for param in command.get_params(context) if isinstance(param, click.Option)]
     options = [record for param in params if (record := param.get_help_record(context))]
-    lines = "\n".join(f"lcma {name} {arguments}".rstrip() for arguments in EXAMPLES[name])
+    lines = "\n".join(f"lcma {name} {arguments}".rstrip() for arguments in examples(name))
     parts.append(f"## Examples\n\n```text\n{lines}\n```")
     arguments = command.arguments(context) if isinstance(command, Command) else []
     for title, records in (("Arguments", arguments), ("Options", options)):

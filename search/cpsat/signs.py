@@ -59,16 +59,16 @@ class _Signs:
     def __init__(self, scheme: Scheme, factors: list[IntArray]) -> None:
         from ortools.sat.python import cp_model
 
-        self._model: Any = cp_model.CpModel()
+        self.model: Any = cp_model.CpModel()
         self._factors = factors
         self._minus = [
-            {(r, b): self._model.new_bool_var("") for r, b in np.argwhere(factor).tolist()} for factor in factors
+            {(r, b): self.model.new_bool_var("") for r, b in np.argwhere(factor).tolist()} for factor in factors
         ]
         # The sign of a factor can be moved to W.
         for minus, factor in zip(self._minus[:2], factors, strict=False):
             for r, row in enumerate(factor):
                 if row.any():
-                    self._model.add(minus[r, int(np.flatnonzero(row)[0])] == 0)
+                    self.model.add(minus[r, int(np.flatnonzero(row)[0])] == 0)
         wanted = scheme.target.coefficients
         negative: dict[tuple[int, int, int], list[Any]] = {}
         for r in range(scheme.rank):
@@ -82,15 +82,11 @@ class _Signs:
         for place, terms in negative.items():
             goal = wanted.get(place, 0)
             self.possible &= (len(terms) - goal) % 2 == 0
-            self._model.add(2 * sum(terms) == len(terms) - goal)
-
-    @property
-    def model(self) -> Any:
-        return self._model
+            self.model.add(2 * sum(terms) == len(terms) - goal)
 
     def _either(self, x: Any, y: Any) -> Any:
-        z = self._model.new_bool_var("")
-        self._model.add_bool_xor([x, y, z, True])
+        z = self.model.new_bool_var("")
+        self.model.add_bool_xor([x, y, z, True])
         return z
 
     def signed(self, solver: Any) -> list[IntArray]:

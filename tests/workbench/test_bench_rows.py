@@ -30,8 +30,10 @@ def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
 def test_rivals_work_the_scheme_with_operations_that_libraries_share():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((8, 6)), rng.standard_normal((6, 9))
-    formula = rivals._formula(lcma.resolve("2x2x3")[0], a, b, np.asarray)
+    scheme = lcma.resolve("2x2x3")[0]
+    formula = rivals.formula_of(scheme, np.concatenate)
     np.testing.assert_allclose(formula(a, b), a @ b, atol=1e-12)
+    np.testing.assert_allclose(rivals.tasks_adding(scheme, a, b)(), a @ b, atol=1e-12)
 
 
 def planned_for_an_h200(monkeypatch):

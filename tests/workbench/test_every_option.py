@@ -13,7 +13,6 @@ from click.shell_completion import ShellComplete
 
 import lcma
 from lcma.workbench.cli import ANYWHERE, COMMANDS, cli
-from lcma.workbench.help import FIRST
 
 TESTS = Path(lcma.__file__).resolve().parent / "tests"
 
@@ -75,7 +74,7 @@ def test_the_help_of_a_command_ends_with_two_examples_that_parse(run, name):
         program, called, *arguments = (one for one in shlex.split(line) if one not in ANYWHERE)
         assert (program, called) == ("lcma", name)
         command.make_context(name, arguments)
-    assert {param.name for param in command.params} >= set(FIRST.get(name, "").split())
+    assert {param.name for param in command.params} >= set(COMMANDS[name]["common"].split())
     assert run("help", name) == (0, text, "")
 
 

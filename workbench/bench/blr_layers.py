@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ...kernels.block_low_rank import Blast, LowRank, Monarch
 from ...kernels.structured.block_low_rank import BlockLowRank
+from .table import table
 
 KINDS = ("low-rank", "monarch", "blast")
 
@@ -19,7 +20,7 @@ Sized = tuple[int, int]
 
 @dataclass(frozen=True)
 class BlrLayer:
-    """A row of the table: sizes, and rank and blocks by kind (None: the paper has none)."""
+    """A row of the table: sizes, and rank and blocks by kind (None: the paper has none); BLAST has the rank."""
 
     model: str
     name: str
@@ -49,35 +50,7 @@ class BlrLayer:
         return (1, 1024, 8192, 16384) if self.model == "DiT-XL/2" else (1, 1024, 8192)
 
 
-ROWS = """
-Llama-7B     qkvo    4096  4096  1024 1024/16 16
-Llama-7B     gate_up 4096  11008 1488 1536/16 16
-Llama-7B     down    11008 4096  1488 1536/16 16
-Llama-3.2-1B qo      2048  2048  256  256/16  16
-Llama-3.2-1B gate    2048  8192  512  512/16  16
-Llama-3.2-1B up      2048  8192  768  768/16  16
-Llama-3.2-1B down    8192  2048  768  768/16  16
-GPT2-S       c_attn  768   2304  192  192/4   6
-GPT2-S       c_fc    768   3072  192  192/4   6
-GPT2-S       c_proj  3072  768   192  192/4   6
-ViT-B        qkv     768   2304  128  128/4   3
-ViT-B        fc1     768   3072  128  128/4   3
-ViT-B        fc2     3072  768   128  128/4   3
-DiT-XL/2     qkv     1152  3456  384  -       9
-DiT-XL/2     fc1     1152  4608  256  -       9
-DiT-XL/2     adaLN   1152  6912  256  -       9
-"""
-"""Model, layer, inputs, outputs, rank, Monarch's rank and blocks, and BLAST's blocks, whose rank is the same."""
-
-
-def _layer(line: str) -> BlrLayer:
-    model, name, *sizes, monarch, blocks = line.split()
-    inputs, outputs, rank = map(int, sizes)
-    of_monarch = None if monarch == "-" else (int(monarch.split("/")[0]), int(monarch.split("/")[1]))
-    return BlrLayer(model, name, inputs, outputs, rank, of_monarch, (rank, int(blocks)))
-
-
-TABLE = tuple(map(_layer, ROWS.split("\n")[1:-1]))
+TABLE = table(BlrLayer, "blr_layers")
 """All 16 rows. DiT has no Monarch; k and v of Llama-3.2-1B stay dense."""
 
 

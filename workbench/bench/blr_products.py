@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,9 +44,7 @@ class Form:
     plan: str
 
 
-def forms_of(
-    request: Request, seed: int, say: Say, names: Sequence[str] = (*FORMS, COMPILED)
-) -> tuple[dict[str, Form], dict[str, str]]:
+def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], dict[str, str]]:
     """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation."""
     require_memory(request)
     bench, on_gpu = bench_for(request), request.device == "cuda"
@@ -60,7 +58,7 @@ def forms_of(
         peak = peak_bytes(call) if on_gpu else _peak_on_cpu(call) if workspace is None else workspace
         found[name] = Form(call, error, peak, plan)
 
-    for name in (one for one in names if one != COMPILED):
+    for name in FORMS:
         say(f"checking {name}")
         named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
@@ -70,9 +68,9 @@ def forms_of(
             reasons[name] = str(refusal)
             continue
         add(name, call, error, str(plan.candidate), plan.workspace)
-    for name, call in (steps_between(chain_in(request), a, b, out) if BASELINE in names else {}).items():
+    for name, call in steps_between(chain_in(request), a, b, out).items():
         add(name, call, error_of(call()), "ablation")
-    if on_gpu and COMPILED in names:
+    if on_gpu:
         call = _compiled(request, a, b)
         add(COMPILED, call, error_of(call()), "torch.compile of the papers' form")
     return found, reasons

@@ -134,9 +134,9 @@ class FlushedClock(Clock):
         return seconds_of(call)
 
 
-def clock_of(device: str, spent: float = 0.02, warmed: bool = False) -> Clock:
+def clock_of(device: str, spent: float = 0.02) -> Clock:
     """The clock of "cpu" or "cuda"."""
-    return CudaClock(spent, warmed) if device == "cuda" else CpuClock()
+    return CudaClock(spent) if device == "cuda" else CpuClock()
 
 
 class Timings(dict[str, Timing]):
@@ -213,9 +213,9 @@ class Contest:
         self.say(f"round {number} of {self.rounds}")
 
 
-def within(error_of: Callable[[Any], float], limit: float, what: str = "error", done: str = "timed") -> Judge:
+def within(error_of: Callable[[Any], float], limit: float, what: str = "error") -> Judge:
     """The judge of results whose error is at most `limit`; see `require_right`."""
-    return lambda name, result: require_right(name, error_of(result), limit, what, done)
+    return lambda name, result: require_right(name, error_of(result), limit, what)
 
 
 def poisoned(out: Any, judge: Judge, value: float = math.nan) -> Judge:
@@ -258,14 +258,14 @@ def _norm(x: Any) -> float:
     return float(np.linalg.norm(x) if isinstance(x, np.ndarray) else x.norm())
 
 
-def require_right(name: str, error: float, limit: float, what: str = "error", done: str = "timed") -> float:
+def require_right(name: str, error: float, limit: float, what: str = "error") -> float:
     """Return the error.
 
     Raises:
         VerificationError: it is greater than the limit, or not a number.
     """
     if not error <= limit:
-        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was {done}")
+        raise VerificationError(f"{name} came out wrong: {what} {error:.1e}; nothing was timed")
     return float(error)
 
 
@@ -280,9 +280,9 @@ def paired_ratios(baseline: Timing, timing: Timing) -> npt.NDArray[np.float64]:
     return np.array(baseline.seconds[:rounds]) / np.array(timing.seconds[:rounds])
 
 
-def paired_interval(baseline: Timing, timing: Timing, seed: int = 0, draws: int = 2000) -> tuple[float, float]:
+def paired_interval(baseline: Timing, timing: Timing) -> tuple[float, float]:
     """The 95% bootstrap interval of the median, over rounds of both, of how many times faster than the baseline."""
     ratios = paired_ratios(baseline, timing)
-    picks = np.random.default_rng(seed).integers(0, len(ratios), (draws, len(ratios)))
+    picks = np.random.default_rng(0).integers(0, len(ratios), (2000, len(ratios)))
     lower, upper = np.quantile(np.median(ratios[picks], axis=1), (0.025, 0.975))
     return float(lower), float(upper)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels import Candidate, Decision, Plan, Request, decision_for, plan_for, strategies
+from ...kernels import Candidate, Decision, Plan, strategies
 from ...kernels.cpu.blas import backends
 from ...kernels.planning.planner import plan_candidate
 from ..products import Sizes, gflops
@@ -63,11 +62,6 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
     }
 
 
-def decided(a: Matrix, b: Matrix, out: Matrix) -> Decision:
-    """Return the decision of `auto` for these matrices, with all proposals."""
-    return decision_for(Request.of(a, b, out))
-
-
 def proposed_plans(decision: Decision, wanted: Callable[[Candidate], bool]) -> Iterator[Plan]:
     """The plans of the proposed candidates that are wanted and can run, least predicted first."""
     known = strategies(decision.request.device)
@@ -77,17 +71,3 @@ def proposed_plans(decision: Decision, wanted: Callable[[Candidate], bool]) -> I
             plan = plan_candidate(strategy, candidate, decision.request, decision.machine)
             if isinstance(plan, Plan):
                 yield plan
-
-
-def proposed_calls(
-    decision: Decision, a: Matrix, b: Matrix, out: Matrix, wanted: Callable[[Candidate], bool] = lambda _: True
-) -> Iterator[tuple[str, Call]]:
-    """Label and call of the proposed candidates of schemes that are wanted and can run, least predicted first."""
-    for plan in proposed_plans(decision, lambda candidate: candidate.source is not None and wanted(candidate)):
-        yield str(plan.candidate), partial(plan.build().run, a, b, out)
-
-
-def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tuple[str, Call]:
-    """The best candidate for a scheme a level."""
-    plan = plan_for(Request.of(a, b, out), scheme)
-    return str(plan.candidate), partial(plan.build().run, a, b, out)

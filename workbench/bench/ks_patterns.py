@@ -27,13 +27,14 @@ FEW_COPIES = (4, 16, 64)
 LEFT_OUT = {(1024, 256), (256, 1024), (128, 512), (512, 128), (64, 256), (256, 64)}
 """Blocks (b, c) that are not repeated along the diagonal."""
 
+PAIRS = tuple((b, c) for b, c in product(BLOCKS, BLOCKS) if b in (c, 4 * c) or c == 4 * b)
+REPEATED = tuple(block for block in PAIRS if block not in LEFT_OUT)
+
 
 def paper_patterns() -> tuple[Pattern, ...]:
     """The 627 patterns: outputs and inputs are equal, or one is four times the other."""
-    blocks = [(b, c) for b, c in product(BLOCKS, BLOCKS) if b in (c, 4 * c) or c == 4 * b]
-    found = [Pattern(1, b, c, d) for (b, c), d in product(blocks, COPIES)]
-    repeated = [block for block in blocks if block not in LEFT_OUT]
-    found += [Pattern(a, b, c, d) for a, (b, c), d in product(COPIES[1:], repeated, FEW_COPIES)]
+    found = [Pattern(1, b, c, d) for (b, c), d in product(PAIRS, COPIES)]
+    found += [Pattern(a, b, c, d) for a, (b, c), d in product(COPIES[1:], REPEATED, FEW_COPIES)]
     return within_bounds(found)
 
 
@@ -42,8 +43,7 @@ ENERGY_BLOCKS_A, ENERGY_COPIES = (1, 4, 16, 32, 64), (1, 2, 3, 4, 6, 8, 12, 16, 
 
 def energy_patterns() -> tuple[Pattern, ...]:
     """The patterns of the paper's measurements of energy (appendix E.1), within the same bounds."""
-    blocks = [(b, c) for b, c in product(BLOCKS, BLOCKS) if b in (c, 4 * c) or c == 4 * b]
-    some = product(ENERGY_BLOCKS_A, (block for block in blocks if block not in LEFT_OUT), ENERGY_COPIES)
+    some = product(ENERGY_BLOCKS_A, REPEATED, ENERGY_COPIES)
     return within_bounds(Pattern(a, b, c, d) for a, (b, c), d in some)
 
 

@@ -13,8 +13,8 @@ from ...home import write_atomic
 Rows = Sequence[Mapping[str, Any]]
 
 
-def new_figure(width: float, height: float, panels: int | None = None) -> tuple[Any, Any]:
-    """An empty figure of so many inches and its axes; with `panels`, so many of them, one below the other.
+def new_figure(width: float, height: float) -> tuple[Any, Any]:
+    """An empty figure of so many inches and its axes.
 
     Raises:
         PlanError: matplotlib is not installed.
@@ -24,7 +24,7 @@ def new_figure(width: float, height: float, panels: int | None = None) -> tuple[
     except ImportError:
         raise PlanError("pictures need matplotlib: pip install 'lcma[report]', or give --no-picture") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots() if panels is None else figure.subplots(panels, 1, squeeze=False)[:, 0]
+    return figure, figure.subplots()
 
 
 def save(figure: Any, path: Path) -> None:
@@ -38,7 +38,7 @@ def save(figure: Any, path: Path) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def ratios(rows: Rows, path: Path, figure: str = "ratio", interval: str = "interval") -> None:
+def ratios(rows: Rows, path: Path, figure: str = "ratio") -> None:
     """A dot a row at its ratio to the baseline, with its interval where it has one, and a tick at its bar."""
     shown = [row for row in rows if isinstance(row["figures"].get(figure), int | float)]
     if not shown:
@@ -46,7 +46,7 @@ def ratios(rows: Rows, path: Path, figure: str = "ratio", interval: str = "inter
     drawing, axes = new_figure(8, 1 + 0.25 * len(shown))
     for place, row in enumerate(shown):
         value = row["figures"][figure]
-        if ends := row["figures"].get(interval):
+        if ends := row["figures"].get("interval"):
             axes.plot(ends, (place, place), color="0.6", linewidth=2)
         axes.plot(value, place, "o", color="tab:orange" if row["contended"] else "tab:blue")
     axes.axvline(1.0, color="0.3", linewidth=1)

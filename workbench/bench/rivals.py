@@ -1,9 +1,10 @@
-"""Usual ways to run a scheme that ours are compared with."""
+"""Usual ways to run a scheme that ours are compared with: arrays of numpy on a processor, tensors on a GPU."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -12,73 +13,95 @@ import numpy as np
 from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ...schemes_db.scheme import Scheme
 from .case import Say
-from .cpu_products import Call, Matrix
+from .contest import Call
+
+Array = Any
+"""A numpy array, or a torch tensor."""
 
 
-def rivals(scheme: Scheme, a: Matrix, b: Matrix, say: Say, compiled: bool = True) -> dict[str, Call]:
-    """The usual ways that can run here, by name; those that take a compilation only if `compiled`."""
-    found: dict[str, Call | None] = {"R tasks adding into C": tasks_adding(scheme, a, b)}
-    if compiled:
-        found["formula under torch.compile"] = compiled_formula(scheme, a, b, say)
-    return {name: call for name, call in found.items() if call is not None}
+def blocks_of(matrix: Array, rows: int, cols: int) -> list[Array]:
+    """The blocks of a matrix that the grid divides, row by row, as views."""
+    height, width = matrix.shape[0] // rows, matrix.shape[1] // cols
+    return [
+        matrix[i * height : (i + 1) * height, j * width : (j + 1) * width] for i in range(rows) for j in range(cols)
+    ]
 
 
-def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
-    """R tasks, each one sum of A, one of B, their product, added into the blocks of C under a lock for each.
+def total(parts: list[Array], terms: Iterable[tuple[int, Any]]) -> Array:
+    """The sum of some parts, each times its coefficient; of signs alone no product is computed."""
+    (first, value), *rest = terms
+    found = parts[first] if value == 1 else float(value) * parts[first]
+    for index, value in rest:
+        part = parts[index] if abs(value) == 1 else float(abs(value)) * parts[index]
+        found = found - part if value < 0 else found + part
+    return found
+
+
+def tasks_adding(scheme: Scheme, a: Array, b: Array) -> Call:
+    """R tasks, each one sum of A, one of B, their product, added into the blocks of C, on a processor under locks.
 
     Source: the H_r-parallel form that FalconGEMM (arXiv:2605.06057, section II-B) names as usual.
     """
-    gm, gk, gn = scheme.target.shape
-    out = np.empty((len(a), b.shape[1]), a.dtype)
-    locks = [threading.Lock() for _ in range(gm * gn)]
-
-    def blocks(matrix: Matrix, rows: int, columns: int) -> list[Matrix]:
-        return [part for strip in np.vsplit(matrix, rows) for part in np.hsplit(strip, columns)]
-
-    def total(parts: list[Matrix], terms: Any) -> Matrix:
-        result = np.zeros_like(parts[0])
-        for index, value in terms:
-            result += result.dtype.type(value) * parts[index]
-        return result
-
-    lefts, rights, targets = blocks(a, gm, gk), blocks(b, gk, gn), blocks(out, gm, gn)
+    (gm, gk, gn), on_cpu, shape = scheme.target.shape, isinstance(a, np.ndarray), (a.shape[0], b.shape[1])
+    out = np.empty(shape, a.dtype) if on_cpu else a.new_empty(shape)
+    lefts, rights, targets = blocks_of(a, gm, gk), blocks_of(b, gk, gn), blocks_of(out, gm, gn)
+    locks = [threading.Lock() for _ in targets]
 
     def task(r: int, _: int) -> None:
         product = total(lefts, scheme.u.terms(r)) @ total(rights, scheme.v.terms(r))
         for index, value in scheme.w.terms(r):
+            part = product if abs(value) == 1 else float(abs(value)) * product
             with locks[index]:
-                targets[index] += product.dtype.type(value) * product
+                if value < 0:
+                    targets[index] -= part
+                else:
+                    targets[index] += part
 
-    def call() -> Matrix:
+    def call() -> Array:
         out[...] = 0
         with single_threaded_blas():
-            parallel_tasks(task, scheme.rank, thread_count())
+            parallel_tasks(task, scheme.rank, thread_count() if on_cpu else 1)
         return out
 
     return call
 
 
-def compiled_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | None:
-    """The scheme written with torch's operations and compiled by torch.compile; None where that cannot be done."""
+def formula_of(scheme: Scheme, joined: Callable[[list[Array], int], Array]) -> Callable[[Array, Array], Array]:
+    """The scheme in operations that numpy's, torch's and jax's arrays share, without shared sums, for sizes that the
+    grid divides; `joined` is the library's concatenation of arrays along an axis."""
+    gm, gk, gn = scheme.target.shape
+    stored: list[list[tuple[int, Any]]] = [[] for _ in range(gm * gn)]
+    for r in range(scheme.rank):
+        for index, value in scheme.w.terms(r):
+            stored[index].append((r, value))
+
+    def formula(a: Array, b: Array) -> Array:
+        lefts, rights = blocks_of(a, gm, gk), blocks_of(b, gk, gn)
+        products = [total(lefts, scheme.u.terms(r)) @ total(rights, scheme.v.terms(r)) for r in range(scheme.rank)]
+        out = [total(products, terms) for terms in stored]
+        return joined([joined(out[i * gn : (i + 1) * gn], 1) for i in range(gm)], 0)
+
+    return formula
+
+
+def compiled_formula(scheme: Scheme, a: Array, b: Array, say: Say) -> Call | None:
+    """The formula compiled by torch.compile; None where that cannot be done."""
     try:
         import torch
     except ImportError:
         return None
-    formula = _formula(scheme, a, b, torch.from_numpy)
-    left, right = torch.from_numpy(a), torch.from_numpy(b)
-    compiled = torch.compile(formula)
+    compiled, on_cpu = torch.compile(formula_of(scheme, torch.cat)), isinstance(a, np.ndarray)
+    left, right = (torch.from_numpy(x) if on_cpu else x for x in (a, b))
     try:
         compiled(left, right)
     except Exception as error:  # no compiler on this machine, say: torch raises many kinds
         say(f"torch.compile is left out: {type(error).__name__}")
         return None
-    return lambda: compiled(left, right).numpy()
+    return (lambda: compiled(left, right).numpy()) if on_cpu else (lambda: compiled(left, right))
 
 
-def jitted_on_gpu(scheme: Scheme, a: Any, b: Any, say: Say) -> Callable[[], Any] | None:
-    """The scheme in jax's operations, compiled by jax.jit, for tensors of a GPU; None where jax has no GPU."""
-    import os
-
+def jitted_on_gpu(scheme: Scheme, a: Array, b: Array, say: Say) -> Call | None:
+    """The formula compiled by jax.jit, for tensors of a GPU; None where jax has no GPU."""
     # Else jax takes three quarters of the GPU's memory when it is imported.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
@@ -89,26 +112,10 @@ def jitted_on_gpu(scheme: Scheme, a: Any, b: Any, say: Say) -> Callable[[], Any]
         return None
     import torch
 
-    compiled = jax.jit(_formula(scheme, left, right, jax.numpy.asarray))
+    compiled = jax.jit(formula_of(scheme, jax.numpy.concatenate))
 
-    def call() -> Any:
+    def call() -> Array:
         with jax.default_matmul_precision("highest" if a.dtype == torch.float32 else "default"):
             return torch.from_dlpack(compiled(left, right).block_until_ready())
 
     return call
-
-
-def _formula(scheme: Scheme, a: Matrix, b: Matrix, array: Callable[[Matrix], Any]) -> Callable[[Any, Any], Any]:
-    """The scheme in operations that torch's and jax's arrays share; `array` makes one of the library's."""
-    (gm, gk, gn), (m, k), n = scheme.target.shape, a.shape, b.shape[1]
-    u, v, w = (array(factor.dense.reshape(scheme.rank, -1).astype(a.dtype)) for factor in scheme.factors)
-
-    def formula(x: Any, y: Any) -> Any:
-        xs = x.reshape(gm, m // gm, gk, k // gk).swapaxes(1, 2).reshape(gm * gk, -1)
-        ys = y.reshape(gk, k // gk, gn, n // gn).swapaxes(1, 2).reshape(gk * gn, -1)
-        lefts = (u @ xs).reshape(-1, m // gm, k // gk)
-        rights = (v @ ys).reshape(-1, k // gk, n // gn)
-        blocks = (w.T @ (lefts @ rights).reshape(scheme.rank, -1)).reshape(gm, gn, m // gm, n // gn)
-        return blocks.swapaxes(1, 2).reshape(m, n)
-
-    return formula

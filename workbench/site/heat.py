@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 from ...schemes_db import Ring, Target, parse_ring
 from ...schemes_db.composition import Part, best_composition
@@ -58,38 +59,21 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Slab:
-    """The formats m x k x n of one m, k down and n across; None where k > n."""
-
-    m: int
-    columns: tuple[int, ...]
-    rows: tuple[tuple[int, tuple[Cell | None, ...]], ...]
-
-    @property
-    def cells(self) -> Iterator[Cell]:
-        return (cell for _, row in self.rows for cell in row if cell)
-
-
-@dataclass(frozen=True)
 class HeatMap:
-    """All formats over one ring."""
+    """All formats over one ring, m <= k <= n, by their sides."""
 
     ring: str
-    slabs: tuple[Slab, ...]
+    sizes: range
+    cells: Mapping[tuple[int, int, int], Cell]
 
     @property
     def held(self) -> list[Cell]:
         """The cells in which we have a scheme of our own, and no composition is lower."""
-        return [cell for cell in self.cells if cell.ours and not cell.composed]
-
-    @property
-    def cells(self) -> list[Cell]:
-        """All formats."""
-        return [cell for slab in self.slabs for cell in slab.cells]
+        return [cell for cell in self.cells.values() if cell.ours and not cell.composed]
 
     def counted(self, *levels: str) -> int:
         """Return the number of cells of these levels."""
-        return sum(cell.level in levels for cell in self.cells)
+        return sum(cell.level in levels for cell in self.cells.values())
 
 
 def heat_maps(listed: Sequence[SchemeRecord]) -> list[HeatMap]:
@@ -108,20 +92,12 @@ def _heat_map(ring: Ring, listed: Sequence[SchemeRecord]) -> HeatMap:
             best[key] = min(best.get(key, row), row, key=merit)
     kept = {(m, k, n): (row.entry.rank, row.entry.digest) for (m, k, n), row in best.items()}
 
-    def cell(m: int, k: int, n: int) -> Cell | None:
-        if k > n:
-            return None
-        ours, part = best.get((m, k, n)), best_composition((m, k, n), kept, ring.name)
-        lower = part.how not in ("scheme", "naive")
-        return Cell((m, k, n), best_known(Target.general(m, k, n), ring), ours, part if lower else None)
-
-    every = SIZES.get(ring.name, FEWER_SIZES)
-
-    def slab(m: int) -> Slab:
-        sizes = tuple(range(m, every.stop))
-        return Slab(m, sizes, tuple((k, tuple(cell(m, k, n) for n in sizes)) for k in sizes))
-
-    return HeatMap(ring.name, tuple(slab(m) for m in every))
+    every, cells = SIZES.get(ring.name, FEWER_SIZES), {}
+    for shape in combinations_with_replacement(every, 3):
+        part = best_composition(shape, kept, ring.name)
+        lower = part if part.how not in ("scheme", "naive") else None
+        cells[shape] = Cell(shape, best_known(Target.general(*shape), ring), best.get(shape), lower)
+    return HeatMap(ring.name, every, cells)
 
 
 def _holds_over(own: str, ring: Ring) -> bool:

@@ -177,10 +177,7 @@ def compressed(weights: Array, pattern: Pattern) -> Array:
     cols = cols[:, None].expand(a, b, d, c).reshape(-1)
     starts = torch.arange(0, pattern.nonzeros + 1, c, device=weights.device)
     values = weights.swapaxes(1, 2).reshape(-1)
-    shape = pattern.rows, pattern.cols
-    with warnings.catch_warnings():  # ignores the warning that torch's sparse formats are in beta state
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, cols, values, shape, check_invariants=False)
+    return _made(torch.sparse_csr_tensor, starts, cols, values, pattern)
 
 
 def block_side(pattern: Pattern) -> int:
@@ -200,10 +197,13 @@ def block_compressed(weights: Array, pattern: Pattern) -> Array:
     cols = (k[:, None, None] * wide + q).expand(blocks, high, wide).reshape(-1)
     starts = torch.arange(0, blocks * high * wide + 1, wide, device=weights.device)
     values = weights.reshape(blocks, high, side, wide, side).swapaxes(2, 3).reshape(-1, side, side).contiguous()
-    shape = pattern.rows, pattern.cols
-    with warnings.catch_warnings():
+    return _made(torch.sparse_bsr_tensor, starts, cols, values, pattern)
+
+
+def _made(make: Callable[..., Array], starts: Array, cols: Array, values: Array, pattern: Pattern) -> Array:
+    with warnings.catch_warnings():  # ignores the warning that torch's sparse formats are in beta state
         warnings.simplefilter("ignore")
-        return torch.sparse_bsr_tensor(starts, cols, values, shape, check_invariants=False)
+        return make(starts, cols, values, (pattern.rows, pattern.cols), check_invariants=False)
 
 
 COMPRESSED = {"bsr": block_compressed, "csr": compressed}

@@ -7,21 +7,17 @@ from functools import partial
 from itertools import islice, product
 
 from ....errors import PlanError
+from ....kernels import Request, decision_for, plan_for
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..cpu_products import Sizes, compete, decided, libraries, named_call, operands, proposed_calls
+from ..contest import Call
+from ..cpu_products import Sizes, compete, libraries, operands, proposed_plans
 
 GRID = (1024, 2048, 4096)
 
 CUBES = (768, 1280, 1536, 2560, 3000, 3456, 3840, 5000, 5120)
 
-NAMED = {
-    "222": ["strassen"],
-    "444": ["4x4x4-r49"],
-    "888": ["strassen", "4x4x4-r49"],
-    "333": ["laderman"],
-    "445": ["4x4x5-r63"],
-    "555": ["5x5x5-r93"],
-}
+NAMED = (["strassen"], ["4x4x4-r49"], ["strassen", "4x4x4-r49"], ["laderman"], ["4x4x5-r63"], ["5x5x5-r93"])
+"""Schemes by level that are measured whatever the model thinks of them."""
 
 BEST = 6
 """Candidates that the model thinks best which are measured."""
@@ -46,16 +42,17 @@ def _cases(options: Options) -> Iterator[Case]:
 def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """Return the loss of the choice against the best of all, by medians of interleaved rounds."""
     a, b, out = operands(sizes, "float32", seed)
-    decision = decided(a, b, out)
-    base = libraries(a, b)
-    calls = dict(islice(proposed_calls(decision, a, b, out), BEST))
-    for scheme in NAMED.values():
+    request = Request.of(a, b, out)
+    decision, base = decision_for(request), libraries(a, b)
+    plans = list(islice(proposed_plans(decision, lambda candidate: candidate.source is not None), BEST))
+    for scheme in NAMED:
         try:
-            label, call = named_call(scheme, a, b, out)
+            plans.append(plan_for(request, scheme))
         except PlanError as error:
             say(str(error))
-        else:
-            calls.setdefault(label, call)
+    calls: dict[str, Call] = {}
+    for plan in plans:
+        calls.setdefault(str(plan.candidate), partial(plan.build().run, a, b, out))
     chosen = str(decision.plan.candidate)
     say(chosen)
     figures = compete(a, b, base, calls, rounds)

@@ -19,8 +19,9 @@ from ....kernels.cpu.blas import TORCH, backends
 from ...cpu_profile import limited
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
-from ..cpu_products import compete, decided, libraries, operands
+from ..cpu_products import compete, libraries, operands
 from ..requirements import in_new_process
+from ..table import table
 
 PAIRS = 15
 """Interleaved rounds where a bar is on the interval; and of products that take less than a second."""
@@ -55,21 +56,7 @@ class Product:
         return options.rounds or (PAIRS if self.one < 2 else FEW)
 
 
-PRODUCTS = (
-    Product("float32", cube(2048), 2, 1.08),
-    Product("float32", cube(4096), 2, 1.20),
-    Product("float32", cube(8192), 2, 1.33),
-    Product("float32", cube(2048), 1, 1.17),
-    Product("float32", cube(4096), 1, 1.28),
-    Product("float32", cube(8192), 1, 1.40),
-    Product("float32", (2048, 4096, 11008), 2, 1.19),
-    Product("float32", (2048, 4096, 11008), 1),
-    Product("float64", cube(4096), 2, 1.18),
-    Product("float64", cube(8192), 2, 1.25),
-    Product("float64", cube(2048), 2),
-    Product("float64", cube(2048), 1),
-    Product("float64", cube(4096), 1),
-)
+PRODUCTS = table(Product, "cpu")
 
 SAFE = (
     cube(800),
@@ -118,7 +105,7 @@ def _seconds(product: Product, rounds: int) -> float:
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     a, b, out = operands(product.sizes, product.dtype, seed)
     with limited(product.threads):
-        decision = decided(a, b, out)
+        decision = decision_for(Request.of(a, b, out))
         say(f"{decision.plan.candidate}")
         every = libraries(a, b, out)
         speeds = {name: compete(a, b, {name: call}, {}, TRIAL)["gflops"][name] for name, call in every.items()}

@@ -56,13 +56,13 @@ def _cases(options: Options) -> Iterator[Case]:
     for size, bar in BIT_SIZES.items():
         rounds, product = options.rounds or (5 if size > 16384 else 9), 0.0022 * (size / 2048) ** 3 * 1.1
         for what, run, least, products in (
-            ("over M4RI", _over_m4ri, bar, 2.5),
-            ("over the leaf", _over_leaf, OVER_LEAF.get(size, NEVER_BELOW), 2),
-            ("two threads over one", _two_threads, TWO_THREADS, 2),
+            ("over M4RI", partial(_over_library, M4RI, size, "GF(2)"), bar, 2.5),
+            ("over the leaf", partial(_over_leaf, size), OVER_LEAF.get(size, NEVER_BELOW), 2),
+            ("two threads over one", partial(_two_threads, size), TWO_THREADS, 2),
         ):
             if wanted(size):
                 seconds, bars = 5 + products * product * (rounds + 2), (Bar("ratio", least),)
-                yield Case(f"GF(2) {size} {what}", partial(run, size, rounds, options.seed), seconds, bars)
+                yield Case(f"GF(2) {size} {what}", partial(run, rounds, options.seed), seconds, bars)
     for library, size, ring, bar, rounds in (*FLINT_ROWS, *FFLAS_ROWS):
         if wanted(size):
             run = partial(_over_library, library, size, ring, options.rounds or rounds, options.seed)
@@ -98,19 +98,6 @@ def _require_equal(mine: Any, other: Any, what: str) -> None:
         raise VerificationError(f"our product and that of {what} differ; nothing was timed")
 
 
-def _over_m4ri(size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """`auto` over M4RI's mzd_mul, both in one thread; all words are compared first."""
-    say("compiling M4RI's program")
-    program = compiled(M4RI)
-    a, b = _bits(size, seed)
-    with limited(1), Peer([str(program)], a.words, b.words, (size, size, size), 2) as peer:
-        out = _over_gf2(a, b)
-        peer.multiply()
-        _require_equal(out.words, peer.product(), M4RI.name)
-        figures = _contest({"mzd_mul": peer.multiply}, lambda: _over_gf2(a, b, out), rounds, own=True)
-        return {**figures, "plan": _bit_plan(size)}
-
-
 def _over_leaf(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over the product without a scheme; the same call where that is what `auto` takes."""
     a, b = _bits(size, seed)
@@ -143,24 +130,28 @@ def _two_threads(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
-    """`auto` over a library's product modulo p, both in one thread; all entries are compared first."""
+    """`auto` over a library's product modulo p or of bits, both in one thread; all entries are compared first."""
     say(f"compiling {library.name}'s program")
     program = compiled(library)
-    field, rng = exact_ring(ring), np.random.default_rng(seed)
-    a, b = (rng.integers(0, field.modulus, (size, size)) for _ in range(2))
+    field, rng, bits = exact_ring(ring), np.random.default_rng(seed), library == M4RI
+    a: Any
+    b: Any
+    a, b = _bits(size, seed) if bits else (rng.integers(0, field.modulus, (size, size)) for _ in range(2))
     variants = [""] if library != FFLAS else ["double", "float"] if field.modulus < FLOAT_PRIME else ["double"]
+    sent = (a.words, b.words) if bits else (a, b)
     with limited(1), ExitStack() as stack:
         peers = {}
         for variant in variants:
-            peer = Peer([str(program)], a, b, (size, size, size), field.modulus, variant)
-            peers[f"{library.name} {variant}".rstrip()] = stack.enter_context(peer)
-        out = matmul(a, b, ring=field)
+            peer = Peer([str(program)], *sent, (size, size, size), field.modulus, variant)
+            peers["mzd_mul" if bits else f"{library.name} {variant}".rstrip()] = stack.enter_context(peer)
+        out: Any = matmul(a, b, ring=field)
         for name, peer in peers.items():
             peer.multiply()
-            _require_equal(out, peer.product(), name)
+            _require_equal(out.words if bits else out, peer.product(), name)
         base = {name: peer.multiply for name, peer in peers.items()}
         figures = _contest(base, lambda: matmul(a, b, ring=field, out=out), rounds, own=True)
-        return {**figures, "plan": str(plan_for(exact_request(a, b, field)).candidate)}
+        plan = _bit_plan(size) if bits else str(plan_for(exact_request(a, b, field)).candidate)
+        return {**figures, "plan": plan}
 
 
 def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures:

@@ -43,14 +43,17 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
-    from ..rivals import rivals
+    from ..rivals import compiled_formula, tasks_adding
 
     a, b, out = operands(sizes, "float32", seed)
     plan = plan_for(Request.of(a, b, out))
     say(str(plan.candidate))
     ours = {"auto": lambda: matmul(a, b, out=out)}
     if not any(size % 2 for size in sizes):
-        ours |= rivals(resolve("strassen")[0], a, b, say, compiled)
+        scheme = resolve("strassen")[0]
+        ours["R tasks adding into C"] = tasks_adding(scheme, a, b)
+        if compiled and (call := compiled_formula(scheme, a, b, say)) is not None:
+            ours["formula under torch.compile"] = call
     figures = compete(a, b, libraries(a, b), ours, rounds)
     chosen = plan.candidate.strategy != "vendor"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}

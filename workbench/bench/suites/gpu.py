@@ -8,13 +8,11 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
-from ....kernels.codegen.maps import maps_of
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
-from ....schemes_db.straightline import program_of
 from ...gpu_profile import settled
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
@@ -23,30 +21,26 @@ from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_layers import choice_cases, layer, layer_cases
 from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
-from ..tensor_rivals import by_products, multiplied
+from ..table import table
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
 SMALL = cube(64)
 """A product whose time is that of its launches."""
 
-TWO, THREE = "strassen/strassen", "strassen/strassen/strassen"
+TWO = "strassen/strassen"
 
 
-GATE = (
-    ("strassen", (1, 1, 1), "rows"),
-    ("strassen", (17, 33, 65), "rows"),
-    ("strassen", (1024, 4096, 384), "rows"),
-    ("strassen", (1000, 999, 1001), "rows"),
-    ("strassen", (3000, 64, 4100), "columns"),
-    ("2x2x3", (512, 512, 768), "columns"),
-    ("laderman", (1000, 999, 1001), "rows"),
-    (TWO, (4096, 4096, 4096), "rows"),
-    (TWO, (1001, 333, 2000), "rows"),
-    (f"{TWO}@scheme:stack", (2048, 2048, 2048), "rows"),
-    (f"{TWO}@scheme:stack", (1000, 999, 1001), "rows"),
-)
-"""The products that are checked first: recipe, sizes, and the storage order of the operands."""
+@dataclass(frozen=True)
+class Gated:
+    """A product that is checked first: its recipe, sizes, and the storage order of the operands."""
+
+    recipe: str
+    sizes: Sizes
+    order: str
+
+
+GATE = table(Gated, "gpu_gate")
 
 
 @dataclass(frozen=True)
@@ -77,37 +71,13 @@ SPAN = {"tf32": (1e-3, 30e-3)}
 """Seconds of the products that layers of a dtype are drawn from: short ones in tf32 are bound by the sums of blocks."""
 
 
-PRODUCTS = (
-    Product("float32", cube(4096), "strassen/4x4x4", 1.20),
-    Product("float32", cube(8192), THREE, 1.40, 1.445),
-    Product("float64", cube(16384), THREE, 1.27, 1.305, 20),
-    Product("bfloat16", cube(16384), f"{TWO}@scheme:stack", 1.10, 1.16),
-    Product("bfloat16", cube(32768), f"{TWO}@scheme:stack", 1.16, 1.23, 25),
-    Product("bfloat16", cube(16384), f"{TWO}@scheme:batched"),
-    Product("float32", cube(4096), TWO),
-    Product("float32", cube(2048), TWO),
-    Product("float32", cube(8192), TWO),
-    Product("float64", cube(8192), TWO),
-    Product("float16", cube(16384), f"{TWO}@scheme:stack"),
-    Product("tf32", cube(16384), f"{TWO}@scheme:batched"),
-    Product("float32", cube(8192), "laderman"),
-    Product("float32", cube(8192), "laderman/strassen"),
-    Product("float32", cube(8192), "4x4x5"),
-    Product("float32", cube(8192), "5x5x5"),
-    Product("bfloat16", cube(16384), "laderman"),
-    Product("bfloat16", cube(16384), "4x4x5"),
-    Product("bfloat16", cube(16384), "5x5x5"),
-    Product("bfloat16", (16384, 7168, 18432), TWO),
-    Product("bfloat16", (32768, 8192, 8192), TWO),
-    Product("float32", (8192, 4096, 11264), TWO),
-    Product("float64", (8192, 4096, 11264), TWO),
-)
+PRODUCTS = table(Product, "gpu")
 
 
 def _cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
-        products = ((recipe, dtype, sizes, order == "columns") for recipe, sizes, order in _gated(dtype))
+        products = ((one.recipe, dtype, one.sizes, one.order == "columns") for one in _gated(dtype))
         yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(all_ahead, *products))
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
@@ -157,7 +127,8 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
 
     worst = 0.0
     products = _gated(dtype)
-    for recipe, sizes, order in products:
+    for one in products:
+        recipe, sizes, order = one.recipe, one.sizes, one.order
         say(f"{recipe} {'x'.join(map(str, sizes))} {order}")
         a, b = operands(dtype, sizes, seed)
         if order == "columns":
@@ -170,9 +141,9 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
     return {"products": len(products), "worst_error_ratio": worst}
 
 
-def _gated(dtype: str) -> list[tuple[str, Sizes, str]]:
+def _gated(dtype: str) -> list[Gated]:
     """The products of the gate in a dtype: stacks are in half precision."""
-    return [one for one in GATE if dtype in STACKED or not one[0].endswith("@scheme:stack")]
+    return [one for one in GATE if dtype in STACKED or not one.recipe.endswith("@scheme:stack")]
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
@@ -257,21 +228,18 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     import torch
 
     from ....kernels.torch.ops import bilinear_mm
-    from ..rivals import jitted_on_gpu
+    from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 
     a, b = operands(dtype, cube(size), seed)
     scheme = ProductRecipe(("strassen",)).schemes()[0]
-    plain = program_of(scheme, cse=False)
-    compiled = torch.compile(partial(multiplied, maps_of(plain), scheme.target.shape))
     calls: dict[str, Call] = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, TWO),
         "one level": lambda: bilinear_mm(a, b, "strassen"),
-        "compiled": lambda: compiled(a, b),
-        "tasks": lambda: by_products(plain, a, b),
+        "tasks": tasks_adding(scheme, a, b),
     }
-    if (jitted := jitted_on_gpu(scheme, a, b, say)) is not None:
-        calls["jax"] = jitted
+    compiled = {"compiled": compiled_formula(scheme, a, b, say), "jax": jitted_on_gpu(scheme, a, b, say)}
+    calls |= {name: call for name, call in compiled.items() if call is not None}
     return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,40 +22,25 @@ from typing import Any
 import numpy as np
 
 from ....errors import VerificationError
+from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
+from ..table import table
 
-CPU_SHAPES: tuple[tuple[str, str, int, int, int], ...] = (
-    *(("dense", "float32", *shape) for shape in (
-        (700, 700, 700), (1000, 1000, 1000), (1500, 1500, 1500), (2048, 2048, 2048), (3000, 3000, 3000),
-        (4096, 4096, 4096), (6000, 6000, 6000), (300, 3000, 5000), (4000, 500, 4000), (1023, 2047, 4095),
-        (2500, 2500, 1000), (777, 5003, 1201), (5120, 640, 1920), (1024, 4096, 1024), (3333, 1111, 2222),
-        (2048, 1408, 5632),
-    )),
-    *(("dense", "float64", *shape) for shape in (
-        (1000, 1000, 1000), (2048, 2048, 2048), (3001, 1500, 2500), (4096, 4096, 4096)
-    )),
-    *(("causal", "float32", *shape) for shape in (
-        (1024, 64, 1024), (2048, 128, 2048), (3000, 512, 3000), (4096, 1024, 4096)
-    )),
-)  # fmt: skip
-"""Products of a processor: kind, dtype, m, k, n."""
 
-CUDA_SHAPES: tuple[tuple[str, str, int, int, int], ...] = tuple(
-    ("dense", dtype, *shape)
-    for dtype, shapes in (
-        ("float32", ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 4608), (4100, 5000, 6100),
-                     (2048, 3584, 18944), (8192, 2560, 9728), (16384, 16384, 16384), (1000, 12288, 4096))),
-        ("tf32", ((8192, 8192, 8192), (16384, 5120, 13824), (4096, 4096, 4096), (12288, 8192, 8192))),
-        ("float64", ((4096, 4096, 4096), (8192, 8192, 8192), (6144, 5120, 6144), (16384, 16384, 16384))),
-        ("bfloat16", ((8192, 8192, 8192), (16384, 16384, 16384), (4096, 5120, 25600), (16384, 9728, 2560))),
-        ("fp32-accurate", ((4096, 4096, 4096), (8192, 8192, 8192), (2048, 3584, 18944), (8192, 2560, 9728))),
-    )
-    for shape in shapes
-)  # fmt: skip
-"""Products of a GPU: cubes, and layers of models that no other suite has."""
+@dataclass(frozen=True)
+class Loop:
+    """A product that a loop runs; those of a GPU are cubes, and layers of models that no other suite has."""
+
+    device: str
+    kind: str
+    dtype: str
+    sizes: Sizes
+
+
+LOOPS = table(Loop, "hand")
 
 FIRST_CALL = {"cpu": 0.3, "cuda": 0.5}
 """Seconds that a first call may take beyond the vendor's call."""
@@ -65,13 +51,13 @@ PASSIVE = "OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    shapes = CPU_SHAPES if options.device == "cpu" else CUDA_SHAPES
+    loops = [one for one in LOOPS if one.device == options.device]
     first = Bar("first_extra_s", FIRST_CALL[options.device], at_most=True)
     # Seconds over the vendor's as a share of 3% and 0.1 s; the ratio after the decision; the first call.
     bars = Bar("over_share", 1.0, at_most=True), Bar("after_low", 0.99), first
-    for kind, dtype, *shape in shapes[: options.sample]:
-        key = f"loop {kind} {dtype} {'x'.join(map(str, shape))}"
-        task = {"device": options.device, "kind": kind, "dtype": dtype, "shape": shape, "seed": options.seed}
+    for one in loops[: options.sample]:
+        key = f"loop {one.kind} {one.dtype} {'x'.join(map(str, one.sizes))}"
+        task = {"device": one.device, "kind": one.kind, "dtype": one.dtype, "shape": one.sizes, "seed": options.seed}
         yield Case(key, partial(_loop, task), 60, bars)
     if options.device == "cpu":
         named = Bar("cold_s", 4.0, at_most=True), Bar("warm_s", 1.0, at_most=True)

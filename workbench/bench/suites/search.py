@@ -11,7 +11,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from ....schemes_db import parse_target
 from ....search import Policy, find, make_walker, pack_start
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..table import table
 
 STARTS = Path(__file__).parents[1] / "data" / "search_starts.json"
 """Schemes that our own walks found; each says how."""
@@ -57,35 +58,16 @@ class Climb:
     limit: float
     seeds: int = SEEDS
     walk: str = ""
-    policy: Mapping[str, float] | None = None
+    full: int | None = None
 
     def key(self, seed: int) -> str:
         return f"time {self.target}:{self.rank} {self.walk or self.ring} seed {seed}"
 
 
-RATES = (
-    Rate("3x3x3", "flip", 23, 39.0),
-    Rate("4x4x4", "flip", 54, 36.0),
-    Rate("3x4x5", "flip", 0, 39.0),
-    Rate("5x5x5", "flip", 0, 27.0),
-    Rate("6x6x6", "flip", 0, 10.0),
-    Rate("4x4x4", "flip-zt", 54, 28.0),
-    Rate("6x6x6", "flip-zt"),
-    Rate("4x4x4", "flip-z3"),
-    Rate("4x4x4:tri-left", "flip-half"),
-    Rate("5x5x5", "flip-c3"),
-)
+RATES = table(Rate, "search_rates")
 
-CLIMBS = (
-    Climb("3x3x3", 23, "Z2", 2, seeds=20),
-    Climb("3x3x3", 23, "ZT", 10, seeds=20),
-    Climb("4x4x4", 47, "Z2", 60),
-    Climb("4x4x4", 49, "Z", 300),  # walks modulo 2, whose finds lift to -1, 0, 1
-    Climb("3x4x5", 47, "Z2", 300),
-    Climb("5x5x5", 97, "Z2", 120, walk="flip-c3"),
-    Climb("4x4x4:tri-out", 34, "Z2", 20, policy={"full": 22}),
-    Climb("4x4x4:tri-left", 34, "Z2", 20, policy={"full": 22}),
-)
+CLIMBS = table(Climb, "search_times")
+"""Over Z walks are modulo 2, and their finds lift to -1, 0, 1."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -163,7 +145,7 @@ def _time(climb: Climb, seed: int, say: Say) -> Figures:
         seed=seed,
         seconds=climb.limit,
         walk=climb.walk,
-        policy=climb.policy,
+        policy=None if climb.full is None else {"full": climb.full},
         jobs=2,
         on_event=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
     )

@@ -23,6 +23,7 @@ from ....search.flipgraph.gpu.session import WALKS
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..table import table
 
 SAMPLED = 64
 """Walkers whose scheme is checked exactly after every rate."""
@@ -78,11 +79,13 @@ class Times:
     limit: float
     total: float
     seconds: float
-    settings: dict[str, Any]
     within: float | None = None
     hits: int | None = None
     median: float | None = None
     full: int | None = None
+    ring: str = ""
+    walk: str = ""
+    ladder: str = ""
 
     @property
     def bars(self) -> tuple[Bar, ...]:
@@ -91,14 +94,7 @@ class Times:
         return (*found, *(Bar(figure, value, True) for figure, value in at_most.items() if value is not None))
 
 
-ALL_TIMES = (
-    Times("z2-4x4x4-47", "4x4x4", 47, 10, 10, 40, 30, {}, 10, median=2.5),
-    Times("z2-3x4x5-47", "3x4x5", 47, 5, 30, 100, 45, {}, 30, hits=4),
-    Times("zt-4x4x4-49", "4x4x4", 49, 5, 30, 120, 30, {"ring": "ZT"}, 30),
-    Times("tri-4", "4x4x4:tri-left", 34, 5, 5, 10, 8, {}, 5, full=22),
-    Times("tri-5", "5x5x5:tri-left", 63, 5, 90, 450, 150, {"ladder": ("4x4x4:tri-left:22+12",)}, 90, full=44),
-    Times("c3-5x5x5-93", "5x5x5", 93, 2, 30, 30, 35, {"walk": "flip-c3"}, hits=1),
-)
+ALL_TIMES = table(Times, "search_gpu")
 
 
 def naive(name: str, walk: str = "flip") -> Scheme:
@@ -204,7 +200,8 @@ def middle_rate(
 
 def times(options: Options, row: Times, say: Say) -> Figures:
     """Seconds to the first find for each seed; of a biased walk also the full and half products of what it found."""
-    settings = dict(row.settings)
+    named = {"ring": row.ring, "walk": row.walk, "ladder": (row.ladder,) if row.ladder else ()}
+    settings: dict[str, Any] = {name: value for name, value in named.items() if value}
     if row.full is not None:
         settings |= {"policy": {"full": row.full}, "walk": "flip-half", "linger": 0.5}
     firsts: list[float | None] = []

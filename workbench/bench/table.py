@@ -1,0 +1,41 @@
+"""The rows of suites and of papers as tables: CSV files in `data`, a line a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import fields
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from ..products import sizes_of
+
+Row = TypeVar("Row")
+
+
+def two(text: str) -> tuple[int, int]:
+    """Two numbers such as 1024/16."""
+    first, second = map(int, text.split("/"))
+    return first, second
+
+
+READ: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": "yes".__eq__,
+    "Sizes": sizes_of,
+    "Sized": two,
+}
+"""Readers of cells, by the type that a field states."""
+
+
+def table(kind: type[Row], name: str) -> tuple[Row, ...]:
+    """The rows of data/NAME.csv, each an object of a dataclass; an empty cell is None, or the default of its field."""
+    types = {one.name: str(one.type).split(" | ") for one in fields(kind)}  # type: ignore[arg-type]
+    text = (files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
+    found = []
+    for row in csv.DictReader(text.splitlines()):
+        values = {column: READ[types[column][0]](cell) if cell else None for column, cell in row.items()}
+        found.append(kind(**{name: one for name, one in values.items() if one is not None or "None" in types[name]}))
+    return tuple(found)
