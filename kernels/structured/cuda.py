@@ -13,12 +13,12 @@ from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, block_low_rank_of
 from .chain import FactorChain
-from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
+from .cuda_costs import block_stages, kernel_stages, split_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
 from .executor import Product, Rewrite, StructuredExecutor
 from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
-from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
+from .scalar import fused_reason, gather_reason, multiply_gathered, multiply_in_pairs
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
@@ -111,8 +111,9 @@ class CudaStructured(StructuredStrategy):
             return block_stages(self.name, structure, request, machine)
         if self.name in (TILED, GATHER, FUSED):
             return kernel_stages(self.name, structure, _choice(candidate), request, machine)
-        stages = {BY_HALVES: split_stages, TRANSPOSED: transposed_stages}.get(self.name, view_stages)
-        return stages(self.name, structure, request, machine)
+        if self.name == BY_HALVES:
+            return split_stages(structure, request, machine)
+        return view_stages(self.name, structure, request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of the memory that torch allocates."""
@@ -147,7 +148,7 @@ class CudaStructured(StructuredStrategy):
             return partial(multiply_mixed, structure)
         patterns = structure.patterns
         if self.name == FUSED:
-            return FusedChain(patterns, dtype).run
+            return partial(multiply_in_pairs, patterns, dtype)
         tiled = partial(_tiled, dtype, _choice(candidate))
         by_name: dict[str, FactorProduct] = {TILED: tiled, GATHER: multiply_gathered, BY_HALVES: multiply_split}
         if self.name in by_name:
