@@ -153,7 +153,7 @@ def factorize(
 
 
 def alternating(
-    dense: Matrix, patterns: Sequence[Pattern], *, sweeps: int = SWEEPS, seed: int = 0, on_event: Say = lambda _: None
+    dense: Matrix, patterns: Sequence[Pattern], *, seed: int = 0, on_event: Say = lambda _: None
 ) -> Factorization:
     """Approximate a dense matrix by least squares for one factor after the other, the others fixed.
 
@@ -163,11 +163,11 @@ def alternating(
     dense, patterns, factors = _start(dense, patterns, seed)
     norm = float(np.linalg.norm(dense)) or 1.0
     error = 1.0
-    for sweep in range(sweeps):
+    for sweep in range(SWEEPS):
         for place in range(len(patterns)):
             residual = _solve(dense, factors, patterns, place)
         error = residual / norm
-        on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
+        on_event(f"sweep {sweep + 1} of {SWEEPS}: relative error {error:.3e}")
     return Factorization(FactoredMatrix.of(patterns, factors), error)
 
 
